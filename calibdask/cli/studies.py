@@ -22,9 +22,7 @@ stopped by TERM, after the cells in progress. The same command resumes.
 @click.option("--store", metavar="CUBE", required=True, help="The cube to fill: a path or a URL.")
 @cluster_options
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a parameter, or preset; repeatable.")
-@click.option(
-    "--lay-out", is_flag=True, help="Write the empty cube that shards fill; with --shard, 0 does it, others wait."
-)
+@click.option("--lay-out", is_flag=True, help="Write the empty cube only; with --shard, 0 writes it and others wait.")
 @click.option("--shard", metavar="INDEX/COUNT", help="Compute this part of a laid out cube; the first is 0/COUNT.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing cube.")
 @click.pass_context

@@ -10,7 +10,6 @@ from calibdask.cluster.quiet_losses import quiet_losses
 from calibdask.cluster.spec import ClusterLost, ClusterSpec
 from calibdask.cluster.versions import check_versions
 from calibdask.errors import Unavailable
-from calibdask.storage.location import SHARED_PATHS
 
 
 @contextmanager
@@ -52,6 +51,8 @@ def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:
             # As libraries raise it, in a task (of netCDF); readers of calibdask name the worker too.
             if client is None or isinstance(error, Unavailable):
                 raise
+            from calibdask.storage.location import SHARED_PATHS
+
             raise ValueError(f"A worker does not find a file: {error}. {SHARED_PATHS}") from error
         except Exception as error:
             if type(error).__name__ != "KilledWorker":

@@ -33,11 +33,11 @@ from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, VIEWS, StoredCub
 from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
-from calibdask.study.fingerprint import FORMAT, READABLE, differences, fingerprint, versions
+from calibdask.study.fingerprint import FORMAT, KERNELS, READABLE, differences, fingerprint, versions, with_kernels
 from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, metadata_of, remove, sweep
 from calibdask.study.study import Study
 
-_VERSIONS, _KERNELS = "versions", "blas"
+_VERSIONS = "versions"
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Cube:
             else:
                 root = self._group("r+")
             self.sweep()
-            own = sealed({_VERSIONS: json.dumps([_computing(kernels)])})
+            own = sealed({_VERSIONS: json.dumps([with_kernels(versions(), kernels)])})
             group = with_retries(lambda: root.create_group(layout, attributes=own))
             names = make_arrays(group, study)
             location = Location.parse(self.address)
@@ -194,14 +194,12 @@ class Cube:
         group = self._group("r+", layout)
         check_attributes(self.url, group.attrs)
         recorded: list[dict[str, str]] = json.loads(str(group.attrs[_VERSIONS]))
-        last, here = recorded[-1], _computing(kernels)
-        if not kernels and _KERNELS in last:
-            here[_KERNELS] = last[_KERNELS]
-        if last != here:
+        here = with_kernels(versions(), kernels or recorded[-1].get(KERNELS, ""))
+        if recorded[-1] != here:
             # Of a cube without cells nothing was computed by others.
             has_cells = bool((self.status() == DONE).any())
             # An earlier version of calibdask did not record kernels.
-            changes = ", ".join(differences({_KERNELS: kernels, **last}, here))
+            changes = ", ".join(differences({KERNELS: here.get(KERNELS), **recorded[-1]}, here))
             if has_cells and changes:
                 text = f"{self.url} holds cells that other versions have computed ({changes}); the others use the"
                 warnings.warn(f"{text} current ones.", UserWarning, stacklevel=3)
@@ -346,11 +344,6 @@ class Cube:
     def __getstate__(self) -> dict[str, Any]:
         """Without cached values: every task carries the cube, and they grow with the number of cells."""
         return {"address": self.address, "layout": self.layout}
-
-
-def _computing(kernels: str) -> dict[str, str]:
-    """What the numbers of cells depend on besides the study."""
-    return {**versions(), **({_KERNELS: kernels} if kernels else {})}
 
 
 def open_cube(store: str) -> xr.Dataset:

@@ -103,6 +103,33 @@ def ended(folder: Path) -> None:
     shutil.rmtree(folder / "bin", ignore_errors=True)
 
 
+@dataclass(frozen=True)
+class Fake:
+    """A stand-in for kubectl, and what is configured for it."""
+
+    folder: Path
+    tls: Path
+    variables: dict[str, str]
+
+    def add_secret(self, name: str, variables: Mapping[str, str]) -> None:
+        """Create a secret of variables."""
+        path = self.folder / "secrets.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {name: variables}))
+
+    @property
+    def words(self) -> list[str]:
+        """The first word of each call."""
+        return [words[0] for words in calls(self.folder)]
+
+    @property
+    def commands(self) -> str:
+        return "".join(path.read_text() for path in sorted(self.folder.glob("*.command")))
+
+    def status(self, pod: str) -> int | None:
+        path = self.folder / f"{pod}.status"
+        return int(path.read_text() or -1) if path.exists() else None
+
+
 def _read(path: Path, default: Any) -> Any:
     return json.loads(path.read_text()) if path.exists() else default
 
@@ -210,6 +237,7 @@ def run_pod(name: str) -> int:
             _write(STATE / f"{name}.command", words)
             (STATE / f"{name}.variables").write_text("\n".join(sorted(variables)))
         child = subprocess.Popen(words, env=variables, cwd=ROOT)
+        (STATE / f"{name}.container").write_text(str(child.pid))
         signal.signal(signal.SIGTERM, lambda *_, child=child: (asked.append(True), child.terminate()))
         if asked:
             child.terminate()
@@ -224,20 +252,20 @@ def run_job(name: str) -> int:
     """Do what the controller of an Indexed Job does: a pod for each index, so many at a time, with retries."""
     manifest = yaml.safe_load((STATE / f"Job-{name}.yaml").read_text())
     spec = manifest["spec"]
-    hopeless = [
-        status
-        for rule in spec["podFailurePolicy"]["rules"]
-        if rule["action"] == "FailIndex"
-        for status in rule["onExitCodes"]["values"]
-    ]
+    rules = {rule["action"]: rule["onExitCodes"]["values"] for rule in spec["podFailurePolicy"]["rules"][1:]}
+    failed: list[int] = []
 
     def run_index(index: int) -> bool:
         for attempt in range(spec["backoffLimitPerIndex"] + 1):
+            if failed:
+                return False
             pod = f"{name}-{index}-{attempt}"
             add_pod(manifest, pod, index)
             eventually((STATE / f"{pod}.status").exists)
             status = int((STATE / f"{pod}.status").read_text() or -1)
-            if status == 0 or status in hopeless:
+            if status in rules["FailJob"]:
+                failed.append(index)
+            if status == 0 or status in rules["FailIndex"]:
                 return status == 0
         return False
 

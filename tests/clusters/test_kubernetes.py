@@ -7,7 +7,6 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +16,14 @@ import yaml
 
 import calibdask as cd
 from calibdask.cluster import ClusterLost, cluster_spec
-from calibdask.cluster.certificates import make_certificates
 from calibdask.cluster.kubectl import Kubectl
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
 from calibdask.cluster.manifests import cluster, study_run
 from calibdask.cluster.pod_startup import PodStartup
 from calibdask.errors import Unavailable, with_notes
 from tests.clusters import fake_kubectl
-from tests.clusters.dask_processes import Processes, alive, eventually, leftovers, processes
-from tests.clusters.fake_kubectl import Faults
+from tests.clusters.dask_processes import Processes, alive, eventually, leftovers
+from tests.clusters.fake_kubectl import Fake, Faults
 from tests.clusters.fault_study import Moments
 
 pytestmark = pytest.mark.deploy
@@ -35,44 +33,6 @@ ROLE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "role.yaml"
 CONFIGURED = {"image": "calibdask:0.1.0", "tls-secret": "trial-tls", "workers": 1}
 FORBIDDEN = 'Error from server (Forbidden): pods is forbidden: User "trial" cannot list resource "pods" in API group ""'
 NO_NAMESPACE = 'Error from server (NotFound): error when creating "STDIN": namespaces "default" not found'
-
-
-@dataclass(frozen=True)
-class Fake:
-    """A stand-in for kubectl, and what is configured for it."""
-
-    folder: Path
-    tls: Path
-    variables: dict[str, str]
-
-    @property
-    def words(self) -> list[str]:
-        """The first word of each call."""
-        return [words[0] for words in fake_kubectl.calls(self.folder)]
-
-    @property
-    def commands(self) -> str:
-        return "".join(path.read_text() for path in sorted(self.folder.glob("*.command")))
-
-    def status(self, pod: str) -> int | None:
-        path = self.folder / f"{pod}.status"
-        return int(path.read_text() or -1) if path.exists() else None
-
-
-@pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
-    tls, folder = tmp_path / "certificates", tmp_path / "kubectl"
-    make_certificates(tls)
-    variables = fake_kubectl.installed(folder, {"trial-tls": str(tls)})
-    configured = {"image": "calibdask:0.1.0", "name": "trial", "tls-secret": "trial-tls", "workers": 2}
-    (folder / "dask.yaml").write_text(yaml.safe_dump({"calibdask": {"kubernetes": configured}}))
-    variables |= {"DASK_CONFIG": str(folder / "dask.yaml")}
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("FAKE_GRACE", "1")
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    yield Fake(folder, tls, variables)
-    fake_kubectl.ended(folder)
 
 
 def opened(fake: Fake, **changes: Any) -> AbstractContextManager[Any]:
@@ -93,13 +53,6 @@ def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Read and report at once, and fail a moment later."""
     for name, seconds in {"_READ_SECONDS": 0.0, "_QUIET_SECONDS": 0.0, "_FATAL_SECONDS": 1.0}.items():
         monkeypatch.setattr(f"calibdask.cluster.pod_startup.{name}", seconds)
-
-
-@pytest.fixture
-def driver(tmp_path: Path, fake: Fake) -> Iterator[Processes]:
-    with processes(tmp_path / "driver") as running:
-        running.environment = fake.variables | {"FAKE_GRACE": "30"}
-        yield running
 
 
 def same(store: Path, other: Path, study: cd.Study) -> None:

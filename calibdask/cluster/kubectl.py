@@ -27,12 +27,15 @@ _NO_ANSWER = re.compile(
     re.IGNORECASE,
 )
 _NO_LOGIN = re.compile(
-    "must be logged in|unauthorized|provide credentials|getting credentials|certificate has expired|token.*expired",
+    "must be logged in|unauthorized|please enter username|provide credentials|getting credentials|"
+    "certificate has expired|token.*expired",
     re.IGNORECASE,
 )
 _QUOTA = re.compile("exceeded quota", re.IGNORECASE)
 _NO_PERMISSION = re.compile("forbidden: User|cannot .* resource", re.IGNORECASE)
 _NO_NAMESPACE = re.compile('namespaces? "[^"]*" not found', re.IGNORECASE)
+_LOGGED = re.compile(r"[EIW]\d{4} \d\d:")
+_NO_CLUSTER = re.compile("localhost:8080")
 # An API server that restarts is back after seconds.
 _DELETE_PAUSES = (1.0, 4.0, 15.0)
 
@@ -84,18 +87,23 @@ class Kubectl:
 
     def _run(self, *arguments: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
         command = self.command(*arguments)
-        return subprocess.run(command, input=stdin, capture_output=True, encoding="utf-8", check=False)
+        # Not the terminal, where kubectl would ask for a name and a password.
+        return subprocess.run(command, input=stdin or "", capture_output=True, encoding="utf-8", check=False)
 
     def error(self, verb: str, output: str) -> Exception:
         """The error for what a failed command has printed: `Unavailable` for circumstances, ValueError otherwise."""
         # Once each: several objects fail for the same reason.
-        lines = dict.fromkeys(" ".join(line.split()) for line in output.splitlines() if line.strip())
+        lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
+        # What kubectl logs of its attempts; what came of them is the last line.
+        lines = list(dict.fromkeys(line for line in lines if not _LOGGED.match(line)))
         text = f"kubectl {verb} failed in the namespace {self.namespace}: {' '.join(lines) or 'no output'}"
         kind = Unavailable if is_circumstance(text) else ValueError
         return kind(f"{text}{'' if text.endswith('.') else '.'}{self._advice(text)}")
 
     def _advice(self, message: str) -> str:
         """How to continue, where that is known."""
+        if _NO_CLUSTER.search(message):
+            return " No cluster is configured: name one by KUBECONFIG, or in ~/.kube/config."
         if _NO_NAMESPACE.search(message):
             create = f"kubectl create namespace {self.namespace}"
             return f" Create it with '{create}', or name another one (namespace, at calibdask.kubernetes)."

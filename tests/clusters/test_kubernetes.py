@@ -148,6 +148,15 @@ def test_failures_delete_what_was_created(fake: Fake, monkeypatch: pytest.Monkey
     assert not fake_kubectl.pods(fake.folder)
 
 
+def test_attempts_of_kubectl_are_no_messages(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt = 'E1126 22:49:57.808644 32417 memcache.go:265] "Unhandled Error" err="connection refused"'
+    monkeypatch.setenv("FAKE_FAILS", "get")
+    monkeypatch.setenv("FAKE_MESSAGE", f"{attempt}\n{attempt}\nThe connection to the server 10.0.0.1:6443 was refused")
+    with pytest.raises(Unavailable) as caught:
+        Kubectl("default")("get", "pods")
+    assert "memcache" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("message", "kind", "advice"),
     [
@@ -155,6 +164,8 @@ def test_failures_delete_what_was_created(fake: Fake, monkeypatch: pytest.Monkey
         ("Unable to connect to the server: dial tcp: i/o timeout", Unavailable, "Check that 'kubectl get pods' works"),
         ("error: You must be logged in to the server (Unauthorized)", Unavailable, "Log in again"),
         ('Error (Forbidden): pods "x" is forbidden: exceeded quota: tight', Unavailable, "Ask for less"),
+        ("The connection to the server localhost:8080 was refused", Unavailable, "No cluster is configured"),
+        ("Please enter Username: error: EOF", Unavailable, "Log in again"),
         (FORBIDDEN, ValueError, "deploy/kubernetes/role.yaml"),
         (f"{NO_NAMESPACE}\n{NO_NAMESPACE}\n{NO_NAMESPACE}", ValueError, "kubectl create namespace default"),
     ],

@@ -147,7 +147,7 @@ def finish(live: Live, folder: Path, store: str, undisturbed: Any, disturb: Call
         assert run.wait(PATIENCE) == 0, driver.said("run")
         said = driver.said("run")
     assert cd.open_cube(store).load().equals(undisturbed)
-    assert live.leaves_nothing()
+    eventually(live.leaves_nothing, PATIENCE)
     assert "Traceback" not in said
     return said
 
@@ -239,7 +239,7 @@ def test_parquet_from_s3(live: Live, tmp_path: Path) -> None:
         # What else is said, on stderr, is in the same file.
         found, expected = (json.loads(said[said.index("{") :]) for said in map(driver.said, ("evaluate", "threads")))
     assert found == expected
-    assert live.leaves_nothing()
+    eventually(live.leaves_nothing, PATIENCE)
 
 
 @needs_image
@@ -262,7 +262,7 @@ def test_the_role_suffices(live: Live, tmp_path: Path, undisturbed: Any) -> None
         assert run.wait(PATIENCE) == 0, driver.said("run")
         assert "cannot" not in driver.said("run")
     assert cd.open_cube(store).load().equals(undisturbed)
-    assert live.leaves_nothing()
+    eventually(live.leaves_nothing, PATIENCE)
 
 
 def refused(live: Live, folder: Path, **changes: Any) -> tuple[int, str]:
@@ -274,7 +274,7 @@ def refused(live: Live, folder: Path, **changes: Any) -> tuple[int, str]:
         status = run.wait(PATIENCE)
         assert time.monotonic() - begun < EARLY
         said = driver.said("run")
-    assert live.leaves_nothing()
+    eventually(live.leaves_nothing, PATIENCE)
     assert f"in the namespace {live.kubectl.namespace}" in said
     return status, said
 

@@ -42,7 +42,7 @@ with connected(where):
     for url in urls:
         table = cd.read_rows(url, by=["day"], chunk_rows=200)
         assert hasattr(table.scores, "dask"), url
-        found = cd.evaluate(table.labels, table.scores, by=table.by)
+        found = cd.evaluate(table.labels, table.scores, ["ece", "brier_score"], by=table.by)
         for name in sorted(map(str, found.data_vars)):
             print(url.rpartition("/")[2], name, found[name].values.astype(float).tobytes().hex())
 """

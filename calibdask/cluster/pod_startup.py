@@ -98,9 +98,15 @@ def deployment_obstacles(deployment: Object) -> Iterator[Obstacle]:
 
 
 def event_obstacles(event: Object, pods: Mapping[str, Object]) -> Iterator[Obstacle]:
-    """Obstacles that only events report, such as a secret that is missing; of pods that do not run so far."""
+    """Obstacles that only events report, such as a secret that is missing; of pods that wait for their volumes.
+
+    Events are kept for an hour, also of what has passed.
+    """
     pod = pods.get(event.get("involvedObject", {}).get("name", ""))
-    if pod is not None and event.get("reason") in _NO_VOLUME and pod.get("status", {}).get("phase") == "Pending":
+    if pod is None or event.get("reason") not in _NO_VOLUME:
+        return
+    has_volumes = _holds(pod, "PodReadyToStartContainers")
+    if pod.get("status", {}).get("phase") == "Pending" and not has_volumes:
         yield Obstacle(_component(pod), event["reason"], event.get("message", ""), is_fatal=True)
 
 
@@ -110,8 +116,12 @@ def _component(manifest: Object) -> str:
 
 def is_ready(pod: Object) -> bool:
     """Whether the readiness probe of a pod has succeeded."""
+    return _holds(pod, "Ready")
+
+
+def _holds(pod: Object, name: str) -> bool:
     conditions = pod.get("status", {}).get("conditions", ())
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    return any(condition["type"] == name and condition["status"] == "True" for condition in conditions)
 
 
 class PodStartup:
@@ -233,7 +243,7 @@ class PodStartup:
                 threading.Thread(target=self._end, args=(child.stdin,), daemon=True).start()
                 messages = self._note_changes(child.stdout)
             error = self.kubectl.error("get pods --watch", messages)
-            if messages and not isinstance(error, Unavailable):
+            if messages and child.returncode and not isinstance(error, Unavailable):
                 self._error = error
                 self._changed.set()
                 return

@@ -19,7 +19,7 @@ from calibdask.cluster import ClusterLost, cluster_spec
 from calibdask.cluster.kubectl import Kubectl
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
 from calibdask.cluster.manifests import cluster, study_run
-from calibdask.cluster.pod_startup import PodStartup
+from calibdask.cluster.pod_startup import PodStartup, event_obstacles
 from calibdask.errors import Unavailable, with_notes
 from tests.clusters import fake_kubectl
 from tests.clusters.dask_processes import Processes, alive, eventually, leftovers
@@ -232,6 +232,18 @@ def test_a_missing_secret_of_the_store(fake: Fake, monkeypatch: pytest.MonkeyPat
         opened(fake, **{"store-secret": "trial-store"}),
     ):
         pass
+
+
+def test_events_of_what_has_passed_are_no_obstacles() -> None:
+    event = {"reason": "FailedMount", "message": "not found", "involvedObject": {"name": "trial"}}
+    labels = {"app.kubernetes.io/component": "worker"}
+    waiting = {"metadata": {"name": "trial", "labels": labels}, "status": {"phase": "Pending", "conditions": []}}
+    assert [str(one) for one in event_obstacles(event, {"trial": waiting})] == ["worker: FailedMount (not found)"]
+    mounted = {"type": "PodReadyToStartContainers", "status": "True"}
+    pulling = {**waiting, "status": {"phase": "Pending", "conditions": [mounted]}}
+    running = {**waiting, "status": {"phase": "Running"}}
+    for pods in ({"trial": pulling}, {"trial": running}, {"another": waiting}, {}):
+        assert not [*event_obstacles(event, pods)]
 
 
 def test_waiting_is_one_request(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -120,8 +120,8 @@ def audit(
 
         ``pvalue`` of the segment alone; ``pvalue_adjusted`` for all segments (Holm), and ``found`` where that is at
         most ``alpha``; ``log_e``, the logarithm of an e-value, and ``discovery``, e-BH, among which the expected share
-        of false ones is at most ``alpha``. ``described``: the smallest set of found segments that says what is
-        wrong.
+        of false ones is at most ``alpha``: more segments than ``found`` only where most of them are far off.
+        ``described``: the smallest set of found segments that says what is wrong.
 
         Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
         at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;

@@ -29,6 +29,8 @@ class EvaluateRequest(RowsRequest):
     metrics: tuple[Expression, ...]
     # Files by the name of their model.
     files: Mapping[str, str]
+    # Their columns of scores.
+    scores: Mapping[str, Any]
     full: bool
     map_path: str | None
     worst: int | None
@@ -58,7 +60,7 @@ class EvaluateRequest(RowsRequest):
 
     def of_file(self, name: str) -> "EvaluateRequest":
         """The same of the file of one model alone."""
-        return replace(self, data=self.files[name])
+        return replace(self, data=self.files[name], score=self.scores[name])
 
     @cached_property
     def stored_map(self) -> "StoredMap | None":

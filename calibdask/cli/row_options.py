@@ -49,7 +49,7 @@ _SCORE = click.option(
     multiple=True,
     callback=_one_or_several,
     help="Column of scores, first part of columns, or array; or a column for each class, in their order, between "
-    "commas or repeated; or a quoted pattern such as 'prob_*'.",
+    "commas or repeated; or a quoted pattern such as 'prob_*'. NAME=COLUMN, repeated: columns of several models.",
 )
 _MISSING_CHUNKS = click.option(
     "--missing-chunks",
@@ -79,6 +79,14 @@ _READING = (
     click.option("--pos-label", metavar="NAME", help="The class whose probability a single column of scores is."),
     click.option("--ignore-label", metavar="NAME", help="Leave out the rows with this label, and say how many."),
 )
+
+
+def key_option(command: Callable[..., None]) -> Callable[..., None]:
+    """The option of a command that compares models on the same rows."""
+    option = click.option(
+        "--key", metavar="COLUMN", help="Join the rows of several DATA on this column, in place of their order."
+    )
+    return _with((option,), command)
 
 
 _PERIODS = (
@@ -145,6 +153,7 @@ class RowsRequest:
     period: str | None = None
     every: "Every | None" = None
     zone: str | None = None
+    key: str | None = None
 
     def opened(self) -> "Store":
         """Open DATA: scored rows, a summary, the cube of a study or a result."""

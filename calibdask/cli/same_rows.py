@@ -4,6 +4,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from calibdask.cli.model_data import joined_on_key
+from calibdask.safe_text import visible
+
 if TYPE_CHECKING:
     from calibdask.cli.row_options import RowsRequest
     from calibdask.storage.readers import StoredRows, Table
@@ -24,7 +29,12 @@ def same_rows(
     tables: dict[str, Table] = {}
     for name, request in requests.items():
         own = request if not tables else replace(request, by=(), weight=None)
+        if own.key is not None:
+            own = replace(own, by=(*own.by, own.key))
         tables[name] = _sized(own.table(stored[name]))
+    key = next(iter(requests.values())).key
+    if key is not None:
+        tables = joined_on_key(tables, key, _note)
     name, *others = tables
     for other in others:
         _check_as_many(
@@ -37,6 +47,10 @@ def same_rows(
             command, (requests[name].data, tables[name].labels), (requests[other].data, tables[other].labels)
         )
     return tables
+
+
+def _note(said: str) -> None:
+    click.echo(f"calibdask: {visible(said)}", err=True)
 
 
 def _without_unlabelled(table: "Table") -> "Table":
@@ -88,7 +102,8 @@ def _check_as_many(command: str, first: tuple[str, Any], second: tuple[str, Any]
     if labels.shape[0] != others.shape[0]:
         raise ValueError(
             f"{command} expects the same rows in the same order, got {labels.shape[0]:,} rows of {path} and "
-            f"{others.shape[0]:,} of {other}. For different rows: calibdask evaluate {path} {other} --ci 0.95."
+            f"{others.shape[0]:,} of {other}. Join them on a column of both by --key COLUMN. For different rows: "
+            f"calibdask evaluate {path} {other} --ci 0.95."
         )
 
 
@@ -106,6 +121,6 @@ def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, An
     if count:
         raise ValueError(
             f"{command} expects the same rows in the same order, but {count:,} of {labels.shape[0]:,} labels of {path} "
-            f"and {other} differ. Sort both files alike; or, for different rows: calibdask evaluate {path} {other} "
-            "--ci 0.95."
+            f"and {other} differ. Sort both files alike, or join them on a column of both by --key COLUMN; or, for "
+            f"different rows: calibdask evaluate {path} {other} --ci 0.95."
         )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.data_names import named_data
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.model_data import model_requests
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.period_request import COARSER, PeriodRequest
 from calibdask.cli.row_options import RowsRequest, check_every, noted, period_options, row_options, rows_of
@@ -120,7 +120,7 @@ def summarize(
     if periods.column is not None:
         where["by"] = tuple(dict.fromkeys((*where["by"], periods.column)))
         where["period"] = periods.column
-    requests = {name: RowsRequest(data=path, **where) for name, path in named_data(data).items()}
+    requests = model_requests(data, where)
     for request in requests.values():
         check_apart(request.data, {"--out": out, "--append": append})
     target = None if out is None else checked_output(out, FORMATS, overwrite=overwrite)

@@ -1,10 +1,9 @@
 """Versions of files: a file that is replaced while it is read is an error, not the numbers of neither version."""
 
 import os
-import socket
 from typing import Any
 
-from calibdask.storage.location import Location
+from calibdask.storage.location import Location, absent_on_worker
 from calibdask.storage.retry import with_retries
 
 # How file systems name the identity of the content, the most telling first.
@@ -48,10 +47,8 @@ def check_version(file: Location, version: Version) -> None:
     try:
         current = version_of(file)
     except FileNotFoundError:
-        raise ValueError(
-            f"{file.url} was removed while it was read, or cannot be seen from {socket.gethostname()}, which reads it; "
-            "give a path or URL that all workers see."
-        ) from None
+        removed = f"{file.url} was removed while it was read; run it again with a file that stays."
+        raise ValueError(absent_on_worker(file) or removed) from None
     changes = [name for (name, before), (_, now) in zip(version, current, strict=False) if before != now]
     if changes:
         raise ValueError(

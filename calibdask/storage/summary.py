@@ -120,6 +120,11 @@ class Summary:
         """Width of the cells of the grid."""
         return 1 / int(scalar(self.dataset, "cells"))
 
+    @property
+    def period(self) -> str | None:
+        """The name of the periods, of a store of them."""
+        return None if self.by_period is None else self.by_period.slices[0]
+
     def tells(self, setting: Setting) -> bool:
         """Whether a histogram answers for a setting."""
         return self.source.tells(setting)

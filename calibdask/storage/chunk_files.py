@@ -2,6 +2,9 @@
 
 zarr-python sends what all threads read through one event loop, where they wait for one another: two read hardly faster
 than one. Here is the common case; all others are left to zarr-python, and so is what cannot be read, for it to say why.
+
+zarrs (0.2.3) takes no stores that are wrapped for checks (`CheckedStore`): without them it reads a missing chunk as the
+fill value, without an error. zarr 3.1 has no `FusedCodecPipeline`.
 """
 
 import itertools

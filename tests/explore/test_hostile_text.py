@@ -61,7 +61,7 @@ TEXTS = {
     ("Title", "text"),
 }
 
-NEVER_SHOWN = {"name", "tags"}
+NEVER_SHOWN = {"field", "name", "tags"}
 
 
 def strings(value: Any) -> Iterator[str]:
@@ -69,7 +69,8 @@ def strings(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
-        for part in (*value, *value.values()):
+        # The key of a column of a table is an attribute that nobody sees.
+        for part in (*value, *(of for name, of in value.items() if name != "field")):
             yield from strings(part)
     elif not isinstance(value, Model) and hasattr(value, "__iter__"):
         for part in value:

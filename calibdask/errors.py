@@ -18,3 +18,7 @@ class Unavailable(OSError):
 
     Repeating the same call later may succeed; finished cells of a study are kept.
     """
+
+
+class RowsRequired(TypeError, ValueError):
+    """States such as a summary were given where an analysis reads rows."""

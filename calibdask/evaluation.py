@@ -6,9 +6,10 @@ from typing import Any
 import xarray as xr
 
 from calibdask.column_check import column_check
-from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
-from calibdask.engine.inputs.top_scores import TopScores
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions, Task
+from calibdask.data.top_scores import TopScores
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
@@ -27,8 +28,6 @@ from calibdask.inference.intervals import BoundedEstimates, estimates_with_inter
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, check_names
 from calibdask.statistics.layout import Layout
-from calibdask.storage.given_files import given_rows_or_file
-from calibdask.storage.summary import Summary, is_summary
 
 # The word for the full panel.
 ALL = "all"
@@ -215,23 +214,14 @@ def evaluate(
     array([0.2, 0.3])
     """
     choice = interval_choice(ci, ci_method, n_boot, seed, keep=keep_replicates)
-    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
-    if is_summary(y_true):
-        refuse_for_summary(options)
-        return evaluated(summary_input(y_true, y_prob, by, sample_weight), metrics, choice, class_dim)
-    top = y_prob if isinstance(y_prob, TopScores) else None
-    if top is not None:
-        options, (y_true, y_prob) = top.options(options), top.rows(y_true)
-    dims = (options.sample_dims[0], class_dim)
-    given = given_rows_or_file(
-        y_true, y_prob, by, sample_weight, dims, label=label, score=score, skip_missing=skip_missing
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )
-    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
-    if top is not None:
-        data = top.input(data)
-        metrics = _of_top_scores(metrics, top, data)
-    result = evaluated(data, metrics, choice, class_dim)
-    return result.assign_attrs(given.attributes(data.source.rows or 0))
+    data = Data.of(y_true, y_prob, by, sample_weight, options)
+    read = data.read()
+    if data.top is not None:
+        metrics = _of_top_scores(metrics, data.top, read)
+    return evaluated(read, metrics, choice, class_dim)
 
 
 def _of_top_scores(metrics: Metrics | None, top: TopScores, data: Input) -> Metrics:
@@ -375,12 +365,3 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, full: boo
             return on_grid(available, source.step)
     # The source raises an error that lists the stored settings.
     return {**panel}
-
-
-def summary_input(summary: Summary | xr.Dataset, y_prob: Any, by: Any, sample_weight: Any) -> Input:
-    """The input that a summary is; labels, scores, slices and weights do not go with it."""
-    if y_prob is not None:
-        raise ValueError("A summary replaces labels and scores; call evaluate(summary, metrics=...).")
-    if by is not None or sample_weight is not None:
-        raise ValueError("A summary has its weights and slices already; by and sample_weight do not apply.")
-    return Summary.of(summary).input

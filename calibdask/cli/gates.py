@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.row_options import RowsRequest, noted, rows_of
+from calibdask.cli.row_options import noted, rows_of
 
 if TYPE_CHECKING:
     from calibdask.cli.evaluate_request import EvaluateRequest
-    from calibdask.engine.inputs.options import InputKeywords
+    from calibdask.data.options import InputKeywords
     from calibdask.gating.limits import Limit, Limits
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
@@ -118,18 +118,20 @@ def gated_rows(
     from dataclasses import replace
 
     import calibdask as cd
+    from calibdask.data.data import Data
+    from calibdask.data.options import InputOptions
 
     periods = () if watching is None else watching.names
-    by = {name: codes for name, codes in table.by.items() if name not in periods} or None
-    given: dict[str, Any] = {"by": by, "sample_weight": table.weights, **reading}
-    gate = cd.check(labels, scores, **given, **gating.options) if gating.options else None
+    by = {name: codes for name, codes in table.by.items() if name not in periods}
+    own = replace(table, labels=labels, scores=scores, by=by)
+    data = Data.of(own, options=InputOptions(**reading))
+    gate = cd.check(data, **gating.options) if gating.options else None
     if drawn := _pictures(gating.options):
         level = gating.options["confidence"]
-        pictures = cd.evaluate(labels, scores, drawn, ci=level, sample_weight=table.weights, **reading)
+        pictures = cd.evaluate(data.sliced(()), metrics=drawn, ci=level)
         measured = replace(measured, pictures=pictures)
     if not gating.with_receipt:
-        return replace(measured, gate=gate, fingerprint=cd.fingerprint(labels, scores, **given))
-    own = replace(table, labels=labels, scores=scores, by=by or {})
+        return replace(measured, gate=gate, fingerprint=cd.fingerprint(data))
     gating.document.update(receipt_of(own, gating.options, reading))
     data, digest = gating.document["data"], gating.document["hash"]
     return replace(measured, gate=gate, fingerprint=data["fingerprint"], receipt=digest)
@@ -160,11 +162,6 @@ def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], g
     is_told = drawn and abs(cells - round(cells)) < _CLOSE
     pictures = cd.evaluate(summary.pooled(()), metrics=drawn, ci=gating.options["confidence"]) if is_told else None
     return replace(measured, gate=cd.check(summary, by=list(by) or None, **gating.options), pictures=pictures)
-
-
-def row_arguments(request: RowsRequest, table: "Table") -> dict[str, Any]:
-    """Where slices and weights are, and how rows are read, as arguments of `calibdask.check`."""
-    return {"by": table.by or None, "sample_weight": table.weights, **request.reading}
 
 
 def receipt_of(table: "Table", options: Mapping[str, Any], reading: "InputKeywords") -> dict[str, Any]:

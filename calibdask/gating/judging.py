@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 import xarray as xr
 
-from calibdask.engine.inputs.input import Input
+from calibdask.data.input import Input
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.estimator import Estimator

@@ -36,7 +36,10 @@ _LONGEST_QUOTE = 300
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What to take from a file: names (None: the format's own), about how many rows at a time, and missing chunks."""
+    """What to take from a file: names (None: the format's own), about how many rows at a time, and missing chunks.
+
+    Texts of the columns of ``by``, slices, stay what they are; those of ``features`` are numbers wherever they can be.
+    """
 
     label: str | Sequence[str] | None
     score: str | Sequence[str] | None
@@ -44,15 +47,21 @@ class ColumnChoice:
     weight: str | None
     chunk_rows: int | None
     missing_chunks: MissingChunks = "error"
+    features: tuple[str, ...] = ()
+
+    @property
+    def slicing(self) -> tuple[str, ...]:
+        """Names of slices and features, each once."""
+        return tuple(dict.fromkeys((*self.by, *self.features)))
 
     @property
     def further(self) -> tuple[str, ...]:
         """Names besides labels and scores, each once."""
-        return tuple(dict.fromkeys((*self.by, *(() if self.weight is None else (self.weight,)))))
+        return tuple(dict.fromkeys((*self.slicing, *(() if self.weight is None else (self.weight,)))))
 
     def collect(self, labels: Any, scores: Any, array: Callable[[str], Any]) -> dict[str, Any]:
         """All arrays by their role; ``array`` gives one by its name."""
-        arrays = {"labels": labels, "scores": scores, "by": {name: array(name) for name in self.by}}
+        arrays = {"labels": labels, "scores": scores, "by": {name: array(name) for name in self.slicing}}
         return arrays if self.weight is None else {**arrays, "weights": array(self.weight)}
 
 

@@ -124,7 +124,7 @@ def test_the_scores_may_stay_beside_and_labels_be_absent(run: Run, folder: Path)
     np.testing.assert_array_equal(written["p_new"], expected)
     assert written.num_columns == frame.shape[1] + 1
     status, _, err = run("apply", "map.json", "rows.parquet", "--out", "o.zarr", "--score-name", "p_new")
-    assert (status, err) == (0, "calibdask: left out tags, which arrays do not hold; .parquet keeps all\n")
+    assert (status, err) == (0, "calibdask: left out tags, which it cannot hold; .parquet keeps all\n")
     group = zarr.open_group("o.zarr", mode="r")
     np.testing.assert_array_equal(group["p_new"][:], expected)
     np.testing.assert_array_equal(group["scores"][:], scores)
@@ -160,7 +160,7 @@ def test_slices_that_the_map_does_not_know(run: Run, folder: Path, calibrator: A
 
 
 BAD = [
-    (["map.json", "r.parquet", "--out", "o.csv"], "ends in one of .zarr, .parquet"),
+    (["map.json", "r.parquet", "--out", "o.txt"], "ends in one of .zarr, .parquet, .csv"),
     (["map.json", "r.parquet", "--out", "nowhere/o.zarr"], "does not exist; create 'nowhere' first"),
     (["map.json", "r.parquet", "--out", "s3://bucket/o.zarr"], "--out expects a path of this machine"),
     (["map.json", "r.parquet", "--out", "r.parquet", "--overwrite"], "would replace the input"),
@@ -220,10 +220,12 @@ sys.exit(main(sys.argv[2:]))
 
 
 def contents(out: Path) -> dict[str, bytes]:
+    if out.is_file():
+        return {"": out.read_bytes()}
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("name", ["out.zarr", "out.parquet"])
+@pytest.mark.parametrize("name", ["out.zarr", "out.parquet", "out.csv"])
 def test_killed_for_real(name: str, run: Run, folder: Path) -> None:
     write_rows(folder / "r.csv")
     command = ["apply", "map.json", "r.csv", "--out", name]

@@ -13,7 +13,8 @@ from calibdask.calibrators.comparing.comparison import compare_calibrators
 from calibdask.calibrators.curves.isotonic import IsotonicCalibration
 from calibdask.calibrators.curves.platt import PlattScaling
 from calibdask.calibrators.curves.spline import SplineCalibration
-from calibdask.calibrators.stored_map import fit_to_summary
+from calibdask.calibrators.stored_map import fit_to_data
+from calibdask.data.data import Data
 from calibdask.explore.summaries.answer_page import Answer
 from calibdask.explore.summaries.decisions_answer import CHOOSE
 from calibdask.explore.summaries.pool import Pool, Selection
@@ -80,7 +81,7 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     method = next(method for method, one in _METHODS.items() if _named(one) == shown)
     # Of binary scores the very map that the command writes.
     binary = pooled if setting is None else Summary.of(summarize(outcomes, scores, settings=["binary"]))
-    calibrator = fit_to_summary(clone(_METHODS[method]), binary, ())
+    calibrator = fit_to_data(clone(_METHODS[method]), Data.of(binary, by=()))
     picture = chart_picture(_chart(calibrator, scores), f"{shown}: calibrated score by score", _HEIGHT)
     figures = ((picture, f"Solid: {shown}, fitted to all rows of the selection. Dashed: scores as they are."),)
     notes: tuple[Markup | str, ...] = tuple(calibrator.cautions_)

@@ -53,7 +53,7 @@ def test_scores_at_a_threshold_are_treated_where_rows_tell_them() -> None:
     assert (usual.net_benefit_model.attrs["closed"], told.net_benefit_model.attrs["closed"]) == ("left", "right")
     with pytest.raises(ValueError, match="closed on the right"):
         cd.evaluate(summary, metrics=cd.NetBenefit(thresholds=THRESHOLDS, closed="left"))
-    with pytest.raises(ValueError, match="closed expects 'left' or 'right'"):
+    with pytest.raises(ValueError, match="closed expects one of 'left', 'right'"):
         cd.NetBenefit(closed="both")  # type: ignore[arg-type]
 
 

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.calibration_tests import TESTS, TESTS_HELP, refuse_tests_options, run_tests, tests_options
-from calibdask.cli.data_names import named_data
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.gates import checked_receipt, receipt_of_metrics, write_receipt
 from calibdask.cli.importing import importing
 from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CHARTS, CURVE, DIAGRAM, PICTURES
+from calibdask.cli.model_data import model_places
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import noted, row_options
+from calibdask.cli.row_options import check_every, noted, period_options, row_options
 from calibdask.safe_text import shown_address, visible
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ _EXAMPLES = (
 @click.option("--n-boot", type=int, metavar="N", help="Bootstrap replicates of the intervals.  [default: 200]")
 @click.option("--seed", type=int, metavar="S", help="Seed of random numbers.  [default: 0]")
 @tests_options
+@click.option("--period", metavar="COLUMN", help="Slice by the periods of this column of dates or timestamps.")
+@period_options
 @row_options
 @click.option(
     "--map",
@@ -168,16 +170,24 @@ def evaluate(**given: Any) -> None:
         run_tests(given)
         return
     refuse_tests_options(given)
+    period = given["period"]
+    check_every(period, given["every"], given["zone"])
+    if period is not None:
+        given["by"] = tuple(dict.fromkeys((*given["by"], period)))
     with importing():
         from calibdask.storage.open_store import open_store
         from calibdask.storage.readers import StoredRows
         from calibdask.storage.replacing import replacing
 
-        files = named_data(given["data"])
-        request = EvaluateRequest.of({**given, "files": files, "data": next(iter(files.values()))})
+        places = model_places(given["data"], given["score"])
+        first = next(iter(places.values()))
+        files = {name: place.path for name, place in places.items()}
+        scores = {name: place.score for name, place in places.items()}
+        own = {"files": files, "scores": scores, "data": first.path, "score": first.score}
+        request = EvaluateRequest.of({**given, **own})
         request.check()
         result_path, plot_path, report_path = _outputs(request)
-        receipt_path = checked_receipt(request.receipt, list(files.values()), overwrite=request.overwrite)
+        receipt_path = checked_receipt(request.receipt, overwrite=request.overwrite)
         _ = request.map_attributes
         stores = {name: open_store(path) for name, path in files.items()}
         # Columns that are not there are found before estimators are imported, which takes longer.
@@ -219,7 +229,7 @@ def evaluate(**given: Any) -> None:
         if plot_path is not None:
             _plot(dataset, written, plot_path, request)
         if receipt_path is not None:
-            write_receipt(receipt_path, receipt_of_metrics(request, stores))
+            write_receipt(receipt_path, receipt_of_metrics(request, stores), written)
         if result_path is not None:
             write_result(figures, partial(as_json, figures, names), written, result_path)
     if request.as_text:
@@ -237,10 +247,12 @@ def _outputs(request: EvaluateRequest) -> "tuple[Output | None, Output | None, O
     """Where the result, the picture and the report go, checked."""
     from calibdask.storage.writers import check_apart, checked_output
 
+    named = {"--out": request.out, "--plot": request.plot, "--report": request.report}
+    outputs: dict[str, str | None] = {**named, "--receipt": request.receipt}
     for path in request.files.values():
-        check_apart(path, {"--out": request.out, "--plot": request.plot, "--report": request.report})
+        check_apart(path, outputs)
     if request.map_path is not None:
-        check_apart(request.map_path, {"--out": request.out})
+        check_apart(request.map_path, outputs)
     result_path = None if request.out is None else checked_output(request.out, RESULTS, overwrite=request.overwrite)
     plot_path = None
     if request.plot is not None:

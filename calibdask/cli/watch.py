@@ -52,7 +52,9 @@ _EXAMPLES = (
 
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
 @click.argument("summary", metavar="[NAME=]SUMMARY")
-@click.option("--period", "period_name", metavar="COLUMN", default="day", show_default=True, help="Slice of periods.")
+@click.option(
+    "--period", "period_name", metavar="COLUMN", help="Slice of periods.  [default: that of the store, else day]"
+)
 @click.option("--by", metavar="COLUMN", multiple=True, help="Watch each value of this slice; repeatable.")
 @click.option("--features", is_flag=True, help="Watch each value of the columns that summarize --features cut.")
 @click.option(
@@ -77,7 +79,7 @@ _EXAMPLES = (
 )
 def watch(
     summary: str,
-    period_name: str,
+    period_name: str | None,
     by: tuple[str, ...],
     features: bool,
     setting: str | int | None,
@@ -102,7 +104,7 @@ def watch(
     from calibdask.monitoring.alarms import raised_alarms
     from calibdask.monitoring.exposition import exposition
     from calibdask.monitoring.watch_run import WatchRun
-    from calibdask.storage.replacing import write_text
+    from calibdask.storage.replacing import replacing
     from calibdask.storage.writers import check_apart, checked_output
 
     ((name, path),) = named_data([summary]).items()
@@ -113,17 +115,20 @@ def watch(
     before = WatchState.read(None if state is None else checked_output(state, (".json",), overwrite=True))
     store = _opened(path)
     with store.dataset, noted():
-        run = WatchRun.of(store, period_name, by, tolerance, alpha, setting, before.processes, due, now, features)
+        period = period_name or store.period or "day"
+        run = WatchRun.of(store, period, by, tolerance, alpha, setting, before.processes, due, now, features)
         alarms = raised_alarms(run, before.known)
         kept = before.after(run.saved.to_dict(), alarms, {alarm.key for alarm in alarms})
         new = kept.untold
         if not dry_run:
-            if target is not None:
-                with ExitStack() as written:
+            with ExitStack() as written:
+                if target is not None:
                     write_result(run.result, str, written, target)
-            kept = kept.written()
-            if metrics is not None:
-                write_text(metrics, exposition(name, run, kept.known))
+                if metrics is not None:
+                    part = written.enter_context(replacing(metrics))
+                    part.write_text(exposition(name, run, kept.known), encoding="utf-8")
+                # Fails where another run has written it, and then no output appears.
+                kept = kept.written()
     lines = {alarm.key: _line(name, run, alarm, new=alarm.key in new) for alarm in kept.alarms}
     failure = ""
     if command and new and not dry_run:

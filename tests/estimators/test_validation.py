@@ -53,7 +53,7 @@ def test_intercept_has_the_logit_as_its_offset() -> None:
     np.testing.assert_allclose(result.x_intercept_low, intercept - reach, rtol=1e-8)
 
 
-def test_weights_are_repeated_rows_of_as_much_information() -> None:
+def test_weights_move_coefficients_like_repeated_rows() -> None:
     labels, scores = rows(200, 2)
     weights = np.random.default_rng(3).integers(1, 4, 200)
     weighted = cd.evaluate(labels, scores, {"x": cd.CalibrationSlope()}, sample_weight=weights, ci=0.9)
@@ -61,11 +61,6 @@ def test_weights_are_repeated_rows_of_as_much_information() -> None:
     repeated = cd.evaluate(np.repeat(labels, weights), np.repeat(scores, weights), again, ci=0.9)
     for part in ("slope", "intercept"):
         np.testing.assert_allclose(weighted[f"x_{part}"], repeated[f"x_{part}"], rtol=1e-9)
-    effective = weights.sum() ** 2 / (weights**2).sum()
-    share = effective / weights.sum()
-    np.testing.assert_allclose(weighted.x_statistic, share * repeated.x_statistic, rtol=1e-8)
-    widths = [result.x_slope_high - result.x_slope_low for result in (weighted, repeated)]
-    np.testing.assert_allclose(widths[0], widths[1] / np.sqrt(share), rtol=1e-8)
 
 
 def test_classes_and_slices_are_each_by_themselves() -> None:

@@ -257,8 +257,13 @@ def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_f
     columns = [*slicing]
     if not all(isinstance(name, str) for name in (*columns, "" if sample_weight is None else sample_weight)):
         raise ValueError("by and sample_weight of a file expect names of its columns.")
-    roles = {"features" if are_features else "by": columns}
-    read = partial(store.read, label=options.label, weight=sample_weight, **roles)
+    read = partial(
+        store.read,
+        label=options.label,
+        weight=sample_weight,
+        by=() if are_features else columns,
+        features=columns if are_features else (),
+    )
     if not isinstance(options.score, Mapping):
         return read(score=options.score)
     tables = {name: read(score=score) for name, score in options.score.items()}

@@ -7,9 +7,7 @@ as selects, buttons and figures, show texts as they are.
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, ClassVar
-
-import numpy as np
+from typing import Any
 
 from calibdask.markup import Html
 
@@ -29,12 +27,12 @@ def html_table(
     frame : pandas.DataFrame, optional
         Its columns are texts and numbers; replaced by way of ``value``.
     html : collection of str
-        Columns of `Html`.
+        Columns of pictures and numbers as HTML, without any text of others: data frames keep no type of texts.
     titles : mapping from str to str, optional
         Of columns that are not titled by their names.
     """
     formatters = {**look.pop("formatters", {}), **{name: {"type": "html"} for name in html}}
-    return _kinds().Table(frame, html_columns=[*html], titles=dict(titles or {}), formatters=formatters, **look)
+    return _kinds().Table(frame, titles=dict(titles or {}), formatters=formatters, **look)
 
 
 def multi_choice(options: Mapping[str, Any], **look: Any) -> Any:
@@ -61,27 +59,17 @@ def notify(messages: Sequence[str]) -> None:
 def _kinds() -> SimpleNamespace:
     """Classes that derive from those of Panel, which takes a second to import."""
     import panel as pn
-    import param
 
     class HtmlPane(pn.pane.HTML):
         def _transform_object(self, obj: Any) -> Any:
             return super()._transform_object(str(Html.escape("" if obj is None else obj)))
 
     class Table(pn.widgets.Tabulator):
-        html_columns = param.List(default=[])
-        _rename: ClassVar = {"html_columns": None}
-
         def _get_column_definitions(self, col_names: list[str], df: Any) -> Any:
             columns = super()._get_column_definitions(col_names, df)
             for column in columns:
                 column.title = str(Html.escape(column.title))
             return columns
-
-        def _get_data(self) -> Any:
-            frame, data = super()._get_data()
-            markup = {name: data[name] for name in self.html_columns if name in data}
-            cells = {name: np.array([str(Html.escape(cell)) for cell in column]) for name, column in markup.items()}
-            return frame, {**data, **cells}
 
     class MultiChoice(pn.widgets.MultiChoice):
         @property

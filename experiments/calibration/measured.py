@@ -194,8 +194,8 @@ class Measurement:
         labels, scores, weights = population.rows
         losses = ((one - labels) ** 2 @ weights / weights.sum() for one in (other(scores), scores))
         truth = next(losses) - next(losses)
-        ends = (compared[f"x_difference_{end}"].values for end in ("low", "high"))
-        yield "compare, difference of Brier scores", _held(*ends, np.asarray(truth))
+        low, high = (compared[f"x_difference_{end}"].values for end in ("low", "high"))
+        yield "compare, difference of Brier scores", _held(low, high, np.asarray(truth))
 
     def _decisions(self) -> Iterator[tuple[str, Measured]]:
         sample, population = self._sample(self.sets, "decisions"), self.case.population(self.model)

@@ -32,9 +32,9 @@ class Promises(cd.Study):
 
     cases: tuple[str, ...] = tuple(CASES)
     rows: tuple[int, ...] = (50, 500)
-    sets: int = 400
-    replicated_sets: int = 40
-    n_boot: int = 100
+    sets: int = 200
+    replicated_sets: int = 20
+    n_boot: int = 50
 
     outputs: ClassVar = dict.fromkeys(("sets", "given", "share", "standard_error"), ("promise",))
     presets: ClassVar = {
@@ -52,8 +52,8 @@ class Promises(cd.Study):
             yield "replicated_sets expects at most sets."
 
     def cells(self) -> dict[str, Any]:
-        """A cell for each case, model and number of rows."""
-        return {"case": self.cases, "model": (CALIBRATED, OFF), "rows": self.rows}
+        """A cell for each number of rows, model and case."""
+        return {"rows": self.rows, "model": (CALIBRATED, OFF), "case": self.cases}
 
     def inside(self) -> dict[str, Any]:
         """The promises."""

@@ -136,8 +136,7 @@ class LogLoss(Estimator):
     clip: float = 0.0
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.clip, int | float | np.number) and not isinstance(self.clip, bool)
-        if not is_number or not 0 <= self.clip < 0.5:
+        if isinstance(self.clip, bool) or not 0 <= self.clip < 0.5:
             raise ValueError(f"clip expects a number from 0 to below 0.5, such as 0.001, got {self.clip!r}.")
         object.__setattr__(self, "clip", float(self.clip))
 

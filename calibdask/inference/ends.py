@@ -99,7 +99,7 @@ class AlikeOutcomes:
     def _of(self, part: Part) -> npt.NDArray[np.bool_]:
         """Of the columns that a part has, or of all together."""
         per_class = part.values.ndim == self.alike.ndim and part.values.shape == self.alike.shape
-        return self.alike if per_class else self.alike.all(-1)
+        return self.alike if per_class else np.asarray(self.alike.all(-1))
 
     def _end(self, end: Part, name: str, level: float, is_mean_gap: bool) -> Part:
         alike = self._of(end)

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from calibdask.calibrators.softmax.temperature import TemperatureScaling as TemperatureScaling
     from calibdask.calibrators.softmax.vector import VectorScaling as VectorScaling
     from calibdask.comparison import compare as compare
+    from calibdask.data.top_scores import TopScores as TopScores
     from calibdask.decisions.threshold import threshold as threshold
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
-    from calibdask.engine.inputs.top_scores import TopScores as TopScores
     from calibdask.estimators.binned.diagram import ReliabilityDiagram as ReliabilityDiagram
     from calibdask.estimators.binned.ece import ECE as ECE
     from calibdask.estimators.binned.ece import MCE as MCE

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions, Task
 from calibdask.engine.dry_run import NotOnePass, few_rows, is_told, no_rows, requests_of_one_pass
-from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.options import InputOptions, Task
 from calibdask.engine.sources.accumulated import AccumulatedSource
 from calibdask.engine.sources.source import RowSource, apart, merged, states_of
 from calibdask.estimators.checks import check_whole
@@ -53,7 +54,7 @@ class Accumulator:
         Number of columns of the scores, 1 for a vector of P(y = 1). None: that of the first update.
     weighted : bool, default False
         With ``classes``: whether updates have weights, where a state is asked for before the first update.
-    task, logits, labels, pos_label, ignore_label, sum_tolerance
+    task, logits, labels, pos_label, ignore_label, sum_tolerance, skip_missing
         As for `calibdask.evaluate`.
 
     Raises
@@ -102,12 +103,15 @@ class Accumulator:
         pos_label: Any = None,
         ignore_label: Any = None,
         sum_tolerance: float = 1e-3,
+        skip_missing: bool = False,
     ) -> None:
         check_step(step)
         self._metrics = None if metrics is None else named_metrics(metrics)
         self._settings = _listed(_SETTINGS if settings is None and metrics is None else settings)
         self._step = step
-        self._options = InputOptions(task, logits, labels, pos_label, ignore_label, sum_tolerance=sum_tolerance)
+        self._options = InputOptions(
+            task, logits, labels, pos_label, ignore_label, sum_tolerance=sum_tolerance, skip_missing=skip_missing
+        )
         self._expected = None if classes is None else _layout(classes, weighted=weighted)
         self.reset()
         self._check_metrics()
@@ -134,7 +138,7 @@ class Accumulator:
         ValueError
             If rows are invalid, or differ from earlier ones in classes, precision or having weights.
         """
-        data = read_data(y_true, y_prob, None, sample_weight, self._options)
+        data = Data(y_true, y_prob, {}, sample_weight, options=self._options).read()
         if data.batch:
             names = listed(axis.name for axis in data.batch)
             raise ValueError(
@@ -182,15 +186,16 @@ class Accumulator:
         ValueError
             If there are no rows yet, or intervals are asked for and the ``settings`` that tell them are not kept.
         """
+        if ci is not None and not self._settings:
+            raise ValueError("Intervals come from histograms; construct the Accumulator with settings=['confidence'].")
+        return evaluated(self._as_input(), self._metrics, interval_choice(ci, ci_method, n_boot, seed))
+
+    def _as_input(self) -> Input:
+        """All that was added up, as other analyses take it."""
         layout = self._layout
         if layout is None or not self._states[RowCount()].rows.any():
             raise ValueError("An Accumulator expects rows of positive weight before its result; call update first.")
-        if ci is not None and not self._settings:
-            raise ValueError("Intervals come from histograms; construct the Accumulator with settings=['confidence'].")
-        source = AccumulatedSource(self._states, layout, self._rows)
-        return evaluated(
-            Input(source, classes=self._classes), self._metrics, interval_choice(ci, ci_method, n_boot, seed)
-        )
+        return Input(AccumulatedSource(self._states, layout, self._rows), classes=self._classes)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """All that was added up, as arrays of int64 and float64: their sums are the state of the rows of several.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from typing_extensions import override
 
-from calibdask.engine.inputs.input import Input
+from calibdask.data.input import Input
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.errors import SuspectScoresWarning
 from calibdask.estimators.binned.base import BinnedEstimator

@@ -1,17 +1,20 @@
 """`compare`: differences of metrics between models on the same rows, with intervals and p-values."""
 
+import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.engine.inputs.frames import given_models
-from calibdask.engine.inputs.input import Input
-from calibdask.engine.inputs.models import MODEL, read_models
-from calibdask.engine.inputs.options import InputOptions, Task
-from calibdask.engine.inputs.slices import Axis
+from calibdask.data.containers import has_columns
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.models import MODEL
+from calibdask.data.options import InputOptions, Task
+from calibdask.engine.axes import Axis
 from calibdask.engine.plan import run_requests
 from calibdask.estimators.about import PartInfo
 from calibdask.estimators.estimator import Estimator
@@ -26,6 +29,7 @@ from calibdask.inference.multiplicity import ADJUSTMENTS
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.statistics.exact import Array
+from calibdask.storage.summary import is_summary
 
 _CHALLENGER = "challenger"
 # What is requested beside the metrics, under a name that none has.
@@ -37,7 +41,7 @@ _FEWEST_OUTCOMES = 5
 
 def compare(
     y_true: Any,
-    prob_a: Any,
+    prob_a: Any = None,
     prob_b: Any = None,
     metrics: Metrics | None = None,
     *,
@@ -45,6 +49,7 @@ def compare(
     baseline: str | None = None,
     by: Any = None,
     sample_weight: Any = None,
+    skip_missing: bool = False,
     ci: float = 0.95,
     ci_method: Method | None = None,
     n_boot: int = 1000,
@@ -74,7 +79,7 @@ def compare(
         In a container of columns: the labels.
     baseline : str, optional
         Name of the model that the others are compared with; the first by default.
-    by, sample_weight, task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance
+    by, sample_weight, skip_missing, task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance
         As in `calibdask.evaluate`.
     ci : float, default 0.95
         Level of the intervals.
@@ -137,19 +142,26 @@ def compare(
     check_interval(ci, n_boot, seed)
     if ci_method not in (None, "percentile", "bca"):
         raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {ci_method!r}.")
-    models = _models(prob_a, prob_b)
-    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
-    dims = (options.sample_dims[0], class_dim)
-    y_true, models, by, sample_weight = given_models(y_true, models, by, sample_weight, label, dims)
-    if isinstance(y_true, xr.Dataset) or not hasattr(y_true, "__len__"):
-        raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
-    names = list(models)
+    options = InputOptions(
+        task,
+        logits,
+        labels,
+        pos_label,
+        ignore_label,
+        sample_dim,
+        class_dim,
+        sum_tolerance,
+        label=label,
+        skip_missing=skip_missing,
+    )
+    given = _data(y_true, prob_a, prob_b, by, sample_weight, options)
+    names = list(given.scores)
     base = _baseline_index(names, baseline)
-    data = read_models(y_true, models, by, sample_weight, options)
+    data = given.read()
     class_dim = data.class_dim(class_dim)
     chosen = named_metrics(comparison_metrics(vector=data.source.layout.vector) if metrics is None else metrics)
     _refuse_tests(chosen, data)
-    named = isinstance(prob_a, Mapping)
+    named = isinstance(given.scores, Mapping) and prob_b is None
     check_names(chosen, (*data.batch, *data.by, *((Axis(_CHALLENGER, 1),) if named else ())), class_dim)
     choice = IntervalChoice(ci, ci_method or "percentile", n_boot, seed)
     bootstrap = RowBootstrap(choice)
@@ -187,6 +199,28 @@ def _refuse_tests(metrics: Mapping[str, Estimator], data: Input) -> None:
     for name, estimator in metrics.items():
         if estimator.is_test(data.source.layout):
             raise ValueError(f"compare expects metrics, but {name!r} is a test: {estimator!r}.")
+
+
+def _data(y_true: Any, prob_a: Any, prob_b: Any, by: Any, sample_weight: Any, options: InputOptions) -> Data:
+    """The rows, with the scores of all models by name.
+
+    Raises
+    ------
+    ValueError
+        If there are no such rows, or fewer than two models.
+    """
+    if isinstance(y_true, Data):
+        return y_true.with_scores(_models(y_true.scores, None))
+    models = _models(prob_a, prob_b)
+    is_path = isinstance(y_true, str | os.PathLike)
+    if is_summary(y_true) or not (hasattr(y_true, "__len__") or has_columns(y_true) or is_path):
+        raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
+    # Columns of a frame or a file are named as by ``score`` of `calibdask.evaluate`.
+    if options.label is not None or has_columns(y_true) or is_path:
+        data = Data.of(y_true, None, by, sample_weight, replace(options, score=models))
+    else:
+        data = Data.of(y_true, models, by, sample_weight, options)
+    return data
 
 
 def _models(prob_a: Any, prob_b: Any) -> dict[str, Any]:

@@ -6,32 +6,33 @@ from typing import Any
 import xarray as xr
 
 from calibdask.column_check import column_check
-from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
-from calibdask.engine.inputs.top_scores import TopScores
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions, Task
+from calibdask.data.top_scores import TopScores
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.about import LOSSES, Description
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
+from calibdask.estimators.outcomes_alike import OutcomesAlike, setting_of
 from calibdask.estimators.panel import default_metrics, summary_metrics
-from calibdask.estimators.parts import Part
+from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.inference.choice import IntervalChoice, check_interval
-from calibdask.inference.ends import Bounds, where_outcomes_differ
+from calibdask.inference.ends import AlikeOutcomes, Bounds, where_outcomes_differ
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, check_names
-from calibdask.storage.given_files import given_rows_or_file
-from calibdask.storage.summary import Summary, is_summary
+from calibdask.statistics.layout import Layout
 
 # The word for the full panel.
 ALL = "all"
 # The name of an estimator that is no metric: no user can give it.
-_TOTALS = "\0totals"
+_TOTALS, _OUTCOMES = "\0totals", "\0outcomes "
 
 
 def evaluate(
@@ -213,23 +214,14 @@ def evaluate(
     array([0.2, 0.3])
     """
     choice = interval_choice(ci, ci_method, n_boot, seed, keep=keep_replicates)
-    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
-    if is_summary(y_true):
-        refuse_for_summary(options)
-        return evaluated(summary_input(y_true, y_prob, by, sample_weight), metrics, choice, class_dim)
-    top = y_prob if isinstance(y_prob, TopScores) else None
-    if top is not None:
-        options, (y_true, y_prob) = top.options(options), top.rows(y_true)
-    dims = (options.sample_dims[0], class_dim)
-    given = given_rows_or_file(
-        y_true, y_prob, by, sample_weight, dims, label=label, score=score, skip_missing=skip_missing
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )
-    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
-    if top is not None:
-        data = top.input(data)
-        metrics = _of_top_scores(metrics, top, data)
-    result = evaluated(data, metrics, choice, class_dim)
-    return result.assign_attrs(given.attributes(data.source.rows or 0))
+    data = Data.of(y_true, y_prob, by, sample_weight, options)
+    read = data.read()
+    if data.top is not None:
+        metrics = _of_top_scores(metrics, data.top, read)
+    return evaluated(read, metrics, choice, class_dim)
 
 
 def _of_top_scores(metrics: Metrics | None, top: TopScores, data: Input) -> Metrics:
@@ -286,14 +278,19 @@ def evaluated(
         outcome = run(requested, data.source)
         measured = BoundedEstimates(outcome.estimates, {}, outcome.passes)
     else:
-        measured = estimates_with_intervals(requested, data.source, choice)
+        measured = estimates_with_intervals({**requested, **_outcomes(chosen, data.source)}, data.source, choice)
         attributes = {"ci": choice.level, "n_boot": choice.n_boot, "seed": choice.seed}
     frequency = measured.estimates[_TOTALS].get("frequency")
     for name, estimator in chosen.items():
-        bounds = measured.bounds.get(name, {})
+        bounds, estimate = measured.bounds.get(name, {}), measured.estimates[name]
+        description = estimator.describe(data.source.layout)
         if bounds and frequency is not None:
-            bounds = _known_bounds(bounds, estimator.describe(data.source.layout), frequency)
-        result.add(name, estimator, measured.estimates[name], bounds, axes)
+            bounds = _known_bounds(bounds, description, frequency)
+        outcomes = measured.estimates.get(_outcomes_of(estimator, data.source.layout))
+        if choice is not None and bounds and outcomes is not None:
+            alike = AlikeOutcomes(outcomes["alike"].values, outcomes["rows"].values)
+            estimate, bounds = _error_bounds(estimate, bounds, description, alike, choice.level)
+        result.add(name, estimator, estimate, bounds, axes)
     result.add_totals(measured.estimates[_TOTALS], requested[_TOTALS], axes)
     if metrics is None:
         attributes["panel"] = DEFAULT_PANEL
@@ -308,6 +305,36 @@ def _known_bounds(bounds: Mapping[str, Bounds], description: Description, freque
         else ends
         for part, ends in bounds.items()
     }
+
+
+def _error_bounds(
+    estimate: Estimate, bounds: Mapping[str, Bounds], description: Description, alike: AlikeOutcomes, level: float
+) -> tuple[Estimate, Mapping[str, Bounds]]:
+    """The parts that are errors, and their bounds, with what holds where all outcomes are alike."""
+    parts, ends = dict(estimate), dict(bounds)
+    for name, of_part in bounds.items():
+        if name in description and description[name].settled(estimate[name].kind).kind == "error":
+            is_mean_gap = description[name].quantity == "mean-gap"
+            parts[name] = alike.notes(estimate[name], of_part, is_mean_gap=is_mean_gap)
+            ends[name] = alike.bounds(of_part, level, is_mean_gap=is_mean_gap)
+    return parts, ends
+
+
+def _outcomes_of(metric: Estimator, layout: Layout) -> str:
+    """The name of what says where outcomes are alike in the columns that a metric measures."""
+    return f"{_OUTCOMES}{setting_of(metric, layout)}"
+
+
+def _outcomes(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Estimator]:
+    """What says where outcomes are alike, for all columns that errors are measured of."""
+    layout = source.layout
+    of_errors = [
+        metric
+        for metric in metrics.values()
+        if any(info.kind == "error" for info in metric.describe(layout).values())
+        and (not isinstance(source, SummarySource) or source.sums_up(setting_of(metric, layout)))
+    ]
+    return {_outcomes_of(metric, layout): OutcomesAlike(setting_of(metric, layout)) for metric in of_errors}
 
 
 def slice_totals(source: Source) -> SliceTotals:
@@ -338,12 +365,3 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, full: boo
             return on_grid(available, source.step)
     # The source raises an error that lists the stored settings.
     return {**panel}
-
-
-def summary_input(summary: Summary | xr.Dataset, y_prob: Any, by: Any, sample_weight: Any) -> Input:
-    """The input that a summary is; labels, scores, slices and weights do not go with it."""
-    if y_prob is not None:
-        raise ValueError("A summary replaces labels and scores; call evaluate(summary, metrics=...).")
-    if by is not None or sample_weight is not None:
-        raise ValueError("A summary has its weights and slices already; by and sample_weight do not apply.")
-    return Summary.of(summary).input

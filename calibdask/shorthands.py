@@ -49,7 +49,7 @@ from typing import Any, Unpack
 
 import xarray as xr
 
-from calibdask.engine.inputs.options import InputKeywords
+from calibdask.data.options import InputKeywords
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.binned.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator

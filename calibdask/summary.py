@@ -6,16 +6,15 @@ from typing import Any
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.auditing.given import given_features
 from calibdask.auditing.summarizing import FeatureRequest
-from calibdask.engine.inputs.input import read_arrays, read_data
-from calibdask.engine.inputs.options import InputOptions, Task
+from calibdask.data.data import Data
+from calibdask.data.named_features import data_with_features
+from calibdask.data.options import InputOptions, Task
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums
 from calibdask.statistics.settings import Setting
-from calibdask.storage.given_files import given_rows_or_file
-from calibdask.storage.summary_format import check_names, histograms, to_dataset
+from calibdask.storage.summary_format import SummaryAxes, check_names, histograms, to_dataset
 
 
 def summarize(
@@ -116,33 +115,31 @@ def summarize(
     0.25
     """
     check_step(step)
-    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
-    dims = (options.sample_dims[0], class_dim)
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
+    )
     wanted = FeatureRequest.of(features, depth, values, min_rows, edges, score_cells, cuts)
     if wanted is None:
-        given = given_rows_or_file(
-            y_true, y_prob, by, sample_weight, dims, label=label, score=score, skip_missing=skip_missing
-        )
-        data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
+        given = Data.of(y_true, y_prob, by, sample_weight, options)
     else:
         if by is not None or sample_weight is not None:
             raise ValueError(
                 "features expects rows without by and sample_weight: name columns of slices among the features, and "
                 "audit weighted rows themselves."
             )
-        given = given_features(y_true, y_prob, wanted.columns, None, label, score, skip_missing)
-        data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
+        given = data_with_features(y_true, y_prob, wanted.columns, None, options)
+    data = given.rows_for("summarize", "which it counts").read()
     class_dim = data.class_dim(class_dim)
     layout = data.source.layout
     kept = stored_settings(settings, layout)
     requests = histograms(kept, layout.classes, step)
-    check_names(data, requests, class_dim)
+    axes = SummaryAxes(data.batch, data.by, data.classes)
+    check_names(axes, requests, class_dim)
     scores, *states = data.source.answer((ScoreSums(), *requests))
-    summary = to_dataset(zip(requests, states, strict=True), scores, data, class_dim)
-    attributes = given.attributes(data.source.rows or 0) | data.attributes
+    summary = to_dataset(zip(requests, states, strict=True), scores, layout, axes, class_dim)
     if wanted is not None:
         summary = wanted.added(summary, data)
-    return summary.assign_attrs(calibdask_version=__version__, **attributes)
+    return summary.assign_attrs(calibdask_version=__version__, **data.attributes)
 
 
 def stored_settings(settings: Sequence[str | int] | str | int, layout: Layout) -> tuple[Setting, ...]:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.rows import Rows, make_block
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
 

@@ -20,7 +20,7 @@ PAGES = "(explore|report|cli|plot)"
 # Private names of Panel, HoloViews and Bokeh that have no public counterpart, and the method that notebooks call.
 OF_OTHERS = {"_process_event", "_max_cols", "_repr_html_", "_tornado"}
 # The order of the rooms that hold the computations, each of which may import those before it.
-CORE = ("kernels", "statistics", "estimators", "engine", "storage", "inference", "results")
+CORE = ("kernels", "statistics", "estimators", "engine", "storage", "data", "inference", "results")
 # Third parties that only some rooms may know.
 ALLOWED = {
     "kernels": {"numpy", "numba"},
@@ -29,7 +29,7 @@ ALLOWED = {
     "inference": {"numpy", "scipy", "typing_extensions"},
 }
 DATA = {"dask", "distributed", "fsspec", "pandas", "zarr", "h5netcdf", "pyarrow"}
-KNOW_DATA = {"engine", "storage", "study", "demo", "cluster", "cli", "progress"}
+KNOW_DATA = {"engine", "storage", "data", "study", "demo", "cluster", "cli", "progress"}
 
 
 def room(path: Path) -> str:

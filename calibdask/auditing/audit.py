@@ -15,14 +15,14 @@ from calibdask.auditing.describing import Describing, SegmentSums
 from calibdask.auditing.determining import LabelCounts, LabelCountsState, OneWay, warn_of_determining
 from calibdask.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.auditing.features import Values, check_values, is_whole
-from calibdask.auditing.given import given_features
 from calibdask.auditing.measures import cells_of, measured, residual_square
 from calibdask.auditing.overlaps import LatticeOverlaps, Overlaps, RowOverlaps
 from calibdask.auditing.planning import LatticePlan
 from calibdask.auditing.summarized import NOTES, given_summary, refuse_rows_options, summary_lattice
 from calibdask.auditing.telling_apart import TellingApart
-from calibdask.engine.inputs.input import Input, read_arrays
-from calibdask.engine.inputs.options import InputOptions, Task
+from calibdask.data.input import Input
+from calibdask.data.named_features import data_with_features
+from calibdask.data.options import InputOptions, Task
 from calibdask.engine.plan import run_requests
 from calibdask.inference.choice import check_level
 from calibdask.inference.multiplicity import e_benjamini_hochberg, holm
@@ -122,8 +122,8 @@ def audit(
 
         ``pvalue`` of the segment alone; ``pvalue_adjusted`` for all segments (Holm), and ``found`` where that is at
         most ``alpha``; ``log_e``, the logarithm of an e-value, and ``discovery``, e-BH, among which the expected share
-        of false ones is at most ``alpha``. ``described``: the smallest set of found segments that says what is
-        wrong.
+        of false ones is at most ``alpha``: more segments than ``found`` only where most of them are far off.
+        ``described``: the smallest set of found segments that says what is wrong.
 
         Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
         at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;
@@ -214,9 +214,10 @@ def audit(
     depth = 2 if depth is None else depth
     check_level(alpha, "alpha")
     check_cutting(depth, min_rows, values, score_cells)
-    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
-    given = given_features(y_true, y_prob, features, sample_weight, label, score, skip_missing)
-    data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
+    )
+    data = data_with_features(y_true, y_prob, features, sample_weight, options).read()
     cuts, notes = learnt_cuts(data, one_setting(data, setting), depth, Values.of(values, min_rows, edges), score_cells)
     cut = data.source.passes
     source = data.source
@@ -227,8 +228,7 @@ def audit(
     warn_of_determining(plan, counts, 2, labels)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)
     table = table.told_apart(RowOverlaps(plan, data), kept, sums)
-    attributes = {**data.attributes, **given.attributes(data.source.rows or 0)}
-    attributes |= why_passes(cut, filled - cut, data.source.passes - filled)
+    attributes = data.attributes | why_passes(cut, filled - cut, data.source.passes - filled)
     return table.dataset(
         min_rows=min_rows,
         rows=int(data.source.rows or 0),

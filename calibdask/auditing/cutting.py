@@ -9,8 +9,8 @@ import numpy as np
 
 from calibdask.auditing.features import PLURALS, Learnt, Values
 from calibdask.auditing.planning import LatticePlan
-from calibdask.engine.inputs.features import FeatureColumn
-from calibdask.engine.inputs.input import Input
+from calibdask.data.features import FeatureColumn
+from calibdask.data.input import Input
 from calibdask.engine.plan import run_requests
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.binnings import EqualMass

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.auditing.planning import segment_count
-from calibdask.engine.inputs.features import FeatureColumn
+from calibdask.data.features import FeatureColumn
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.frozen import FrozenArray

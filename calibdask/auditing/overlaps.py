@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.auditing.planning import LatticePlan
-from calibdask.engine.inputs.input import Input
+from calibdask.data.input import Input
 from calibdask.engine.plan import run_requests
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray

@@ -11,7 +11,7 @@ from calibdask.auditing.audit import check_cutting, one_setting
 from calibdask.auditing.cutting import filled, learnt_cuts, reused_cuts
 from calibdask.auditing.features import Values
 from calibdask.auditing.summarized import NOTES
-from calibdask.engine.inputs.input import Input
+from calibdask.data.input import Input
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_format import with_lattice
 from calibdask.storage.summary_lattice import Cuts

@@ -9,12 +9,12 @@ import numpy as np
 
 from calibdask import __version__
 from calibdask.calibrators.stored_map import StoredMap
-from calibdask.engine.inputs.arrow import to_numpy
 from calibdask.engine.progress_events import Stage, advance, start_stage
-from calibdask.storage.applied_files import FORMATS, AppliedFile, mark_of, scores_of
-from calibdask.storage.array_files import TARGET_BYTES
+from calibdask.storage.applied_files import FOLDERS, FORMATS, AppliedFile, mark_of, scores_of
+from calibdask.storage.arrow_columns import to_numpy
 from calibdask.storage.arrow_parts import ArrowParts, Place
 from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
+from calibdask.storage.sizes import TARGET_BYTES
 from calibdask.storage.unfinished import Unfinished, digest, files_digest
 from calibdask.storage.writers import checked_output
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calibdask.storage.readers import StoredRows
 
 # Of what is written; it grows when the same map and rows give other files.
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def apply_map(
     missing_chunks: MissingChunks = "error",
     overwrite: bool = False,
 ) -> Applied:
-    """Write rows with calibrated scores to a Zarr group or a folder of Parquet files.
+    """Write rows with calibrated scores to a Zarr group, a folder of Parquet files or a CSV file.
 
     Killed at any time and started again it goes on after the last chunk, with the same result to the last bit. Memory
     is bounded by the parts in which the rows are stored.
@@ -70,7 +70,8 @@ def apply_map(
         what was begun was begun with another map, other data or other options.
     """
     target = _checked_target(out, overwrite=overwrite)
-    choice = ColumnChoice(label, score, stored_map.further, None, None, missing_chunks)
+    slices, features = ((), stored_map.further) if stored_map.takes_features else (stored_map.further, ())
+    choice = ColumnChoice(label, score, slices, None, None, missing_chunks, features)
     parts = _parts(rows, choice)
     options = {"label": label, "score": score, "score_name": score_name, "format": _FORMAT}
     kind = FORMATS[target.suffix.lower()]
@@ -84,11 +85,11 @@ def apply_map(
     output = kind(unfinished.part, parts.schema, parts.names, parts.of_arrays, chunk_rows, score_name)
     _check_columns(stored_map, rows.url, parts)
     if not unfinished.folder.exists():
-        checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=tuple(FORMATS))
+        checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
     if unfinished.begin(anew=overwrite):
-        mark = mark_of(target)
+        mark = mark_of(target) or unfinished.state
         return Applied(mark["rows"], mark["rows"], mark["unknown"], output.left_out)
-    checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=tuple(FORMATS))
+    checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
     try:
         return _streamed(stored_map, rows.url, parts, output, unfinished)
     except ValueError:
@@ -106,7 +107,7 @@ def _checked_target(out: str, *, overwrite: bool) -> Path:
         )
     path = Path(Location.parse(out).path if "://" in out else out)
     if path.suffix.lower() not in FORMATS or not path.parent.is_dir():
-        checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=tuple(FORMATS))
+        checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
     return path
 
 
@@ -122,7 +123,7 @@ def _parts(rows: "StoredRows", choice: ColumnChoice) -> ArrowParts:
 
 def _check_columns(stored_map: StoredMap, url: str, parts: ArrowParts) -> None:
     """Refuse scores of other classes before anything is written."""
-    first = parts.load(parts.parts[0]).slice(0, 1)
+    first = parts.typed(parts.load(parts.parts[0]).slice(0, 1))
     scores = scores_of(first, parts.names)
     stored_map.check(url, 1 if scores.ndim == 1 else scores.shape[1], parts.names.classes)
     stored_map.codes({name: to_numpy(first.column(name)) for name in stored_map.further}, first.num_rows)
@@ -135,8 +136,9 @@ def _streamed(
     resumed, written = state.get("rows", 0), state.get("rows", 0)
     number, unknown = state.get("chunks", 0), state.get("unknown", 0)
     start_stage(Stage("rows", "parts", len(parts.parts)))
-    for table, place in parts.tables(output.chunk_rows, Place(*state.get("place", (0, 0)))):
-        calibrated, unseen = _calibrated(stored_map, url, parts, table, written)
+    for stored, place in parts.tables(output.chunk_rows, Place(*state.get("place", (0, 0)))):
+        values, calibrated, unseen = _calibrated(stored_map, url, parts, stored, written)
+        table = stored if output.keeps_texts else values
         if number == 0:
             unfinished.clear()
             output.lay_out(table, calibrated)
@@ -154,10 +156,13 @@ def _streamed(
     return Applied(written, resumed, unknown, output.left_out)
 
 
-def _calibrated(stored_map: StoredMap, url: str, parts: ArrowParts, table: Any, first: int) -> tuple[np.ndarray, int]:
-    """Calibrated scores of a table, whose first row has this number, and how many rows the map does not know."""
-    by = {name: to_numpy(table.column(name)) for name in stored_map.further}
+def _calibrated(
+    stored_map: StoredMap, url: str, parts: ArrowParts, stored: Any, first: int
+) -> tuple[Any, np.ndarray, int]:
+    """A table with its types, whose first row has this number; its scores; how many rows the map does not know."""
     try:
-        return stored_map.apply(scores_of(table, parts.names), by)
+        table = parts.typed(stored)
+        by = {name: to_numpy(table.column(name)) for name in stored_map.further}
+        return table, *stored_map.apply(scores_of(table, parts.names), by)
     except ValueError as error:
-        raise ValueError(f"{url}, rows {first:,} to {first + table.num_rows - 1:,}: {error}") from error
+        raise ValueError(f"{url}, rows {first:,} to {first + stored.num_rows - 1:,}: {error}") from error

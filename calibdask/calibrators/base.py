@@ -12,19 +12,12 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibdask.calibrators.fitted import Numbers, Sliced, fitted
-from calibdask.calibrators.given import (
-    GivenColumns,
-    aligned_rows,
-    label_vector,
-    labels_and_scores,
-    read_rows_given,
-    score_columns,
-)
+from calibdask.calibrators.given import aligned_rows, label_vector, labels_and_scores, score_columns
 from calibdask.calibrators.mapping import BlockMap, MapsRows, RowMap, mapped_rows, warn_of_unknown
 from calibdask.calibrators.stored import from_dict, to_dict
-from calibdask.engine.inputs.frames import GivenRows
-from calibdask.engine.inputs.input import Input, read_arrays, read_data
-from calibdask.engine.inputs.options import InputOptions
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
@@ -94,6 +87,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         min_rows: int = MIN_ROWS,
         label: Any = None,
         score: Any = None,
+        skip_missing: bool = False,
         labels: Any = None,
         pos_label: Any = None,
         X: Any = None,
@@ -118,6 +112,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             attribute ``pooled_slices_`` say which.
         label, score : optional
             The columns of a container, as for `calibdask.evaluate`.
+        skip_missing : bool, default False
+            Leave out rows without a label, a score or a weight.
         labels, pos_label : optional
             The classes in the order of the columns of scores, or the class whose probability a vector is, where labels
             are not 0..K-1, as for `calibdask.evaluate`.
@@ -140,19 +136,20 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         such, so that pipelines and cross-validation work; there, pass a vector of scores as a column. Two vectors are
         labels and scores, in this order.
         """
-        options = InputOptions(logits=self.logits, labels=labels, pos_label=pos_label)
+        options = InputOptions(
+            None, self.logits, labels, pos_label, label=label, score=score, skip_missing=skip_missing
+        )
         if y_prob is None and X is None and y is None and not _is_array(y_true):
-            given = read_rows_given(y_true, by, sample_weight, label, score, options)
-            return self._fit_given(given, min_rows)._warned()
+            return self._fit_data(Data.of(y_true, None, by, sample_weight, options), min_rows)._warned()
         targets, scores = labels_and_scores(type(self).__name__, y_true, y_prob, X, y)
-        rows = aligned_rows(targets, scores, sample_weight, by)
-        targets, scores = self._labels(rows.y_true), self._scores(rows.y_prob, reset=True)
+        targets, scores, sample_weight, by = aligned_rows(targets, scores, sample_weight, by)
+        targets, scores = self._labels(targets), self._scores(scores, reset=True)
         if targets.dtype.kind == "f" and scores.dtype.kind in "iub" and not self.logits:
             raise ValueError(
                 "fit expects labels first, fit(y_true, y_prob), or fit(X, y) with scores in columns; got real numbers "
                 "where labels should be and whole numbers where scores should be."
             )
-        data = read_arrays(targets, scores, rows.by, rows.sample_weight, options)
+        data = Data(targets, scores, by, sample_weight, options=options).read()
         # Numbers need no names, whatever their columns are called.
         numbered = labels is None and targets.dtype.kind in "biuf" and np.asarray(data.classes).dtype.kind not in "iu"
         self._fit_to(replace(data, classes=None) if numbered else data, None, min_rows)
@@ -230,11 +227,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         tags.input_tags.positive_only = not self.logits
         return tags
 
-    def _fit_rows(self, rows: GivenRows, options: InputOptions, min_rows: int) -> Self:
-        """Fit to rows whose slices are named; cautions are not warned of."""
-        return self._fit_given(
-            GivenColumns(read_data(rows.y_true, rows.y_prob, rows.by, rows.sample_weight, options), None), min_rows
-        )
+    # Whether the further columns are features and not slices.
+    _takes_features: ClassVar[bool] = False
 
     @property
     def _further_columns(self) -> tuple[str, ...]:
@@ -245,14 +239,18 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         """What maps take of these columns, ``_further_columns``; None where there are none."""
         return self._sliced.codes(columns, rows) if columns else None
 
-    def _fit_given(self, given: GivenColumns, min_rows: int) -> Self:
-        if given.all_rows is not None and not self.by_column:
+    def _fit_data(self, given: Data, min_rows: int) -> Self:
+        """Fit to rows or states; cautions are not warned of."""
+        if not given.has_rows and not self.by_column:
             raise ValueError(
                 f"{type(self).__name__} expects rows: its map is of all classes together, and cannot be computed from "
                 "a summary, which counts the scores of each by itself; PlattScaling, for one, can be."
             )
-        self._set_columns(given)
-        self._fit_to(given.data, given.all_rows, min_rows)
+        data = given.pooled().read()
+        layout = data.source.layout
+        self._set_columns(1 if layout.vector else layout.classes)
+        all_rows = None if given.has_rows else given.sliced(()).read()
+        self._fit_to(data, all_rows, min_rows)
         return self
 
     def _row_map(self) -> MapsRows:
@@ -263,6 +261,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
     def _fit_to(self, data: Input, all_rows: Input | None, min_rows: int) -> None:
         classes = np.arange(data.source.layout.classes) if data.classes is None else np.asarray(data.classes)
         self._set(fitted(self, data, all_rows, min_rows), classes)
+        self.excluded_ = data.attributes
 
     def _warned(self) -> Self:
         for caution in self.cautions_:
@@ -276,8 +275,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             setattr(self, f"{name}_", values)
         return self
 
-    def _set_columns(self, given: GivenColumns) -> None:
-        self.n_features_in_ = given.columns
+    def _set_columns(self, columns: int) -> None:
+        self.n_features_in_ = columns
         if hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.engine.inputs.input import Input
-from calibdask.engine.inputs.slices import Axis, codes_among
+from calibdask.data.input import Input
+from calibdask.data.slices import codes_among
+from calibdask.engine.axes import Axis
 from calibdask.engine.plan import run_requests
 from calibdask.safe_text import listed
 from calibdask.statistics import exact
@@ -179,7 +180,9 @@ def _of_slices(slices: "Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks,
             f"alike, and have the map of all rows: {shown}.",
         )
     events = np.concatenate([slices.events, whole.events])
-    return Sliced(numbers, np.append(slices.rows, whole.rows), axes, pooled, cautions, events)
+    # Maps are applied by the columns of users.
+    columns = tuple(Axis(axis.given_name, axis.size, axis.labels) for axis in axes)
+    return Sliced(numbers, np.append(slices.rows, whole.rows), columns, pooled, cautions, events)
 
 
 def _joined(values: Array, of_all: Array, few: Marks) -> Array:

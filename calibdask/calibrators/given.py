@@ -1,58 +1,14 @@
-"""What users give to calibrators: labels and scores in either order, summaries, containers of columns, files."""
+"""Labels and scores as users pass them to calibrators, in either order, as vectors and columns."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from calibdask.engine.inputs.alignment import aligned
-from calibdask.engine.inputs.arrays import is_dask, plain
-from calibdask.engine.inputs.frames import GivenRows
-from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.options import InputOptions, refuse_for_summary
-from calibdask.engine.inputs.slices import named
-from calibdask.storage.given_files import given_rows_or_file
-from calibdask.storage.summary import Summary, is_summary
-
-
-@dataclass(frozen=True)
-class GivenColumns:
-    """Data that were given in one piece; ``all_rows`` are those of a summary, without its slices."""
-
-    data: Input
-    all_rows: Input | None
-
-    @property
-    def columns(self) -> int:
-        """Number of columns of scores, 1 for a vector."""
-        layout = self.data.source.layout
-        return 1 if layout.vector else layout.classes
-
-
-def read_rows_given(
-    y_true: Any, by: Any, sample_weight: Any, label: Any, score: Any, options: InputOptions
-) -> GivenColumns:
-    """A summary, a container of columns, the rows of a file, or blocks.
-
-    Raises
-    ------
-    ValueError
-        If they cannot be read as such.
-    """
-    if is_summary(y_true):
-        if any(given is not None for given in (sample_weight, label, score)) or isinstance(by, Mapping):
-            raise ValueError("A summary has its weights and slices already; by expects the names of some slices.")
-        refuse_for_summary(options)
-        summary = Summary.of(y_true)
-        names = [by] if isinstance(by, str) else list(by or ())
-        pooled = summary.pooled()
-        return GivenColumns(summary.pooled(names).input if names else pooled.input, pooled.input)
-    dims = ("sample", "class")
-    given = given_rows_or_file(y_true, None, by, sample_weight, dims, label=label, score=score)
-    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
-    return GivenColumns(data, None)
+from calibdask.data.alignment import aligned
+from calibdask.data.slices import named
+from calibdask.engine.arrays import is_dask, plain
 
 
 def labels_and_scores(name: str, y_true: Any, y_prob: Any, X: Any, y: Any) -> tuple[Any, Any]:
@@ -70,7 +26,9 @@ def labels_and_scores(name: str, y_true: Any, y_prob: Any, X: Any, y: Any) -> tu
     return labels, scores
 
 
-def aligned_rows(labels: Any, scores: Any, sample_weight: Any, by: Any) -> GivenRows:
+def aligned_rows(
+    labels: Any, scores: Any, sample_weight: Any, by: Any
+) -> tuple[Any, Any, Any, dict[Hashable, Any] | None]:
     """All of them with rows in the order of the first index of pandas among them.
 
     Raises
@@ -83,7 +41,7 @@ def aligned_rows(labels: Any, scores: Any, sample_weight: Any, by: Any) -> Given
     arrays = {"y_true": labels, "y_prob": scores, "sample_weight": sample_weight}
     rows = aligned(arrays | {names[name]: values for name, values in slices.items()})
     slicing = {name: rows[argument] for name, argument in names.items()} or None
-    return GivenRows(rows["y_true"], rows["y_prob"], slicing, rows["sample_weight"])
+    return rows["y_true"], rows["y_prob"], rows["sample_weight"], slicing
 
 
 def label_vector(array: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.arrays import is_dask
+from calibdask.engine.arrays import is_dask
 from calibdask.kernels import logits
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array, Counts

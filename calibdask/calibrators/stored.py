@@ -8,7 +8,7 @@ import numpy as np
 
 from calibdask import __version__
 from calibdask.calibrators.fitted import Sliced
-from calibdask.engine.inputs.slices import Axis
+from calibdask.engine.axes import Axis
 from calibdask.safe_text import listed
 from calibdask.storage.unfinished import digest
 

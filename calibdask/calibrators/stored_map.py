@@ -9,29 +9,18 @@ from typing import Any
 import numpy as np
 
 from calibdask.calibrators.base import MIN_ROWS, Calibrator
-from calibdask.calibrators.given import read_rows_given
 from calibdask.calibrators.mapping import MapsRows, mapped_rows, warn_of_unknown
-from calibdask.engine.inputs.arrays import is_dask
-from calibdask.engine.inputs.frames import GivenRows
-from calibdask.engine.inputs.options import InputOptions
+from calibdask.data.data import Data
+from calibdask.engine.arrays import is_dask
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array
 from calibdask.storage.documents import parse_json, read_bytes
 from calibdask.storage.location import Location
-from calibdask.storage.readers import Table
-from calibdask.storage.summary import Summary
 
 
-def fit_to_table(calibrator: Calibrator, table: Table, options: InputOptions, min_rows: int = MIN_ROWS) -> Calibrator:
-    """`Calibrator.fit` to the rows of a file, which may be read in more ways; cautions are not warned of."""
-    rows = GivenRows(table.labels, table.scores, table.by or None, table.weights)
-    return calibrator._fit_rows(rows, options, min_rows)
-
-
-def fit_to_summary(calibrator: Calibrator, summary: Summary, by: Sequence[str], min_rows: int = MIN_ROWS) -> Calibrator:
-    """`Calibrator.fit` to a summary; cautions are not warned of."""
-    given = read_rows_given(summary, [*by], None, None, None, InputOptions())
-    return calibrator._fit_given(given, min_rows)
+def fit_to_data(calibrator: Calibrator, data: Data, min_rows: int = MIN_ROWS) -> Calibrator:
+    """`Calibrator.fit` to the rows of a file or to a summary; cautions are not warned of."""
+    return calibrator._fit_data(data, min_rows)
 
 
 @dataclass(frozen=True)
@@ -99,6 +88,11 @@ class StoredMap:
     def further(self) -> tuple[str, ...]:
         """Names of the columns that it needs besides scores: of slices, or of features whose values it mends."""
         return self.calibrator._further_columns
+
+    @property
+    def takes_features(self) -> bool:
+        """Whether its further columns are features, whose numbers count, and not slices."""
+        return type(self.calibrator)._takes_features
 
     @property
     def takes_logits(self) -> bool:

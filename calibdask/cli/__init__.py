@@ -32,7 +32,7 @@ from calibdask.cli.threshold import threshold as _threshold
 from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm
 from calibdask.cli.watch import watch as _watch
-from calibdask.errors import NotInstalled, Unavailable
+from calibdask.errors import NotInstalled, Unavailable, with_notes
 from calibdask.safe_text import message, visible_lines, without_credentials
 
 __all__ = ["main"]
@@ -148,14 +148,14 @@ def _failed(error: BaseException | None, given: Sequence[str]) -> int:
         return _said(f"The standard output, or a connection, failed: {error.strerror}", _BAD)
     stopped = _BAD if next((word for word in given if word in cli.commands), "") in _FINDERS else _STOPPED
     if isinstance(error, Unavailable):
-        _said(str(error), stopped)
+        _said(with_notes(error), stopped)
         return _said(f"to continue: {shlex.join(['calibdask', *given])}", stopped)
     if isinstance(error, ValueError | OSError | NotInstalled):
-        return _said(str(error), _BAD)
+        return _said(with_notes(error), _BAD)
     if isinstance(error, MemoryError):
         return _said(f"The memory of this machine does not suffice: {error}", stopped)
     kind = type(error).__name__
-    return _said(f"This should not have happened: {kind}: {error} (calibdask --debug shows where)", stopped)
+    return _said(f"This should not have happened: {kind}: {with_notes(error)} (calibdask --debug shows where)", stopped)
 
 
 def _said(text: str, status: int) -> int:

@@ -32,7 +32,7 @@ use or input, explained in one line on stderr, with nothing written; 130 interru
     metavar="FILE",
     required=True,
     help="What to write: .zarr, a group of arrays labels, scores and further ones; or .parquet, a folder of Parquet "
-    "files with all columns.",
+    "files with all columns; or .csv.",
 )
 @click.option(
     "--score-name",
@@ -71,6 +71,6 @@ def apply(map_path: str, data: str, out: str, **options: Any) -> None:
         )
     if applied.left_out:
         sys.stderr.write(
-            f"calibdask: left out {visible(listed(applied.left_out))}, which arrays do not hold; .parquet keeps all\n"
+            f"calibdask: left out {visible(listed(applied.left_out))}, which it cannot hold; .parquet keeps all\n"
         )
     click.echo(f"wrote {visible(out)}: {applied.rows:,} rows, by {visible(stored_map.described)}")

@@ -13,7 +13,7 @@ from calibdask.cli.data_names import source_of
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.results import RESULTS
-from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of, skipped_rows
+from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of
 from calibdask.cli.summary_input import refuse_row_options
 from calibdask.safe_text import visible
 
@@ -160,11 +160,11 @@ def _of_rows(
     with noted() as told:
         names = feature_names(request, rows, features)
         # They travel in the place of slices.
-        table = replace(request, by=names).table(rows)
+        table = replace(request, by=(), features=names).table(rows)
         with request.connected(table), shown_progress("auditing"):
             result = cd.audit(table, **given, **request.reading)
-        request.note_ignored(result.attrs)
-        return result.assign_attrs(skipped_rows(table, result.attrs["rows"])), told
+        request.note_excluded(result.attrs)
+        return result, told
 
 
 def _refuse_for_summary(

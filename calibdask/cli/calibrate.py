@@ -9,7 +9,7 @@ import click
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import MethodType
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
+from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
 from calibdask.estimators.expression import Expression, parse_method
 from calibdask.estimators.signatures import calibrator_signatures
 from calibdask.safe_text import listed, visible
@@ -176,8 +176,8 @@ def _compare(request: RowsRequest, store: "Store") -> None:
         )
     with connected(request.cluster), shown_progress("comparing"), noted():
         table = request.table(rows_of(store))
-        compared = compare_calibrators(table.labels, table.scores, sample_weight=table.weights, **request.reading)
-        skipped_rows(table, compared.attrs["rows"])
+        compared = compare_calibrators(request.data_of(table))
+        request.note_excluded(compared.attrs)
     for line in compared_lines(compared):
         click.echo(visible(line))
 
@@ -190,11 +190,11 @@ def _fitted(
     options: dict[str, int],
 ) -> "tuple[Calibrator, str]":
     """The calibrator, fitted, and why it is this one where none was named."""
-    from calibdask.calibrators.stored_map import fit_to_summary, fit_to_table
+    from calibdask.calibrators.stored_map import fit_to_data
     from calibdask.calibrators.tabled import rows_behind
     from calibdask.cli.summary_input import pooled, refuse_row_options
     from calibdask.cluster import connected
-    from calibdask.engine.inputs.options import InputOptions
+    from calibdask.data.data import Data
     from calibdask.progress import shown_progress
     from calibdask.storage.summary import Summary
 
@@ -205,21 +205,22 @@ def _fitted(
         with store.dataset, connected(request.cluster), shown_progress("calibrating"), noted():
             pooled(store, request.by)
             chosen, why = (method, "") if method is not None else _usual("scores alone, of a summary")
-            return fit_to_summary(chosen.make(), store, request.by, **options), why
+            return fit_to_data(chosen.make(), Data.of(store, by=request.by), **options), why
     with connected(request.cluster), shown_progress("calibrating"), noted():
         rows = rows_of(store)
         table = _with_features(request, rows, features).table(rows)
         scores = "a column of scores" if request.shape(table).vector else _MATRIX
         chosen, why = (method, "") if method is not None else _usual("features" if features else scores)
         calibrator = chosen.make().set_params(logits=request.logits)
-        fit_to_table(calibrator, table, InputOptions(**request.reading), **options)
-        skipped_rows(table, rows_behind(calibrator))
+        data = request.data_of(table)
+        fit_to_data(calibrator, data, **options)
+        request.note_excluded(calibrator.excluded_, rows_behind(calibrator))
     return calibrator, why
 
 
 def _with_features(request: RowsRequest, rows: "StoredRows", features: tuple[str, ...]) -> RowsRequest:
     """The request; features travel in the place of slices."""
-    return replace(request, by=feature_names(request, rows, features)) if features else request
+    return replace(request, features=feature_names(request, rows, features)) if features else request
 
 
 def _usual(scores: str) -> tuple[Expression, str]:

@@ -11,7 +11,7 @@ import click
 from click.core import ParameterSource
 
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows
+from calibdask.cli.row_options import RowsRequest, noted, rows_of
 from calibdask.cli.test_panel import CONSISTENCY, Choices
 from calibdask.cluster import ClusterSpec
 from calibdask.safe_text import visible
@@ -205,8 +205,8 @@ def _column(request: _Request, stored: "StoredRows") -> Any:
         entries = request.choices.entries
         reasons = {entry.name: request.choices.left_out(entry, rows, shape.vector) for entry in entries}
         chosen = {entry.name: entry.estimator for entry in entries if reasons[entry.name] is None}
-        result = cd.evaluate(table.labels, table.scores, chosen, **asked.reading)
-        skipped_rows(table, result.attrs["rows"])
+        result = cd.evaluate(asked.data_of(table), metrics=chosen)
+        asked.note_excluded(result.attrs)
     except ValueError as error:
         raise ValueError(str(error) if path in str(error) else f"{path}: {error}") from error
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}

@@ -11,11 +11,11 @@ from calibdask.cli.gates import (
     limit_options,
     limits_given,
     receipt_and_gate_of,
-    row_arguments,
     write_receipt,
 )
 from calibdask.cli.help_groups import GroupedCommand
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
+from calibdask.cli.model_data import score_models
+from calibdask.cli.row_options import RowsRequest, key_option, noted, row_options, rows_of
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ on stderr, with nothing written; 130 interrupted.
 )
 @click.option("--n-boot", type=int, metavar="N", default=1000, show_default=True, help="Replicates of intervals.")
 @click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
+@key_option
 @row_options
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
@@ -176,13 +177,17 @@ def _checked(
             raise click.UsageError("--baseline and --receipt need rows; a summary has none.")
         with store.dataset, request.connected(), shown_progress("checking"), noted():
             return cd.check(store, by=list(request.by) or None, **options), {}
-    rows, document = rows_of(store), {}
+    rows = rows_of(store)
+    document: dict[str, Any] = {}
     with request.connected(), shown_progress("checking"), noted():
         if baseline is None:
             table = request.table(rows)
         else:
-            requests = {"model": request, "baseline": replace(request, data=baseline)}
-            tables = same_rows("check", requests, {"model": rows, "baseline": rows_of(open_store(baseline))})
+            models = score_models(request.score)
+            other = replace(request, data=baseline) if models is None else _of_column(request, models, baseline)
+            own = request if models is None else replace(request, score=_judged_column(models, baseline))
+            requests = {"model": own, "baseline": other}
+            tables = same_rows("check", requests, {"model": rows, "baseline": rows_of(open_store(other.data))})
             table = tables["model"]
             options = {**options, "baseline": tables["baseline"].scores, "not_worse": list(not_worse)}
         if with_receipt:
@@ -190,10 +195,26 @@ def _checked(
             assert measured is not None
             gate = measured
         else:
-            gate = cd.check(table.labels, table.scores, **row_arguments(request, table), **options)
-        gate.result.attrs.update(skipped_rows(table, gate.rows))
-        request.note_ignored(gate.result.attrs)
+            gate = cd.check(request.data_of(table), **options)
+        request.note_excluded(gate.result.attrs)
     return gate, document
+
+
+def _of_column(request: RowsRequest, models: dict[str, str], baseline: str) -> RowsRequest:
+    """The request for the scores of the baseline, a column of the same file."""
+    from dataclasses import replace
+
+    if baseline not in models:
+        raise click.UsageError(f"--baseline expects one of the models of --score, {', '.join(models)}, got {baseline}.")
+    return replace(request, score=models[baseline])
+
+
+def _judged_column(models: dict[str, str], baseline: str) -> str:
+    """The column of the one model that is judged."""
+    judged = [column for name, column in models.items() if name != baseline]
+    if len(judged) != 1:
+        raise click.UsageError(f"check judges one model; --score names {', '.join(models)}.")
+    return judged[0]
 
 
 def _text(gate: "Gate", data: str, suffix: str) -> str:

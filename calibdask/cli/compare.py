@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.data_names import named_data
 from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.model_data import model_requests
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.results import RESULTS
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
+from calibdask.cli.row_options import key_option, noted, row_options, rows_of
 from calibdask.cli.same_rows import same_rows
 from calibdask.safe_text import visible
 
@@ -71,6 +71,7 @@ _EXAMPLES = (
     help="Bootstrap replicates of the rows; the smallest p-value is 2 / (N + 1).",
 )
 @click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
+@key_option
 @row_options
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
@@ -97,17 +98,20 @@ def compare(
     from calibdask.storage.open_store import open_store
     from calibdask.storage.writers import check_apart, checked_output
 
-    files = named_data(data)
-    if len(files) < 2:
-        raise click.UsageError("compare expects the files of two models or more, got one.")
-    if baseline is not None and baseline not in files:
-        raise click.UsageError(f"--baseline expects one of {', '.join(files)}, got {baseline}.")
-    for path in files.values():
-        check_apart(path, {"--out": out})
+    requests = model_requests(data, where)
+    if len(requests) < 2:
+        raise click.UsageError(
+            "compare expects two models or more, got one: several DATA, or --score NAME=COLUMN for each column of one."
+        )
+    if baseline is not None and baseline not in requests:
+        raise click.UsageError(f"--baseline expects one of {', '.join(requests)}, got {baseline}.")
+    for request in requests.values():
+        check_apart(request.data, {"--out": out})
     target = None if out is None else checked_output(out, RESULTS, overwrite=overwrite)
     named = _metrics(metrics)
-    requests = {name: RowsRequest(data=path, **where) for name, path in files.items()}
-    stored = {name: rows_of(open_store(path), "compare expects scored rows.") for name, path in files.items()}
+    stored = {
+        name: rows_of(open_store(request.data), "compare expects scored rows.") for name, request in requests.items()
+    }
 
     import calibdask as cd
     from calibdask.cli.tables import console, print_lines, rule_of
@@ -119,23 +123,18 @@ def compare(
     begun = perf_counter()
     first = next(iter(requests.values()))
     with connected(first.cluster), shown_progress("comparing"), noted():
-        tables = same_rows("compare", requests, stored, may_skip=True)
-        rows = next(iter(tables.values()))
+        tables = same_rows("compare", requests, stored)
+        rows = first.data_of(next(iter(tables.values())))
         result = cd.compare(
-            rows.labels,
-            {name: table.scores for name, table in tables.items()},
+            rows.with_scores({name: table.scores for name, table in tables.items()}),
             metrics=named or None,
             baseline=baseline,
-            by=rows.by or None,
-            sample_weight=rows.weights,
             ci=ci,
             ci_method=ci_method,
             n_boot=n_boot,
             seed=seed,
-            **first.reading,
         )
-        result.attrs.update(skipped_rows(rows, result.attrs["rows"]))
-        first.note_ignored(result.attrs)
+        first.note_excluded(result.attrs)
     if target is not None:
         with ExitStack() as written:
             _write(result, written, target)

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.calibration_tests import TESTS, TESTS_HELP, refuse_tests_options, run_tests, tests_options
-from calibdask.cli.data_names import named_data
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.gates import checked_receipt, receipt_of_metrics, write_receipt
 from calibdask.cli.importing import importing
 from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CHARTS, CURVE, DIAGRAM, PICTURES
+from calibdask.cli.model_data import model_places
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import noted, row_options
+from calibdask.cli.row_options import check_every, noted, period_options, row_options
 from calibdask.safe_text import shown_address, visible
 
 if TYPE_CHECKING:
@@ -96,6 +96,8 @@ _EXAMPLES = (
 @click.option("--n-boot", type=int, metavar="N", help="Bootstrap replicates of the intervals.  [default: 200]")
 @click.option("--seed", type=int, metavar="S", help="Seed of random numbers.  [default: 0]")
 @tests_options
+@click.option("--period", metavar="COLUMN", help="Slice by the periods of this column of dates or timestamps.")
+@period_options
 @row_options
 @click.option(
     "--map",
@@ -168,13 +170,21 @@ def evaluate(**given: Any) -> None:
         run_tests(given)
         return
     refuse_tests_options(given)
+    period = given["period"]
+    check_every(period, given["every"], given["zone"])
+    if period is not None:
+        given["by"] = tuple(dict.fromkeys((*given["by"], period)))
     with importing():
         from calibdask.storage.open_store import open_store
         from calibdask.storage.readers import StoredRows
         from calibdask.storage.replacing import replacing
 
-        files = named_data(given["data"])
-        request = EvaluateRequest.of({**given, "files": files, "data": next(iter(files.values()))})
+        places = model_places(given["data"], given["score"])
+        first = next(iter(places.values()))
+        files = {name: place.path for name, place in places.items()}
+        scores = {name: place.score for name, place in places.items()}
+        own = {"files": files, "scores": scores, "data": first.path, "score": first.score}
+        request = EvaluateRequest.of({**given, **own})
         request.check()
         result_path, plot_path, report_path = _outputs(request)
         receipt_path = checked_receipt(request.receipt, overwrite=request.overwrite)

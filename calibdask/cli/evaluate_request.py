@@ -15,7 +15,7 @@ from calibdask.estimators.expression import Expression
 
 if TYPE_CHECKING:
     from calibdask.calibrators.stored_map import StoredMap
-    from calibdask.engine.inputs.options import InputKeywords
+    from calibdask.data.options import InputKeywords
     from calibdask.storage.readers import StoredRows, Table
 
 # Of the intervals of a report, where none is given.
@@ -29,6 +29,8 @@ class EvaluateRequest(RowsRequest):
     metrics: tuple[Expression, ...]
     # Files by the name of their model.
     files: Mapping[str, str]
+    # Their columns of scores.
+    scores: Mapping[str, Any]
     full: bool
     map_path: str | None
     worst: int | None
@@ -58,7 +60,7 @@ class EvaluateRequest(RowsRequest):
 
     def of_file(self, name: str) -> "EvaluateRequest":
         """The same of the file of one model alone."""
-        return replace(self, data=self.files[name])
+        return replace(self, data=self.files[name], score=self.scores[name])
 
     @cached_property
     def stored_map(self) -> "StoredMap | None":

@@ -8,7 +8,7 @@ import click
 
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.reporting import models_of_rows, models_of_summary
-from calibdask.cli.row_options import noted, rows_of, skipped_rows, stem_of
+from calibdask.cli.row_options import noted, rows_of, stem_of
 from calibdask.safe_text import shown_address
 
 if TYPE_CHECKING:
@@ -47,10 +47,8 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "Table | Non
         if models and not shape.multilabel:
             (result,) = (model.shown for model in models.values())
         else:
-            options = {"by": table.by or None, "sample_weight": table.weights, **request.intervals, **request.reading}
-            result = cd.evaluate(table.labels, table.scores, chosen, **options)
-            result.attrs |= skipped_rows(table, result.attrs["rows"])
-            request.note_ignored(result.attrs)
+            result = cd.evaluate(request.data_of(table), metrics=chosen, **request.intervals)
+            request.note_excluded(result.attrs)
     return Evaluation(result, chosen, shape.vector, models)
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.row_options import RowsRequest, noted, rows_of
+from calibdask.cli.row_options import noted, rows_of
 
 if TYPE_CHECKING:
     from calibdask.cli.evaluate_request import EvaluateRequest
-    from calibdask.engine.inputs.options import InputKeywords
+    from calibdask.data.options import InputKeywords
     from calibdask.gating.check import Gate
     from calibdask.gating.limits import Limit, Limits
     from calibdask.report import Measured
@@ -120,24 +120,26 @@ def gated_rows(
     from dataclasses import replace
 
     import calibdask as cd
+    from calibdask.data.data import Data
+    from calibdask.data.options import InputOptions
 
     periods = () if watching is None else watching.names
-    by = {name: codes for name, codes in table.by.items() if name not in periods} or None
-    given: dict[str, Any] = {"by": by, "sample_weight": table.weights, **reading}
-    own = replace(table, labels=labels, scores=scores, by=by or {})
+    by = {name: codes for name, codes in table.by.items() if name not in periods}
+    own = replace(table, labels=labels, scores=scores, by=by)
+    data = Data.of(own, options=InputOptions(**reading))
     if gating.with_receipt:
         document, gate = receipt_and_gate_of(own, gating.options, reading)
         gating.document.update(document)
     else:
-        gate = cd.check(labels, scores, **given, **gating.options) if gating.options else None
+        gate = cd.check(data, **gating.options) if gating.options else None
     if drawn := _pictures(gating.options):
         level = gating.options["confidence"]
-        pictures = cd.evaluate(labels, scores, drawn, ci=level, sample_weight=table.weights, **reading)
+        pictures = cd.evaluate(data.sliced(()), metrics=drawn, ci=level)
         measured = replace(measured, pictures=pictures)
     if not gating.with_receipt:
-        return replace(measured, gate=gate, fingerprint=cd.fingerprint(labels, scores, **given))
-    data, digest = gating.document["data"], gating.document["hash"]
-    return replace(measured, gate=gate, fingerprint=data["fingerprint"], receipt=digest)
+        return replace(measured, gate=gate, fingerprint=cd.fingerprint(data))
+    filed, digest = gating.document["data"], gating.document["hash"]
+    return replace(measured, gate=gate, fingerprint=filed["fingerprint"], receipt=digest)
 
 
 def _pictures(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -167,15 +169,12 @@ def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], g
     return replace(measured, gate=cd.check(summary, by=list(by) or None, **gating.options), pictures=pictures)
 
 
-def row_arguments(request: RowsRequest, table: "Table") -> dict[str, Any]:
-    """Where slices and weights are, and how rows are read, as arguments of `calibdask.check`."""
-    return {"by": table.by or None, "sample_weight": table.weights, **request.reading}
-
-
 def receipt_and_gate_of(
     table: "Table", options: Mapping[str, Any], reading: "InputKeywords"
 ) -> "tuple[dict[str, Any], Gate | None]":
     """A gate and its receipt: the metrics of its limits and its profile, or the usual ones, and its decisions."""
+    from calibdask.data.data import Data
+    from calibdask.data.options import InputOptions
     from calibdask.estimators.expression import parse_metrics
     from calibdask.gating.profiles import profile_of
     from calibdask.receipts.receipt import receipt_and_gate
@@ -186,8 +185,8 @@ def receipt_and_gate_of(
     levels: dict[str, Any] = {"confidence": _LEVEL, "n_boot": _N_BOOT, "seed": 0}
     own = {**levels, **options}
     metrics = list(dict.fromkeys((*named, *known))) or list(_USUAL)
-    given: dict[str, Any] = {**reading, **own, "limits": own.get("limits") or None}
-    return receipt_and_gate(table, None, metrics, **given)
+    data = Data.of(table, options=InputOptions(**reading))
+    return receipt_and_gate(data, metrics, **{**own, "limits": own.get("limits") or None})
 
 
 def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]) -> dict[str, Any]:

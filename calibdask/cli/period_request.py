@@ -37,7 +37,8 @@ class PeriodRequest:
         if self.append is None:
             if out is None:
                 raise click.UsageError("Missing option '--out', or '--append' to add a period to a summary.")
-            given = {"--period": self.period, "--replace": self.replace, "--reason": self.reason}
+            given: dict[str, Any] = {"--period NAME=LABEL": self.period is not None and self.column is None}
+            given |= {"--replace": self.replace, "--reason": self.reason}
             given |= {"--expire": self.expire, "--into": self.into}
             if unused := [option for option, value in given.items() if value]:
                 raise click.UsageError(f"{listed(unused)} has no effect without --append.")

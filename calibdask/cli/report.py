@@ -10,8 +10,9 @@ from click.core import ParameterSource
 from calibdask.cli.command_line import Remembering, repeatable_command
 from calibdask.cli.data_names import named_data
 from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_given, write_receipt
+from calibdask.cli.model_data import model_requests
 from calibdask.cli.reporting import audited, compared_models, measured, write_models
-from calibdask.cli.row_options import RowsRequest, row_options
+from calibdask.cli.row_options import check_every, key_option, period_options, row_options
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
     metavar="COLUMN",
     help="The periods, such as days: the page shows calibration over time, with alarms that hold at all of them.",
 )
+@period_options
 @click.option(
     "--tolerance",
     type=float,
@@ -99,6 +101,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
     "--due", metavar="TIME", help="With --period: when outcomes are known, such as 30d; before it is pending."
 )
 @click.option("--now", metavar="DATE", help="With --due: the moment, in universal time.  [default: the present one]")
+@key_option
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing page.")
 def report(
@@ -139,16 +142,23 @@ def report(
     from calibdask.inference.choice import check_interval
     from calibdask.storage.open_store import StoredCube, open_store
     from calibdask.storage.replacing import replacing
+    from calibdask.storage.summary import Summary
 
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
     check_interval(*intervals.values())
-    watching = _watching(*(given.pop(name) for name in _WATCHING))
     limits = limits_given(limits_path, limits_of_all, of_slices)
     facts = _origin(limits_path, limits, given=bool(limits_of_all or of_slices)) | _facts(facts_path, own_facts)
     given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
-    target, named = _checked(data, {"--out": out, "--receipt": receipt}, overwrite=overwrite)
+    target = _checked(data, {"--out": out, "--receipt": receipt}, overwrite=overwrite)
     kept = checked_receipt(receipt, overwrite=overwrite)
-    stores = {name: open_store(path) for name, path in named.items()}
+    watched = [given.pop(name) for name in _WATCHING]
+    check_every(watched[0], given["every"], given["zone"])
+    requests = model_requests(data, {**given, "period": watched[0]})
+    stores = {name: open_store(request.data) for name, request in requests.items()}
+    stored_periods = {store.period for store in stores.values() if isinstance(store, Summary)} - {None}
+    if watched[0] is None and len(stored_periods) == 1:
+        (watched[0],) = stored_periods
+    watching = _watching(*watched)
     cubes = [store for store in stores.values() if isinstance(store, StoredCube)]
     if cubes:
         _check_alone(cubes[0], stores)
@@ -165,7 +175,6 @@ def report(
         if cubes:
             _write_cube(cubes[0], part, title)
         else:
-            requests = {name: RowsRequest(data=path, **given) for name, path in named.items()}
             for name, store in stores.items():
                 request = requests[name]
                 own = measured(name, request, store, watching=watching, gating=gating, **intervals)
@@ -266,17 +275,14 @@ def _check_slices(stores: "Iterable[Store]", by: Sequence[str], has_limits: bool
             raise click.UsageError(f"--slice-limit has no effect on {store.url}: it is a summary without slices.")
 
 
-def _checked(
-    data: tuple[str, ...], outputs: dict[str, str | None], *, overwrite: bool
-) -> "tuple[Output, dict[str, str]]":
-    """Where the page goes, and what is read, before any of it is."""
+def _checked(data: tuple[str, ...], outputs: dict[str, str | None], *, overwrite: bool) -> "Output":
+    """Where the page goes, checked before anything is read."""
     from calibdask.report.writing import FORMATS
     from calibdask.storage.writers import check_apart, checked_output
 
-    named = named_data(data)
-    for path in named.values():
+    for path in named_data(data).values():
         check_apart(path, outputs)
-    return checked_output(str(outputs["--out"]), FORMATS, overwrite=overwrite), named
+    return checked_output(str(outputs["--out"]), FORMATS, overwrite=overwrite)
 
 
 def _check_alone(cube: "StoredCube", stores: "Sized") -> None:

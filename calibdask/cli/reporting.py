@@ -10,7 +10,7 @@ from calibdask.cli.command_line import repeatable_command
 from calibdask.cli.data_names import size_of, source_of
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.gates import gated_rows, gated_summary
-from calibdask.cli.row_options import RowsRequest, noted, rows_of, skipped_rows
+from calibdask.cli.row_options import RowsRequest, missing_values, noted, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from calibdask.cli.gates import Gating
-    from calibdask.engine.inputs.options import InputKeywords
+    from calibdask.data.options import InputKeywords
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store
@@ -77,7 +77,7 @@ def audited(
         if len(models) > 1:
             raise click.UsageError("--features expects one model of each DATA, got one for each label.")
         rows = rows_of(store)
-        table = replace(request, by=feature_names(request, rows, features)).table(rows)
+        table = replace(request, by=(), features=feature_names(request, rows, features)).table(rows)
         with request.connected(table), shown_progress("auditing"), noted():
             result = cd.audit(table, **request.reading)
     return {name: replace(model, audited=result) for name, model in models.items()}
@@ -103,15 +103,15 @@ def models_of_rows(
     watching = options.get("watching")
 
     def model(labels: Any, scores: Any, reading: "InputKeywords") -> "Measured":
-        given = measure(labels, scores, by=table.by, sample_weight=table.weights, reading=reading, **options)
+        own = replace(table, labels=labels, scores=scores)
+        given = measure(own, reading=reading, **options)
         if gating is not None:
             given = gated_rows(given, labels, scores, table, reading, gating, watching)
-        request.note_ignored(given.result.attrs)
-        skipped = skipped_rows(table, given.result.attrs["rows"]).get("rows_skipped", 0)
-        notes = [
-            *request.notes,
-            *([f"{skipped:,} rows without a label, a score or a weight were left out."] if skipped else []),
-        ]
+        attributes = given.result.attrs
+        request.note_excluded(attributes)
+        skipped = attributes.get("rows_skipped", 0)
+        left_out = f"{skipped:,} rows{missing_values(attributes)} were left out."
+        notes = [*request.notes, *([left_out] if skipped else [])]
         size = size_of(request.data)
         return replace(given, weights=request.weight or "", notes=(*given.notes, *notes), size=size)
 
@@ -185,17 +185,14 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
     with connected(first.cluster), shown_progress("comparing"), noted():
         try:
             stored = {name: rows_of(store) for name, store in stores.items()}
-            tables = same_rows("a comparison", requests, stored, may_skip=True)
+            tables = same_rows("a comparison", requests, stored)
             rows = next(iter(tables.values()))
-            scores = {name: table.scores for name, table in tables.items()}
+            models = {name: table.scores for name, table in tables.items()}
             # Enough for p-values that are small after adjustment for the number of models.
             least = math.ceil(_REPLICATES * len(others) / (1 - options["ci"]))
             options["n_boot"] = max(options["n_boot"], least)
             if math.prod(rows.scores.shape) * options["n_boot"] > MOST_RESAMPLED:
                 return f"resampling {rows.scores.shape[0]:,} rows would take minutes; calibdask compare does it."
-            result = cd.compare(rows.labels, scores, sample_weight=rows.weights, **options, **first.reading)
-            if rows.skipped is not None:
-                result.attrs["rows_skipped"] = rows.skipped(result.attrs["rows"])
-            return result
+            return cd.compare(first.data_of(rows).sliced(()).with_scores(models), **options)
         except (ValueError, click.UsageError) as reason:
             return reason.message if isinstance(reason, click.UsageError) else str(reason)

@@ -4,7 +4,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +17,10 @@ from calibdask.safe_text import message as one_line
 from calibdask.safe_text import visible, without_credentials
 
 if TYPE_CHECKING:
-    from calibdask.engine.inputs.options import InputKeywords, Task
-    from calibdask.engine.inputs.shapes import Shape
+    from calibdask.data.data import Data
+    from calibdask.data.options import InputKeywords, Task
+    from calibdask.data.periods import Every
+    from calibdask.data.shapes import Shape
     from calibdask.storage.location import MissingChunks
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import StoredRows, Table
@@ -47,7 +49,7 @@ _SCORE = click.option(
     multiple=True,
     callback=_one_or_several,
     help="Column of scores, first part of columns, or array; or a column for each class, in their order, between "
-    "commas or repeated; or a quoted pattern such as 'prob_*'.",
+    "commas or repeated; or a quoted pattern such as 'prob_*'. NAME=COLUMN, repeated: columns of several models.",
 )
 _MISSING_CHUNKS = click.option(
     "--missing-chunks",
@@ -77,6 +79,37 @@ _READING = (
     click.option("--pos-label", metavar="NAME", help="The class whose probability a single column of scores is."),
     click.option("--ignore-label", metavar="NAME", help="Leave out the rows with this label, and say how many."),
 )
+
+
+def key_option(command: Callable[..., None]) -> Callable[..., None]:
+    """The option of a command that compares models on the same rows."""
+    option = click.option(
+        "--key", metavar="COLUMN", help="Join the rows of several DATA on this column, in place of their order."
+    )
+    return _with((option,), command)
+
+
+_PERIODS = (
+    click.option(
+        "--every",
+        type=click.Choice(["day", "week", "month", "quarter", "year"]),
+        help="Cut the timestamps of --period COLUMN into periods of this length.",
+    ),
+    click.option("--zone", metavar="NAME", help="Time zone on whose clock periods begin, such as Europe/Paris."),
+)
+
+
+def period_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The options that cut timestamps into periods."""
+    return _with(_PERIODS, command)
+
+
+def check_every(period: str | None, every: str | None, zone: str | None) -> None:
+    """Raise UsageError for options of periods without the ones that they belong to."""
+    if every is not None and period is None:
+        raise click.UsageError("--every has no effect without --period COLUMN, the column of timestamps.")
+    if zone is not None and every is None:
+        raise click.UsageError("--zone has no effect without --every.")
 
 
 def score_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -117,6 +150,11 @@ class RowsRequest:
     ignore_label: str | None = None
     skip_missing: bool = False
     missing_chunks: "MissingChunks" = "error"
+    features: tuple[str, ...] = ()
+    period: str | None = None
+    every: "Every | None" = None
+    zone: str | None = None
+    key: str | None = None
 
     def opened(self) -> "Store":
         """Open DATA: scored rows, a summary, the cube of a study or a result."""
@@ -128,14 +166,30 @@ class RowsRequest:
     def table(self, rows: "StoredRows") -> "Table":
         """The rows that were opened."""
         with noted():
-            return rows.read(
+            table = rows.read(
                 label=self.label,
                 score=self.score,
                 by=self.by,
                 weight=self.weight,
                 skip_missing=self.skip_missing,
                 missing_chunks=self.missing_chunks,
+                features=self.features,
             )
+            return table if self.period is None else self._with_periods(table, rows)
+
+    def _with_periods(self, table: "Table", rows: "StoredRows") -> "Table":
+        """The rows with periods in place of the timestamps of the column ``period``."""
+        from calibdask.data.periods import check_periods, periods
+
+        name = str(self.period)
+        if name not in table.by:
+            return table
+        if self.every is None:
+            check_periods(name, table.by[name])
+            return table
+        if self.zone is not None and (own := rows.zone_of(name)) is not None:
+            raise click.UsageError(f"--zone has no effect on {name}, whose timestamps have the zone {own} already.")
+        return replace(table, by={**table.by, name: periods(table.by[name], self.every, self.zone)})
 
     def connected(self, table: "Table | None" = None) -> AbstractContextManager[Any]:
         """What Dask computes on inside the block; Dask is not imported for rows in memory, which need none of it."""
@@ -166,29 +220,43 @@ class RowsRequest:
 
     def shape(self, table: "Table") -> "Shape":
         """How the arrays are read."""
-        from calibdask.engine.inputs.options import InputOptions
-        from calibdask.engine.inputs.shapes import Shape
+        from calibdask.data.options import InputOptions
+        from calibdask.data.shapes import Shape
 
         return Shape.of(table.labels, table.scores, InputOptions(**self.reading))
 
-    def note_ignored(self, attributes: Mapping[str, Any]) -> None:
-        """Say how many rows were left out for their label."""
-        ignored = attributes.get("rows_ignored")
+    def data_of(self, table: "Table") -> "Data":
+        """The rows that were read, with the options that say how."""
+        from calibdask.data.data import Data
+        from calibdask.data.options import InputOptions
+
+        return Data.of(table, options=InputOptions(**self.reading))
+
+    def note_excluded(self, attributes: Mapping[str, Any], rows: int | None = None) -> None:
+        """Say on stderr how many rows were left out, and why; ``rows`` are left where no attribute says how many."""
+        left = attributes["rows"] if rows is None else rows
+        ignored, skipped = attributes.get("rows_ignored"), attributes.get("rows_skipped")
+        total = left + (ignored or 0) + (skipped or 0)
         if ignored is not None:
-            total = ignored + attributes.get("rows", 0)
             label = visible(self.ignore_label)
             sys.stderr.write(f"calibdask: left out {ignored:,} of {total:,} rows, whose label is {label}\n")
+        if negatives := attributes.get("negative_labels"):
+            sys.stderr.write(f"calibdask: labels other than {self.pos_label} count as negative: {visible(negatives)}\n")
+        if skipped is not None:
+            sys.stderr.write(f"calibdask: left out {skipped:,} of {total:,} rows{missing_values(attributes)}\n")
 
 
-def skipped_rows(table: "Table", rows: int) -> dict[str, int]:
-    """What a result of so many rows says about those left out, which is said on stderr too."""
-    if table.skipped is None:
-        return {}
-    skipped = table.skipped(rows)
-    sys.stderr.write(
-        f"calibdask: left out {skipped:,} of {rows + skipped:,} rows, without a label, a score or a weight\n"
-    )
-    return {"rows_skipped": skipped}
+def missing_values(attributes: Mapping[str, Any]) -> str:
+    """What rows that were left out lack, in words.
+
+    Examples
+    --------
+    >>> missing_values({"missing_labels": 20, "missing_scores": 1, "missing_weights": 0})
+    ' with missing values (label 20, score 1)'
+    """
+    counts = {role: attributes.get(f"missing_{role}s", 0) for role in ("label", "score", "weight")}
+    named = ", ".join(f"{role} {count:,}" for role, count in counts.items() if count)
+    return f" with missing values{f' ({named})' if named else ''}"
 
 
 def rows_of(store: "Store", mend: str = "give the scored rows that it was made from.") -> "StoredRows":

@@ -6,71 +6,81 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.model_data import joined_on_key
+from calibdask.safe_text import visible
+
 if TYPE_CHECKING:
     from calibdask.cli.row_options import RowsRequest
     from calibdask.storage.readers import StoredRows, Table
 
 
 def same_rows(
-    command: str,
-    requests: "Mapping[str, RowsRequest]",
-    stored: "Mapping[str, StoredRows]",
-    *,
-    may_skip: bool = False,
+    command: str, requests: "Mapping[str, RowsRequest]", stored: "Mapping[str, StoredRows]"
 ) -> "dict[str, Table]":
     """The rows of all files by the name of the model; slices and weights are those of the first.
 
-    With ``may_skip`` and ``--skip-missing`` rows that miss anything in one of the files are left out of all of them.
+    With ``--skip-missing`` rows that lack anything in one of the files are left out of all of them.
 
     Raises
     ------
     ValueError
         If labels differ: models are measured on the same rows in the same order.
     """
-    skipping = any(request.skip_missing for request in requests.values())
-    if skipping and not may_skip:
-        raise click.UsageError(
-            f"--skip-missing has no place in {command}: of each file other rows would be left out; leave the same rows "
-            "out of all files first."
-        )
     tables: dict[str, Table] = {}
     for name, request in requests.items():
         own = request if not tables else replace(request, by=(), weight=None)
-        tables[name] = _sized(replace(own, skip_missing=False).table(stored[name]))
+        if own.key is not None:
+            own = replace(own, by=(*own.by, own.key))
+        tables[name] = _sized(own.table(stored[name]))
+    key = next(iter(requests.values())).key
+    if key is not None:
+        tables = joined_on_key(tables, key, _note)
     name, *others = tables
     for other in others:
         _check_as_many(
             command, (requests[name].data, tables[name].labels), (requests[other].data, tables[other].labels)
         )
-    if skipping:
-        tables = _complete(tables, matrix=any(rows.holds == "column" for rows in stored.values()))
     for other in others:
+        if tables[name].skip_missing:
+            tables[other] = _without_unlabelled(tables[other])
         _check_same_rows(
             command, (requests[name].data, tables[name].labels), (requests[other].data, tables[other].labels)
         )
     return tables
 
 
-def _complete(tables: "Mapping[str, Table]", *, matrix: bool) -> "dict[str, Table]":
-    """The rows that are complete in all tables."""
-    from calibdask.engine.inputs.missing import complete_rows, rows_at
+def _note(said: str) -> None:
+    click.echo(f"calibdask: {visible(said)}", err=True)
 
-    arrays = [{"y_true": one.labels, "y_prob": one.scores, "sample_weight": one.weights} for one in tables.values()]
-    keep = complete_rows(arrays, matrix=matrix)
-    every = keep.shape[0]
-    return {
-        name: _sized(
-            replace(
-                table,
-                labels=rows_at(table.labels, keep),
-                scores=rows_at(table.scores, keep),
-                weights=rows_at(table.weights, keep),
-                by={name: rows_at(values, keep) for name, values in table.by.items()},
-                skipped=lambda rows: every - rows,
-            )
-        )
-        for name, table in tables.items()
-    }
+
+def _without_unlabelled(table: "Table") -> "Table":
+    """The table without the scores of rows that lack a label or a weight: these are left out of all models."""
+    absent = _is_missing(table.labels)
+    if table.weights is not None:
+        absent = absent | _is_missing(table.weights)
+    scores = table.scores.where(~absent) if hasattr(table.scores, "dims") else _blanked(table.scores, absent)
+    return replace(table, scores=scores)
+
+
+def _blanked(scores: Any, absent: Any) -> Any:
+    import dask.array as da
+    import numpy as np
+
+    where = da.where if hasattr(scores, "dask") or hasattr(absent, "dask") else np.where
+    marks = absent if scores.ndim == 1 else absent[:, None]
+    return where(marks, scores.dtype.type(np.nan), scores)
+
+
+def _is_missing(values: Any) -> Any:
+    """Whether each value, or one of a row, is missing."""
+    absent = _is_missing_value(values)
+    return absent if absent.ndim == 1 else absent.any(axis=1)
+
+
+def _is_missing_value(values: Any) -> Any:
+    import pandas as pd
+
+    return values.map_blocks(pd.isna, dtype=bool) if hasattr(values, "dask") else pd.isna(values)
 
 
 def _sized(table: "Table") -> "Table":
@@ -92,14 +102,16 @@ def _check_as_many(command: str, first: tuple[str, Any], second: tuple[str, Any]
     if labels.shape[0] != others.shape[0]:
         raise ValueError(
             f"{command} expects the same rows in the same order, got {labels.shape[0]:,} rows of {path} and "
-            f"{others.shape[0]:,} of {other}. For different rows: calibdask evaluate {path} {other} --ci 0.95."
+            f"{others.shape[0]:,} of {other}. Join them on a column of both by --key COLUMN. For different rows: "
+            f"calibdask evaluate {path} {other} --ci 0.95."
         )
 
 
 def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
     """Raise ValueError for labels that differ: differences between models are those on the same rows."""
     (path, labels), (other, others) = first, second
-    unequal = labels != others
+    # A missing label equals no other; such rows are left out, or are an error of their own.
+    unequal = (labels != others) & ~_is_missing_value(labels) & ~_is_missing_value(others)
     differing = (unequal if unequal.ndim == 1 else unequal.any(axis=1)).sum()
     if hasattr(differing, "dask"):
         from calibdask.engine.scheduler import scheduler
@@ -109,6 +121,6 @@ def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, An
     if count:
         raise ValueError(
             f"{command} expects the same rows in the same order, but {count:,} of {labels.shape[0]:,} labels of {path} "
-            f"and {other} differ. Sort both files alike; or, for different rows: calibdask evaluate {path} {other} "
-            "--ci 0.95."
+            f"and {other} differ. Sort both files alike, or join them on a column of both by --key COLUMN; or, for "
+            f"different rows: calibdask evaluate {path} {other} --ci 0.95."
         )

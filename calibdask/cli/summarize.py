@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.data_names import named_data
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.model_data import model_requests
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.period_request import COARSER, PeriodRequest
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of, skipped_rows
+from calibdask.cli.row_options import RowsRequest, check_every, noted, period_options, row_options, rows_of
 from calibdask.cli.same_rows import same_rows
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from calibdask.storage.readers import StoredRows, Table
+    from calibdask.storage.readers import StoredRows
     from calibdask.storage.replacing import Output
     from calibdask.storage.summary import Summary
 
@@ -62,7 +62,7 @@ _EXAMPLES = (
 @click.option(
     "--period",
     metavar="NAME[=LABEL]",
-    help="The period that DATA is of, such as day=2026-11-22; or the column whose values are periods.",
+    help="The period that DATA is of, such as day=2026-11-22; or the column of periods, or of timestamps (--every).",
 )
 @click.option("--replace", is_flag=True, help="Put it in the place of the period that is there.")
 @click.option("--reason", metavar="TEXT", help="Why it is replaced, which is kept with the time.")
@@ -82,6 +82,7 @@ _EXAMPLES = (
 @click.option("--depth", type=click.IntRange(min=1), help="With --features: most columns of a group.  [default: 2]")
 @click.option("--values", type=int, metavar="N", help="With --features: values of a column.  [default: as audit]")
 @click.option("--cuts", metavar="FILE", help="Cut columns as in this summary, so that both can be merged.")
+@period_options
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing summary.")
 def summarize(
@@ -115,9 +116,11 @@ def summarize(
     if not data:
         periods.merge_old()
         return
+    check_every(periods.column, where["every"], where["zone"])
     if periods.column is not None:
         where["by"] = tuple(dict.fromkeys((*where["by"], periods.column)))
-    requests = {name: RowsRequest(data=path, **where) for name, path in named_data(data).items()}
+        where["period"] = periods.column
+    requests = model_requests(data, where)
     for request in requests.values():
         check_apart(request.data, {"--out": out, "--append": append})
     target = None if out is None else checked_output(out, FORMATS, overwrite=overwrite)
@@ -189,51 +192,17 @@ def _summarized(
             (rows,) = stored.values()
             if names:
                 # They travel in the place of slices.
-                table = replace(first, by=names).table(rows)
+                table = replace(first, by=(), features=names).table(rows)
                 summary = cd.summarize(table, features=names, **first.reading, **choices)
             else:
-                table = first.table(rows)
-                options = {"by": table.by or None, "sample_weight": table.weights, **first.reading, **choices}
-                summary = cd.summarize(table.labels, table.scores, **options)
-            count = Summary.of(summary).rows
-            first.note_ignored({**summary.attrs, "rows": count})
-            return summary.assign_attrs(skipped_rows(table, count))
-        tables = same_rows("summarize of several DATA", requests, stored)
-        table = next(iter(tables.values()))
-        labels = _by_name(table.labels, "sample")
-        weights = None if table.weights is None else _by_name(table.weights, "sample")
-        options = {"by": table.by or None, "sample_weight": weights, **first.reading, **choices}
-        summary = cd.summarize(labels, _stacked(tables), **options)
-        first.note_ignored({**summary.attrs, "rows": Summary.of(summary).rows})
+                summary = cd.summarize(first.data_of(first.table(rows)), **choices)
+        else:
+            tables = same_rows("summarize of several DATA", requests, stored)
+            data = first.data_of(next(iter(tables.values())))
+            models = {name: table.scores for name, table in tables.items()}
+            summary = cd.summarize(data.with_scores(models), **choices)
+        first.note_excluded(summary.attrs, Summary.of(summary).rows)
         return summary
-
-
-def _by_name(array: Any, *dims: str) -> Any:
-    import xarray as xr
-
-    return xr.DataArray(array, dims=dims)
-
-
-def _stacked(tables: "dict[str, Table]") -> Any:
-    """The scores of all models, along a dimension of models."""
-    import numpy as np
-    import xarray as xr
-
-    given = [table.scores for table in tables.values()]
-    named = next((array for array in given if isinstance(array, xr.DataArray) and "class" in array.coords), None)
-    scores = [array.data if isinstance(array, xr.DataArray) else array for array in given]
-    if len({array.shape for array in scores}) > 1:
-        shapes = ", ".join(f"{visible(name)}: {table.scores.shape}" for name, table in tables.items())
-        raise ValueError(f"Models in one summary expect scores of one shape, got {shapes}.")
-    if any(hasattr(array, "dask") for array in scores):
-        import dask.array as da
-
-        stacked = da.stack(scores)
-    else:
-        stacked = np.stack(scores)
-    dims = ("model", "sample", "class")[: stacked.ndim]
-    classes = {} if named is None else {"class": named["class"]}
-    return _by_name(stacked, *dims).assign_coords(model=list(tables), **classes)
 
 
 def written(summary: Any, target: "Output") -> str:

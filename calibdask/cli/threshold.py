@@ -6,7 +6,7 @@ import click
 
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
-from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of, skipped_rows
+from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -93,9 +93,8 @@ def _of_rows(request: RowsRequest, store: Any, choices: dict[str, Any]) -> "xr.D
     rows = rows_of(store)
     with request.connected(), shown_progress("choosing"), noted():
         table = request.table(rows)
-        result = cd.threshold(table.labels, table.scores, by=table.by or None, **choices, **request.reading)
-        result.attrs |= skipped_rows(table, result.attrs["rows"])
-        request.note_ignored(result.attrs)
+        result = cd.threshold(request.data_of(table), **choices)
+        request.note_excluded(result.attrs)
         return result
 
 

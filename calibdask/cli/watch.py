@@ -56,7 +56,9 @@ _EXAMPLES = (
 
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
 @click.argument("summary", metavar="[NAME=]SUMMARY")
-@click.option("--period", "period_name", metavar="COLUMN", default="day", show_default=True, help="Slice of periods.")
+@click.option(
+    "--period", "period_name", metavar="COLUMN", help="Slice of periods.  [default: that of the store, else day]"
+)
 @click.option("--by", metavar="COLUMN", multiple=True, help="Watch each value of this slice; repeatable.")
 @click.option("--features", is_flag=True, help="Watch each value of the columns that summarize --features cut.")
 @click.option(
@@ -81,7 +83,7 @@ _EXAMPLES = (
 )
 def watch(
     summary: str,
-    period_name: str,
+    period_name: str | None,
     by: tuple[str, ...],
     features: bool,
     setting: str | int | None,
@@ -117,7 +119,8 @@ def watch(
     before = WatchState.read(None if state is None else checked_output(state, (".json",), overwrite=True))
     store = _opened(path)
     with store.dataset, noted():
-        run = WatchRun.of(store, period_name, by, tolerance, alpha, setting, before.processes, due, now, features)
+        period = period_name or store.period or "day"
+        run = WatchRun.of(store, period, by, tolerance, alpha, setting, before.processes, due, now, features)
         alarms = raised_alarms(run, before.known)
         kept = before.after(run.saved.to_dict(), alarms, {alarm.key for alarm in alarms})
         new = kept.untold

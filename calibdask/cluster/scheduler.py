@@ -1,5 +1,6 @@
 """An existing Dask scheduler."""
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -36,11 +37,15 @@ class Scheduler(ClusterSpec):
     def opened(self) -> Iterator[Any]:
         """Connect a client; the scheduler and its workers keep running afterwards."""
         from distributed import Client
+        from distributed.versions import VersionMismatchWarning
 
         address = self.address
         security = self.transport.security(address)
         try:
-            client = Client(address, security=security, timeout=SECONDS_TO_ANSWER)
+            with warnings.catch_warnings():
+                # `check_versions` refuses differences that matter; this is a table of all others too.
+                warnings.simplefilter("ignore", VersionMismatchWarning)
+                client = Client(address, security=security, timeout=SECONDS_TO_ANSWER)
         except (OSError, ValueError, TypeError) as error:
             raise Unavailable(f"No scheduler answers at {self.where}: {' '.join(str(error).split())}") from error
         with client:

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions, Task
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.ordered.score_points import histogram_of
@@ -21,8 +22,6 @@ from calibdask.results.watched import described
 from calibdask.statistics.bins.grid import Grid, GridState
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.settings import Setting
-from calibdask.storage.given_files import given_rows_or_file
-from calibdask.storage.summary import Summary, is_summary
 
 # How many times the rows the planned coverage is for.
 _TIMES = (2.0, 5.0, 10.0, math.inf)
@@ -131,24 +130,22 @@ def threshold(
     """
     check_level(risk, "risk")
     check_confidence(confidence)
-    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
-    said: dict[str, Any] = {}
-    if is_summary(y_true):
-        refuse_for_summary(options)
-        data = _of_summary(y_true, y_prob, by)
-    else:
-        dims = (options.sample_dims[0], class_dim)
-        given = given_rows_or_file(y_true, y_prob, by, None, dims, label=label, score=score, skip_missing=skip_missing)
-        data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
+    )
+    data = Data.of(y_true, y_prob, by, None, options).pooled().read()
+    if data.source.layout.weighted:
+        raise ValueError(
+            "threshold expects rows, or a summary without weights, and multilabel rows without skip_missing: its "
+            "guarantee counts rows."
+        )
     chosen = data.source.layout.setting("confidence" if setting is None else setting)
     state, grid = _histogram(data.source, chosen)
-    if not is_summary(y_true):
-        said = given.attributes(data.source.rows or 0) | data.attributes
     promise = _Promise(risk, 1 - confidence, grid, _limited(chosen, vector=data.source.layout.vector))
     models = data.source.layout.batch * math.prod(axis.size for axis in data.by if str(axis.name) in data.batch_names)
     mass = state.mass[..., ::-1, :].reshape(models, -1, grid.size, 2)
     values = [promise.values(of_model) for of_model in mass]
-    return _dataset(data, chosen, class_dim, values, promise, said)
+    return _dataset(data, chosen, class_dim, values, promise, data.attributes)
 
 
 @dataclass(frozen=True)
@@ -222,18 +219,6 @@ def _limited(setting: Setting, *, vector: bool) -> Limited:
     if setting.kind != "confidence":
         return "score"
     return "confidence of a score" if vector else "confidence"
-
-
-def _of_summary(given: Any, y_prob: Any, by: Any) -> Input:
-    if y_prob is not None:
-        raise ValueError("A summary replaces labels and scores; call threshold(summary, risk=...).")
-    summary = Summary.of(given)
-    if summary.source.layout.weighted:
-        raise ValueError(
-            "threshold expects a summary without weights: its guarantee counts rows. Summarize the data without "
-            "sample_weight."
-        )
-    return summary.pooled([by] if isinstance(by, str) else list(by or ())).input
 
 
 def _histogram(source: Source, setting: Setting) -> tuple[GridState, Grid]:

@@ -7,21 +7,20 @@ from typing import Any
 import xarray as xr
 
 from calibdask.comparison import compare
-from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.options import InputOptions, Task, refuse_for_summary
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions, Task
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
-from calibdask.evaluation import interval_choice, summary_input
+from calibdask.evaluation import interval_choice
 from calibdask.gating.judging import Judgement, Judges, difference_judged, overall
 from calibdask.gating.limits import Limit, limits_of
 from calibdask.gating.profiles import profile_of
 from calibdask.inference.choice import check_confidence
 from calibdask.results.decisions import Outcome
 from calibdask.safe_text import listed
-from calibdask.storage.given_files import given_rows_or_file
-from calibdask.storage.summary import Summary, is_summary
 
 # What limits are given as.
 Given = str | Mapping[str, Any] | Sequence[str | Limit] | None
@@ -136,7 +135,13 @@ def check(
     that is the true value is met in about (1 - confidence) / 2 of data sets at most. Of calibration errors with bins,
     and of mean gaps, the interval is widened to ends that hold with few rows and few events too. Other intervals hold
     with enough events only: with fewer than 20 events, or fewer than 20 rows without one (for several classes right and
-    wrong predictions), they decide nothing, unless they are exact ones. Slices of fewer than 10 rows are never decided.
+    wrong predictions, or those of the class that a metric is about), they decide nothing, unless they are exact ones.
+    With weights no interval is exact, and events count as (sum w)**2 / sum w**2 over those with the outcome: at most
+    as many as there are, whatever they weigh. Slices of fewer than 10 rows are never decided.
+
+    Means over rows, such as the Brier score, have ends that allow for the largest losses that did not occur, those of
+    Clopper & Pearson for a mean of the same variance. The log loss has no largest one: a limit on it is undecided
+    unless it states a bound, as in ``"log-loss(clip=0.001)=0.4"``.
 
     Profiles: ``default`` (six numbers), ``ml`` (calibration errors, proper scores, risk and coverage, conformal sets),
     ``clinical`` (observed to expected, calibration intercept and slope, ICI, belt, net benefit, c statistic, Brier
@@ -164,26 +169,18 @@ def check(
         raise ValueError('check expects limits, such as {"ece": 0.03}.')
     if bool(margins) != (baseline is not None):
         raise ValueError("not_worse and baseline go together: by how much worse than which scores?")
-    if slice_limits and by is None:
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
+    )
+    given = Data.of(y_true, y_prob, by, sample_weight, options).pooled()
+    if margins and not given.has_rows:
+        raise ValueError("not_worse compares scores of the same rows; a summary has none.")
+    if slice_limits and not given.slice_names:
         raise ValueError("slice_limits expects slices; give by too.")
-    options = InputOptions(task, logits, labels, pos_label, ignore_label)
-    if is_summary(y_true):
-        refuse_for_summary(options)
-        if margins:
-            raise ValueError("not_worse compares scores of the same rows; a summary has none.")
-        data, sliced = _of_summary(Summary.of(y_true), y_prob, by, sample_weight)
-        given = None
-    else:
-        given = given_rows_or_file(
-            y_true, y_prob, by, sample_weight, ("sample", "class"), label=label, score=score, skip_missing=skip_missing
-        )
-        names = given.by if isinstance(given.by, Mapping) else {"by": given.by} if given.by is not None else {}
-        data, *sliced = (
-            read_data(given.y_true, given.y_prob, by_name, given.sample_weight, options)
-            for by_name in (None, *({name: codes} for name, codes in names.items()))
-        )
+    data = given.sliced(()).read()
     for margin in margins:
         margin.check_margin(data.source.layout)
+    sliced = [given.sliced((name,)).read() for name in given.slice_names]
     if data.batch:
         raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")
     layout = data.source.layout
@@ -197,30 +194,12 @@ def check(
         )
         judgements += own
         measured[", ".join(str(axis.name) for axis in one.by)] = by_slice
-    if given is not None:
-        result = result.assign_attrs(given.attributes(int(result.attrs["rows"])))
-    if given is not None and margins:
+    if margins:
         metrics = {str(limit.metric): limit.metric.make() for limit in margins}
-        reading: dict[str, Any] = {"task": task, "logits": logits, "labels": labels, "pos_label": pos_label}
-        compared = compare(
-            given.y_true,
-            {"baseline": baseline, "model": given.y_prob},
-            metrics=metrics,
-            sample_weight=given.sample_weight,
-            ci=confidence,
-            n_boot=n_boot,
-            seed=seed,
-            ignore_label=ignore_label,
-            **reading,
-        )
-        judgements += [difference_judged(limit, compared.isel(challenger=0), result) for limit in margins]
+        both = given.sliced(()).with_scores({"baseline": baseline, "model": given.scores})
+        compared = compare(both, metrics=metrics, ci=confidence, n_boot=n_boot, seed=seed)
+        judgements += [difference_judged(limit, compared.isel(challenger=0), data) for limit in margins]
     return Gate(tuple(judgements), result, confidence, profile, measured)
-
-
-def _of_summary(summary: Summary, y_prob: Any, by: Any, sample_weight: Any) -> tuple[Input, list[Input]]:
-    names = [by] if isinstance(by, str) else list(by or ())
-    whole = summary_input(summary.pooled([]), y_prob, None, sample_weight)
-    return whole, [summary.pooled([name]).input for name in names]
 
 
 def _told(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:

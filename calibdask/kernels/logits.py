@@ -17,7 +17,9 @@ def _exp(x):
 
 @compiled
 def softmax(rows):
-    """Replace each row of ``rows`` (n, K), float64, by its softmax; a row with a logit that is not finite by that.
+    """Replace each row of ``rows`` (n, K), float64, by its softmax; a row with NaN or infinity by that.
+
+    A logit of -inf, of a class that is masked, has the score 0 unless all logits of the row are.
 
     Terms are added in the order of the classes: a row has the same scores in any block.
     """
@@ -26,8 +28,10 @@ def softmax(rows):
         highest, broken = row[0], 0.0
         for c in range(row.size):
             highest = max(highest, row[c])
-            if not np.isfinite(row[c]):
+            if np.isnan(row[c]) or row[c] == np.inf:
                 broken = row[c]
+        if highest == -np.inf:
+            broken = highest
         if broken != 0.0:
             row[:] = broken
             continue

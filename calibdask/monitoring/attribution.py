@@ -8,6 +8,7 @@ import numpy.typing as npt
 import xarray as xr
 from scipy import special
 
+from calibdask.data.data import summary_input
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import GROUP_EDGES, GROUPS, PeriodCells
 from calibdask.monitoring.period_sums import PeriodSums
@@ -226,7 +227,7 @@ def _dataset(
     sums: PeriodSums, values: dict[str, Array], totals: dict[str, Array], *, by_score: bool, ci: float
 ) -> xr.Dataset:
     summary = sums.summary
-    class_dim = summary.input.class_dim("class")
+    class_dim = summary_input(summary).class_dim("class")
     coordinates: dict[Any, Any] = {name: (name, labels) for name, labels in sums.slices.items()}
     classes = [class_dim] if sums.setting.per_class else []
     if classes:

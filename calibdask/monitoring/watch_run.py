@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.data.data import summary_input
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import Index, PeriodCells
 from calibdask.inference.sequential.processes import Monitor, ProcessState
@@ -172,7 +173,7 @@ def _dataset(
 ) -> xr.Dataset:
     """The values by slice, class and, where there are such, period."""
     sums = processes.sums
-    class_dim = sums.summary.input.class_dim("class")
+    class_dim = summary_input(sums.summary).class_dim("class")
     coordinates: dict[Hashable, Any] = {
         name: (name, labels) for name, labels in (processes.slices | {**periods}).items()
     }

@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.options import InputOptions, Task
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions, Task
 from calibdask.engine.plan import run_requests
 from calibdask.results.format import slice_text
 from calibdask.safe_text import listed
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_hashes import PARTS, RowHashes, RowHashesState, word_of
-from calibdask.storage.given_files import given_rows_or_file
-from calibdask.storage.summary import is_summary
 
 _DIGITS = 16
 
@@ -89,13 +88,11 @@ def fingerprint(
     >>> first == cd.fingerprint([1, 0, 1], [0.75, 0.25, 0.5]), first == cd.fingerprint([0, 1, 1], [0.25, 0.5, 0.875])
     (True, False)
     """
-    if is_summary(y_true):
-        raise TypeError("fingerprint expects rows, got a summary.")
-    options = InputOptions(task, logits, labels, pos_label, ignore_label)
-    given = given_rows_or_file(
-        y_true, y_prob, by, sample_weight, ("sample", "class"), label=label, score=score, skip_missing=skip_missing
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
     )
-    return fingerprint_of(read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)).whole
+    data = Data.of(y_true, y_prob, by, sample_weight, options).rows_for("fingerprint", "which it hashes")
+    return fingerprint_of(data.read()).whole
 
 
 def fingerprint_of(data: Input) -> Fingerprint:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from calibdask.calibrators.comparing.refinement import Refinement
-from calibdask.engine.inputs.input import read_data
-from calibdask.engine.inputs.options import InputOptions, Task
+from calibdask.data.data import Data
+from calibdask.data.options import InputOptions, Task
 from calibdask.engine.sources.memory import MemorySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
@@ -25,11 +25,11 @@ from calibdask.receipts.fingerprint import fingerprint_of
 from calibdask.receipts.stored_receipt import read_receipt
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
-from calibdask.storage.given_files import given_rows_or_file
 from calibdask.storage.readers import Table
-from calibdask.storage.summary import is_summary
 
 _USUAL = "ece,mean-gap,brier-score,log-loss"
+# How rows were read, as far as a receipt says it.
+_READING = ("task", "logits", "labels", "pos_label", "ignore_label")
 # What a receipt says about how it was made.
 _CHOICES = ("metrics", "confidence", "n_boot", "seed", "skip_missing")
 # What kernels note whose bandwidth is that of a sample of rows.
@@ -104,90 +104,54 @@ def receipt(
     >>> cd.verify(first, [1, 0, 0, 1], [0.75, 0.5, 0.25, 0.5]).agrees
     True
     """
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
+    )
+    data = Data.of(y_true, y_prob, by, sample_weight, options)
+    intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     return receipt_and_gate(
-        y_true,
-        y_prob,
-        metrics,
-        limits=limits,
-        slice_limits=slice_limits,
-        by=by,
-        sample_weight=sample_weight,
-        confidence=confidence,
-        n_boot=n_boot,
-        seed=seed,
-        label=label,
-        score=score,
-        skip_missing=skip_missing,
-        task=task,
-        logits=logits,
-        labels=labels,
-        pos_label=pos_label,
-        ignore_label=ignore_label,
+        data, metrics, limits=limits, slice_limits=slice_limits, confidence=confidence, **intervals
     )[0]
 
 
 def receipt_and_gate(
-    y_true: Any,
-    y_prob: Any,
+    given: Data,
     metrics: str | Sequence[str],
     *,
     limits: Given = None,
     slice_limits: Given = None,
     profile: str = "",
-    by: Any = None,
-    sample_weight: Any = None,
     confidence: float,
     n_boot: int,
     seed: int,
-    label: Any = None,
-    score: Any = None,
-    skip_missing: bool = False,
-    task: Task | None = None,
-    logits: bool = False,
-    labels: Any = None,
-    pos_label: Any = None,
-    ignore_label: Any = None,
 ) -> tuple[Document, Gate | None]:
     """A receipt, and the decisions that are on it; none where there are neither limits nor a profile."""
-    if is_summary(y_true):
-        raise TypeError("receipt expects rows, whose fingerprint it contains; got a summary.")
-    reading: dict[str, Any] = {
-        "task": task,
-        "logits": logits,
-        "labels": labels,
-        "pos_label": pos_label,
-        "ignore_label": ignore_label,
-    }
-    given = given_rows_or_file(
-        y_true, y_prob, by, sample_weight, ("sample", "class"), label=label, score=score, skip_missing=skip_missing
-    )
-    truth, scores = given.y_true, given.y_prob
-    options: dict[str, Any] = {"by": given.by, "sample_weight": given.sample_weight}
-    data = read_data(truth, scores, options["by"], options["sample_weight"], InputOptions(**reading))
+    reading = {name: getattr(given.options, name) for name in _READING}
+    data = given.rows_for("receipt", "whose fingerprint it contains").read()
     texts = [metrics] if isinstance(metrics, str) else list(metrics)
     expressions = [expression for text in texts for expression in parse_metrics(text)]
     chosen = {str(expression): _same_in_any_order(expression.make(), data.source.layout) for expression in expressions}
     _refuse_ordered([name for name, metric in chosen.items() if _takes_order(bare(metric))])
     rows = fingerprint_of(data)
     intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    result = evaluate(truth, scores, chosen, ci=confidence, **intervals, **options, **reading)
+    result = evaluate(given, metrics=chosen, ci=confidence, **intervals)
     _refuse_ordered({str(one.attrs["metric"]) for one in result.data_vars.values() if _SAMPLED in one.attrs})
     declared = [*limits_of(limits), *limits_of(slice_limits, of_slices=True)]
     _refuse_ordered({str(limit.metric) for limit in declared if _takes_order(limit.metric.make())})
     gate = None
     if declared or profile:
         levels: dict[str, Any] = {"confidence": confidence, "profile": profile, **intervals}
-        gate = check(truth, scores, limits, slice_limits=slice_limits, **levels, **options, **reading)
+        gate = check(given, limits=limits, slice_limits=slice_limits, **levels)
     if not isinstance(data.source, MemorySource) and fingerprint_of(data) != rows:
         raise ValueError("The rows changed while they were measured; measure them again when nobody writes them.")
-    names = sorted(map(str, given.by)) if isinstance(given.by, Mapping) else [] if given.by is None else ["by"]
+    names = sorted(map(str, given.slice_names))
     request = {
         "metrics": [str(expression) for expression in expressions],
         "limits": [_written(limit) for limit in limits_of(limits)],
         "slice_limits": [_written(limit) for limit in limits_of(slice_limits, of_slices=True)],
         "by": names,
-        "weighted": given.sample_weight is not None,
-        "skip_missing": skip_missing or given.skipped is not None,
+        "weighted": given.weights is not None,
+        "skip_missing": given.options.skip_missing,
         "confidence": confidence,
         **intervals,
         "reading": {name: value if value is None else _json(value) for name, value in reading.items()},

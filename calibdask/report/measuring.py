@@ -1,5 +1,6 @@
 """Measurements for a report: everything about one model, in few passes over its rows or from its summary."""
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
@@ -7,13 +8,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from calibdask.calibrators.comparing.comparison import compare_calibrators
-from calibdask.engine.inputs.options import InputKeywords, InputOptions
-from calibdask.engine.inputs.shapes import Shape
-from calibdask.engine.inputs.slices import named
+from calibdask.data.data import Data
+from calibdask.data.options import InputKeywords, InputOptions
 from calibdask.errors import SuspectScoresWarning
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.binned.ece import ECE
@@ -37,7 +36,7 @@ from calibdask.report.shown import Shown, evaluate_both
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
-from calibdask.storage.summary import Summary, is_summary
+from calibdask.storage.summary import Summary
 
 # What is drawn and described in addition to the metrics, by the names of its metrics.
 DIAGRAM, CURVE, GAP, SPREAD = "report_diagram", "report_curve", "report_gap", "report_scores"
@@ -182,25 +181,23 @@ def measure(
     """
     options = {"ci": ci, "n_boot": n_boot, "seed": seed, "ci_method": ci_method}
     request = _Request(metrics, setting, k, options, shown)
-    if is_summary(y_true):
-        summary = Summary.of(y_true)
+    data = Data.of(y_true, y_prob, by, sample_weight, InputOptions(**(reading or {})))
+    summary = data.summary
+    if summary is not None:
         names = summary.slices if by is None else [by] if isinstance(by, str) else [*map(str, by)]
         slices = [name for name in names if watching is None or name not in watching.names]
         measured = request.of_summary(summary, by if watching is None else slices)
-        judged: dict[str, Any] = {"y_true": y_true, "by": slices or None}
+        judged = data.sliced(slices)
         if watching is not None:
             over_time = watched_summary(summary, slices, watching, _watched(measured.setting))
             measured = replace(measured, over_time=over_time)
     else:
-        given = named(by)
-        sliced = {name: given[name] for name in given if watching is None or str(name) not in watching.names}
-        measured = request.of_rows(y_true, y_prob, sliced, sample_weight, reading or {})
-        judged = {"y_true": y_true, "y_prob": y_prob, "by": sliced or None, "sample_weight": sample_weight}
-        judged |= reading or {}
+        judged = data.sliced([name for name in data.slice_names if watching is None or str(name) not in watching.names])
+        measured = request.of_rows(judged)
         if watching is not None:
-            if sample_weight is not None:
+            if data.weights is not None:
                 raise ValueError("Watching expects rows without weights: bets need the weight of each row.")
-            over_time = watched_rows(y_true, y_prob, given, watching, _watched(measured.setting), reading or {})
+            over_time = watched_rows(data, watching, _watched(measured.setting))
             measured = replace(measured, over_time=over_time)
     if limits or slice_limits:
         held: dict[str, Any] = {
@@ -210,8 +207,8 @@ def measure(
             "n_boot": n_boot,
             "seed": seed,
         }
-        measured = replace(measured, gate=check(**judged, **held))
-    weights = "given" if sample_weight is not None and not measured.weights else measured.weights
+        measured = replace(measured, gate=check(judged, **held))
+    weights = "given" if data.weights is not None and not measured.weights else measured.weights
     return replace(measured, source=source, weights=weights)
 
 
@@ -225,35 +222,30 @@ class _Request:
     options: Mapping[str, Any]
     shown: Shown | None
 
-    def of_rows(
-        self, labels: Any, scores: Any, by: Mapping[Any, Any], weights: Any, reading: InputKeywords
-    ) -> Measured:
+    def of_rows(self, data: Data) -> Measured:
         """One pass for all rows, up to three with bins of equal mass, and one for each name of slices."""
-        if scores is None:
-            raise ValueError("measure expects labels and scores, or a summary of calibdask.summarize, got no scores.")
-        labels, scores = (array if hasattr(array, "ndim") else np.asarray(array) for array in (labels, scores))
-        shape = Shape.of(labels, scores, InputOptions(**reading))
-        vector, classes = shape.vector, shape.classes
+        read = data.sliced(()).read().source.layout
+        vector, classes = read.vector, read.classes
         layout = Layout(classes=classes, vector=vector)
         meant = layout.setting(self.setting, self.k)
         chosen = default_metrics(classes, vector, full=True) if self.metrics is None else self.metrics
         # Intervals that are shown are there for the report too.
-        is_shown = self.shown is not None and bool(self.shown.options) and not by
-        bare = () if is_shown else self._bare(chosen, layout, scores.shape[0] * classes)
+        is_shown = self.shown is not None and bool(self.shown.options) and not data.slice_names
+        size = math.nan if read.most_rows is None else read.most_rows * classes
+        bare = () if is_shown else self._bare(chosen, layout, size)
         plain = {name: WithoutInterval(metric) if name in bare else metric for name, metric in chosen.items()}
 
         def at(names: tuple[str, ...]) -> _Evaluate:
             """Evaluation of the rows by these slices."""
-            sliced = {name: values for name, values in by.items() if str(name) in names}
-            return partial(evaluate, labels, scores, by=sliced or None, sample_weight=weights, **reading)
+            return partial(evaluate, data.sliced([name for name in data.slice_names if str(name) in names]))
 
-        names = tuple(map(str, by))
+        names = tuple(map(str, data.slice_names))
         whole = {**plain, **self._pictures(layout, meant)}
         asked = _by_slices(whole, self._of_slices(plain, layout), names)
         measured = replace(self._measured(at, asked, names), classes=classes, setting=meant, bare=bare)
         if extra := [str(dim) for dim in measured.result[GAP].dims if dim != "class"]:
             raise ValueError(f"measure takes the scores of one model, got some along {listed(extra)}; select one.")
-        return replace(measured, recalibration=_recalibrated(labels, scores, weights, reading))
+        return replace(measured, recalibration=_recalibrated(data.sliced(())))
 
     def of_summary(self, summary: Summary, by: Any) -> Measured:
         """From histograms, added up."""
@@ -354,11 +346,11 @@ class _Request:
         return tuple(name for name, metric in chosen.items() if not resampled(metric))
 
 
-def _recalibrated(labels: Any, scores: Any, weights: Any, reading: InputKeywords) -> xr.Dataset | str:
+def _recalibrated(data: Data) -> xr.Dataset | str:
     """What calibrators would take away from the loss, or why nobody knows."""
     with quiet():
         try:
-            return compare_calibrators(labels, scores, sample_weight=weights, **reading)
+            return compare_calibrators(data)
         except ValueError as reason:
             return str(reason)
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.options import InputKeywords
+from calibdask.data.data import Data
 from calibdask.inference.choice import check_level
 from calibdask.monitoring.attribution import attribute
 from calibdask.monitoring.due_dates import are_due, parse_due, parse_now
@@ -158,9 +158,7 @@ def watched_summary(
     return _watched(by_name, summary, watching, setting, summary.dataset)
 
 
-def watched_rows(
-    labels: Any, scores: Any, by: Mapping[Any, Any], watching: Watching, setting: str | int, reading: InputKeywords
-) -> Watched:
+def watched_rows(data: Data, watching: Watching, setting: str | int) -> Watched:
     """One model of scored rows over time, with a pass for each name of slices.
 
     Raises
@@ -168,15 +166,14 @@ def watched_rows(
     ValueError
         If there are no such slices; as `calibdask.watch`.
     """
-    columns = {str(name): values for name, values in by.items()}
+    columns = {str(name): name for name in data.slice_names}
     if unknown := [name for name in watching.names if name not in columns]:
         raise ValueError(
             f"The period and the version expect names of by, {listed(columns) or 'none'}, got {unknown[0]!r}."
         )
 
     def summary(*names: str) -> xr.Dataset:
-        chosen = {name: columns[name] for name in names}
-        return summarize(labels, scores, by=chosen, settings=[setting], **reading)
+        return summarize(data.sliced([columns[name] for name in names]), settings=[setting])
 
     period, version = watching.period, watching.version
     by_name = {name: summary(name, period) for name in columns if name not in watching.names}

@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.engine.inputs.input import Input
-from calibdask.engine.inputs.slices import Axis
+from calibdask.data.input import Input
+from calibdask.engine.axes import Axis
 from calibdask.estimators.about import Description, PartInfo
 from calibdask.estimators.as_json import as_json
 from calibdask.estimators.estimator import Estimator

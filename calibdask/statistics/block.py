@@ -72,6 +72,8 @@ class Block:
         Key of the random numbers of each row, where it is not its global number.
     features : tuple of ndarray, shape (n,) each
         Further columns of any type, which audits describe segments by.
+    excluded : ndarray of int64 or None
+        Counts of rows that the source left out here, by `calibdask.statistics.validity.EXCLUDED`.
     """
 
     layout: Layout
@@ -83,6 +85,7 @@ class Block:
     before: npt.NDArray[np.int64] | None = None
     numbers: npt.NDArray[np.int64] | None = None
     features: tuple[npt.NDArray[Any], ...] = ()
+    excluded: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         for name in ("scores", "labels", "weights", "group"):
@@ -107,6 +110,7 @@ class Block:
             before=before,
             numbers=None if self.numbers is None else self.numbers[here],
             features=tuple(feature[here] for feature in self.features),
+            excluded=None,
         )
 
     @cached_property

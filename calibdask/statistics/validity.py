@@ -16,19 +16,25 @@ from calibdask.statistics.statistic import Statistic
 # The first four are the kernel's.
 KINDS = ("not finite", "out of range", "row sum", "label", "weight")
 _WEIGHT = 4
+# Counts of rows that a source leaves out: with a label to be ignored, with missing values, and what the latter lack.
+EXCLUDED = ("ignored", "skipped", "label", "score", "weight")
 # Beyond, squares of weights leave the range of float64.
 _LARGEST_WEIGHT = 1e100
 _NEVER = np.iinfo(np.int64).max
 
 
 class ValidityState(NamedTuple):
-    """Number of rows; rows of positive weight; for each of `KINDS` the invalid rows, the first one and its value."""
+    """Number of rows; rows of positive weight; for each of `KINDS` the invalid rows, the first one and its value.
+
+    ``excluded`` counts the rows that were left out before, by `EXCLUDED`.
+    """
 
     rows: Counts
     positive: Counts
     invalid: Counts
     first: Counts
     value: Array
+    excluded: Counts
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,8 @@ class Validity(Statistic[ValidityState]):
                 first[_WEIGHT] = row = int(bad.any(0).argmax())
                 value[_WEIGHT] = block.weights[bad[:, row].argmax(), row]
         first = np.where(count > 0, first + block.start, _NEVER)
-        return ValidityState(np.array(block.rows), np.array(positive), count, first, value)
+        excluded = np.zeros(len(EXCLUDED), np.int64) if block.excluded is None else block.excluded
+        return ValidityState(np.array(block.rows), np.array(positive), count, first, value, excluded)
 
     def _proven(self, block: Block) -> bool:
         """Whether the extremes that the block has collected prove all rows valid."""
@@ -136,6 +143,7 @@ class Validity(Statistic[ValidityState]):
             a.invalid + b.invalid,
             np.where(earlier, a.first, b.first),
             np.where(earlier, a.value, b.value),
+            a.excluded + b.excluded,
         )
 
 

@@ -1,7 +1,10 @@
-"""Rows with calibrated scores, written chunk by chunk: arrays of a Zarr group, or a folder of Parquet files."""
+"""Rows with calibrated scores, written chunk by chunk: a Zarr group, a folder of Parquet files, or a CSV file."""
 
+import csv
+import io
 import json
 import os
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,11 +13,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibdask.engine.inputs.arrow import dtype_of, list_width, to_numpy
-from calibdask.engine.inputs.columns import ColumnNames
-from calibdask.engine.inputs.slices import MISSING
+from calibdask.engine.axes import MISSING
 from calibdask.safe_text import listed, visible
-from calibdask.storage.lazy_columns import stacked
+from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
+from calibdask.storage.column_blocks import stacked
+from calibdask.storage.columns import ColumnNames
 from calibdask.storage.writers import APPLIED, texts_settled
 
 # The attribute of a Zarr group that says what it is.
@@ -37,7 +40,7 @@ class AppliedFile(ABC):
     Parameters
     ----------
     part : Path
-        The folder to write to.
+        The folder or file to write to.
     schema : pyarrow.Schema
     names : ColumnNames
         Those of the scores and labels.
@@ -57,6 +60,9 @@ class AppliedFile(ABC):
     score_name: str | None
 
     suffix: ClassVar[str]
+    is_folder: ClassVar[bool] = True
+    # Whether texts are written as they came, whatever numbers they stand for.
+    keeps_texts: ClassVar[bool] = False
 
     @abstractmethod
     def lay_out(self, table: Any, calibrated: np.ndarray) -> None:
@@ -139,7 +145,7 @@ class AppliedParquet(AppliedFile):
         return {"labels": "label", "scores": "score"}.get(name, name)
 
     def _kept_scores(self, name: str, column: Any) -> dict[str, Any]:
-        if not self.of_arrays:
+        if not self.of_arrays and (self.is_folder or list_width(column.type) is None):
             return {name: column}
         values = to_numpy(column)
         return {self._shown(name): column} if values.ndim == 1 else _numbered(self._shown(name), values)
@@ -152,10 +158,54 @@ class AppliedParquet(AppliedFile):
             return {self.score_name or self._shown(names[0]): pyarrow.array(values)}
         if self.score_name is None and len(names) > 1:
             return {name: pyarrow.array(values[:, k]) for k, name in enumerate(names)}
-        if self.of_arrays or len(names) > 1:
+        if self.of_arrays or len(names) > 1 or not self.is_folder:
             return _numbered(self.score_name or self._shown(names[0]), values)
         lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values.reshape(-1)), values.shape[1])
         return {self.score_name or names[0]: lists}
+
+
+@dataclass(frozen=True)
+class AppliedCsv(AppliedParquet):
+    """A CSV file, put together at the end from one for each chunk; texts are those that were read."""
+
+    suffix: ClassVar[str] = ".csv"
+    is_folder: ClassVar[bool] = False
+    keeps_texts: ClassVar[bool] = True
+
+    @property
+    def _chunks(self) -> Path:
+        return self.part.with_name("chunks")
+
+    def lay_out(self, table: Any, calibrated: np.ndarray) -> None:
+        """Make the folder of the chunks."""
+        shutil.rmtree(self._chunks, ignore_errors=True)
+        self._chunks.mkdir()
+
+    def write(self, number: int, table: Any, calibrated: np.ndarray) -> None:
+        """Write the rows of a chunk, of the first one with the names of the columns."""
+        written = self._table(table.drop_columns([*self.left_out]), calibrated)
+        path = self._chunks / f"{number:05d}.csv"
+        begun = path.with_suffix(".new")
+        _write_csv(written, begun, has_names=number == 0)
+        os.replace(begun, path)
+
+    def seal(self, rows: int, mark: Mapping[str, Any]) -> None:
+        """Put the chunks together."""
+        with self.part.open("wb") as whole:
+            for path in sorted(self._chunks.glob("*.csv")):
+                with path.open("rb") as chunk:
+                    shutil.copyfileobj(chunk, whole)
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Nested values, but lists of scores."""
+        from pyarrow import types
+
+        return tuple(
+            name
+            for name, kind in zip(self.schema.names, self.schema.types, strict=True)
+            if types.is_nested(kind) and name not in self.names.columns
+        )
 
 
 @dataclass(frozen=True)
@@ -280,10 +330,35 @@ def _check_free(names: Any, taken: Any) -> None:
         )
 
 
+def _write_csv(table: Any, path: Path, *, has_names: bool) -> None:
+    """Values between commas, in quotation marks only where they need them."""
+    import pyarrow
+    from pyarrow import csv as arrow
+
+    options = arrow.WriteOptions(include_header=False, quoting_style="none")
+    with path.open("wb") as file:
+        if has_names:
+            names = io.StringIO(newline="")
+            csv.writer(names, lineterminator="\n").writerow(table.column_names)
+            file.write(names.getvalue().encode())
+        start = file.tell()
+        try:
+            arrow.write_csv(table, file, options)
+        except pyarrow.ArrowInvalid:
+            # Some need them; Arrow would put all texts between them.
+            file.seek(start)
+            file.truncate()
+            texts = table.cast(pyarrow.schema([(name, pyarrow.string()) for name in table.column_names]))
+            with io.TextIOWrapper(file, encoding="utf-8", newline="") as stream:
+                rows = zip(*(column.to_pylist() for column in texts.columns), strict=True)
+                csv.writer(stream, lineterminator="\n").writerows(rows)
+
+
 def _write_whole(path: Path, metadata: Any) -> None:
     begun = path.with_suffix(".new")
     begun.write_text(json.dumps(metadata, indent=2), encoding="utf-8")
     os.replace(begun, path)
 
 
-FORMATS: dict[str, type[AppliedFile]] = {kind.suffix: kind for kind in (AppliedZarr, AppliedParquet)}
+FORMATS: dict[str, type[AppliedFile]] = {kind.suffix: kind for kind in (AppliedZarr, AppliedParquet, AppliedCsv)}
+FOLDERS = tuple(suffix for suffix, kind in FORMATS.items() if kind.is_folder)

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibdask.engine.inputs.arrow import dtype_of, list_width
-from calibdask.engine.inputs.columns import ColumnNames
+from calibdask.safe_text import message, visible
+from calibdask.storage.arrow_columns import dtype_of, list_width
+from calibdask.storage.columns import ColumnNames
 
 # What a text counts for in the size of a row.
 _TEXT_BYTES = 32
@@ -30,7 +31,7 @@ class ArrowParts:
         Those of the scores, and of labels if there are some.
     parts : sequence
     load : function
-        From a part to its table, of this schema.
+        From a part to its table: of this schema, or of texts where values are stored as texts.
     of_arrays : bool
         Whether the columns are whole arrays where they are stored; those of several values in each row are lists.
     """
@@ -45,6 +46,28 @@ class ArrowParts:
     def row_bytes(self) -> int:
         """About the size of a row in memory."""
         return sum(map(_bytes_of, self.schema.types))
+
+    def typed(self, table: Any) -> Any:
+        """A table with the types of the schema.
+
+        Raises
+        ------
+        ValueError
+            If a text is none of the numbers that are expected.
+        """
+        import pyarrow
+
+        from calibdask.storage.column_blocks import as_type
+
+        if table.schema.types == self.schema.types:
+            return table
+        columns = {}
+        for name, kind in zip(self.schema.names, self.schema.types, strict=True):
+            try:
+                columns[name] = as_type(table.column(name), kind)
+            except pyarrow.ArrowInvalid as error:
+                raise ValueError(f"column {visible(name)!r} expects {kind}: {message(error)}") from error
+        return pyarrow.table(columns)
 
     def tables(self, rows: int, start: Place = Place()) -> Iterator[tuple[Any, Place]]:
         """Tables of so many rows, the last one of fewer, from a place on; each with the place where the next begins.

@@ -3,9 +3,7 @@
 import codecs
 import csv
 import io
-import re
 from collections.abc import Callable, Iterator
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +14,6 @@ _QUOTE, _BREAK = 34, 10
 _COMMA = ","
 # What separates fields where commas do not.
 _OTHERS = ("\t", ";", "|")
-
-
-@cache
-def _rows(separator: str) -> re.Pattern[bytes]:
-    """Rows by the reader's own rules: a mark quotes where it begins a field; doubled there it stands for itself."""
-    sign = re.escape(separator.encode())
-    field = rb'(?:"(?:[^"]++|"")*+"[^' + sign + rb'\n]*+|[^"' + sign + rb"\n][^" + sign + rb"\n]*+|)"
-    return re.compile(rb"(?:(?:" + field + sign + rb")*+" + field + rb"\n)*+")
 
 
 class Header(NamedTuple):
@@ -75,8 +65,12 @@ def _first_row_end(text: bytes) -> int:
     return end
 
 
-def row_blocks(file: Any, start: int, size: int, length: int, separator: str = _COMMA) -> Iterator[tuple[int, int]]:
+def row_blocks(
+    file: Any, start: int, size: int, length: int, separator: str | None = _COMMA
+) -> Iterator[tuple[int, int]]:
     """Offsets and lengths of whole rows, about ``length`` bytes of them at a time; the file is read once.
+
+    Without a separator each line is a row.
 
     Raises
     ------
@@ -98,7 +92,7 @@ def row_blocks(file: Any, start: int, size: int, length: int, separator: str = _
         start += end
 
 
-def rows_end(text: bytes, separator: str = _COMMA) -> int:
+def rows_end(text: bytes, separator: str | None = _COMMA) -> int:
     r"""Where the last row in a text ends that begins with a row; 0 if none does.
 
     Examples
@@ -106,13 +100,12 @@ def rows_end(text: bytes, separator: str = _COMMA) -> int:
     >>> rows_end(b'1,"one\ntwo"\n0,"three\nfo')
     12
     """
-    if b'"' not in text:
+    if separator is None or b'"' not in text:
         return text.rfind(b"\n") + 1
     letters = np.frombuffer(text, np.uint8)
     quotes = np.flatnonzero(letters == _QUOTE)
     if not _paired(letters, quotes, separator):
-        match = _rows(separator).match(text)
-        return match.end() if match else 0
+        return _last_break(text, quotes.tolist(), separator.encode())
     breaks = np.flatnonzero(letters == _BREAK)
     outside = breaks[np.searchsorted(quotes, breaks) % 2 == 0]
     return int(outside[-1]) + 1 if outside.size else 0
@@ -126,3 +119,22 @@ def _paired(letters: np.ndarray, quotes: np.ndarray, separator: str) -> bool:
     doubled = np.zeros(opening.size, bool)
     doubled[1:] = opening[1:] - quotes[1 : 2 * opening.size - 1 : 2] == 1
     return bool((begins | doubled).all())
+
+
+def _last_break(text: bytes, quotes: list[int], separator: bytes) -> int:
+    """The end of the last row, mark by mark: one that does not begin a field is a sign like others, as Arrow has it."""
+    begins, last, closed, number = (separator, b"\r", b"\n"), 0, 0, 0
+    while number < len(quotes):
+        opening = quotes[number]
+        number += 1
+        if opening and text[opening - 1 : opening] not in begins:
+            continue
+        last = text.rfind(b"\n", closed, opening) + 1 or last
+        # Doubled marks within stand for themselves.
+        while number + 1 < len(quotes) and quotes[number + 1] == quotes[number] + 1:
+            number += 2
+        if number == len(quotes):
+            return last
+        closed = quotes[number] + 1
+        number += 1
+    return text.rfind(b"\n", closed) + 1 or last

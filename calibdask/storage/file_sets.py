@@ -1,45 +1,17 @@
 """Files that are read as one: a single one, those in a folder, or those that a pattern names; with their partitions."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
-import numpy as np
-
+from calibdask.storage.formats import column_format
 from calibdask.storage.location import Location
 
-# Formats of columns, by the suffixes of their files.
-COLUMN_SUFFIXES = {
-    ".parquet": ".parquet",
-    ".pq": ".parquet",
-    ".parq": ".parquet",
-    ".csv": ".csv",
-    ".tsv": ".csv",
-    ".arrow": ".arrow",
-    ".arrows": ".arrow",
-    ".feather": ".arrow",
-    ".ipc": ".arrow",
-}
-_COMPRESSED = {".gz", ".bz2", ".xz", ".zst", ".zip"}
 _MISSING = "__HIVE_DEFAULT_PARTITION__"
-
-
-def column_format(path: str) -> str | None:
-    """The format of columns that the name of a file tells, without the suffix of a compressed CSV file.
-
-    Examples
-    --------
-    >>> column_format("day=1/rows.csv.gz"), column_format("rows.feather"), column_format("rows.npz")
-    ('.csv', '.arrow', None)
-    """
-    suffixes = [suffix.lower() for suffix in PurePosixPath(path).suffixes]
-    while suffixes and suffixes[-1] in _COMPRESSED and {".csv", ".tsv"} & {*suffixes[:-1]}:
-        suffixes.pop()
-    return COLUMN_SUFFIXES.get(suffixes[-1]) if suffixes else None
 
 
 def is_pattern(location: Location) -> bool:
@@ -59,10 +31,16 @@ class FileSet:
         What the user named.
     paths : tuple of str
         The files, in the file system of the location.
+    table_columns : mapping from name to values, or None
+        Columns of one value in each file; None: those in the names of folders.
+    types : mapping from name to type of Arrow
+        Types of columns that a table says for all of its files.
     """
 
     location: Location
     paths: tuple[str, ...]
+    table_columns: Mapping[str, list[Any]] | None = None
+    types: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, location: Location) -> "FileSet":
@@ -110,8 +88,10 @@ class FileSet:
         return self.location if self.single else Location(path, self.location.fs, path)
 
     @cached_property
-    def partitions(self) -> dict[str, list[Any]]:
-        """Columns that are in the names of folders, as in ``day=1/rows.csv``: for each the value of every file."""
+    def constants(self) -> Mapping[str, list[Any]]:
+        """Columns of one value in each file, as in folders like ``day=1``: for each the value of every file."""
+        if self.table_columns is not None:
+            return self.table_columns
         found = [_keys(self.member(path).named) for path in self.paths]
         names = [name for name in dict(found[0]) if all(name in dict(keys) for keys in found)] if found else []
         return {name: _values([dict(keys)[name] for keys in found]) for name in names}
@@ -131,12 +111,3 @@ def _values(texts: list[str]) -> list[Any]:
     present = [text for text in texts if text != _MISSING]
     whole = all(re.fullmatch(r"-?\d{1,18}", text) for text in present)
     return [None if text == _MISSING else int(text) if whole else text for text in texts]
-
-
-def constant(value: Any, rows: int) -> np.ndarray:
-    """A column of one value."""
-    if value is None or isinstance(value, str):
-        column = np.empty(rows, object)
-        column[:] = value
-        return column
-    return np.full(rows, value)

@@ -1,7 +1,9 @@
 """Where data lies: a local path or a URL, with the file system behind it; and errors that say what was wrong there."""
 
 import os
+import platform
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +18,11 @@ from fsspec.implementations.local import LocalFileSystem
 from calibdask.errors import Damaged, Unavailable
 from calibdask.safe_text import HIDDEN, message, shown_address
 
+# Advice about paths that a worker does not see.
+SHARED_PATHS = (
+    "Workers read data themselves: give a path in a folder that all machines share, or the URL of an object store such "
+    "as s3://."
+)
 # Whether chunks that are not in a Zarr store are an error, or hold the fill value.
 MissingChunks = Literal["error", "fill"]
 # What to install where a package for a protocol is missing.
@@ -47,7 +54,10 @@ def is_endless(path: str | os.PathLike[str]) -> bool:
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What to take from a file: names (None: the format's own), about how many rows at a time, and missing chunks."""
+    """What to take from a file: names (None: the format's own), about how many rows at a time, and missing chunks.
+
+    Texts of the columns of ``by``, slices, stay what they are; those of ``features`` are numbers wherever they can be.
+    """
 
     label: str | Sequence[str] | None
     score: str | Sequence[str] | None
@@ -55,15 +65,21 @@ class ColumnChoice:
     weight: str | None
     chunk_rows: int | None
     missing_chunks: MissingChunks = "error"
+    features: tuple[str, ...] = ()
+
+    @property
+    def slicing(self) -> tuple[str, ...]:
+        """Names of slices and features, each once."""
+        return tuple(dict.fromkeys((*self.by, *self.features)))
 
     @property
     def further(self) -> tuple[str, ...]:
         """Names besides labels and scores, each once."""
-        return tuple(dict.fromkeys((*self.by, *(() if self.weight is None else (self.weight,)))))
+        return tuple(dict.fromkeys((*self.slicing, *(() if self.weight is None else (self.weight,)))))
 
     def collect(self, labels: Any, scores: Any, array: Callable[[str], Any]) -> dict[str, Any]:
         """All arrays by their role; ``array`` gives one by its name."""
-        arrays = {"labels": labels, "scores": scores, "by": {name: array(name) for name in self.by}}
+        arrays = {"labels": labels, "scores": scores, "by": {name: array(name) for name in self.slicing}}
         return arrays if self.weight is None else {**arrays, "weights": array(self.weight)}
 
 
@@ -197,8 +213,32 @@ class Location:
         return cls(url, fs, path)
 
 
+def absent_on_worker(place: Location | str) -> str:
+    """That a worker of a cluster lacks a path which the command sees; "" if it does not, or this process is no worker.
+
+    Workers read data themselves, and a path of the machine where a command runs may not exist on theirs.
+    """
+    worker = _worker()
+    path = place.path if isinstance(place, Location) else place
+    is_local = place.local if isinstance(place, Location) else "://" not in place
+    if worker is None or not is_local or os.path.exists(path):
+        return ""
+    return f"{shown_address(str(place))} does not exist on the worker {worker.name} ({platform.node()}). {SHARED_PATHS}"
+
+
+def _worker() -> Any:
+    """The worker of Dask whose task this thread runs; None elsewhere."""
+    module = sys.modules.get("distributed.worker")
+    try:
+        return None if module is None else module.get_worker()
+    except ValueError:
+        return None
+
+
 def read_error(place: Location | str, error: BaseException, what: str = "") -> ValueError:
     """One sentence from whatever a library had to say about a location, or an address."""
+    if absent := absent_on_worker(place):
+        return ValueError(absent)
     quoted = (place.quoted(error) if isinstance(place, Location) else message(error)) or type(error).__name__
     if len(quoted) > _LONGEST_QUOTE:
         quoted = quoted[:_LONGEST_QUOTE].rstrip() + " ..."

@@ -6,19 +6,25 @@ before, since importing them takes longer than reading a schema.
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from calibdask.safe_text import data_without_credentials
-from calibdask.storage import array_files, array_parts, arrow_files, csv_files, parquet_files
-from calibdask.storage.file_sets import FileSet, column_format, is_pattern
+from calibdask.storage.array_files import ArrayFile
+from calibdask.storage.column_files import ColumnFiles
+from calibdask.storage.delta_files import delta_files
+from calibdask.storage.file_sets import FileSet
+from calibdask.storage.format_detection import format_of
+from calibdask.storage.formats import COLUMN_FORMATS
 from calibdask.storage.location import Location, MissingChunks, read_error
+from calibdask.storage.netcdf_files import netcdf_reader, open_netcdf
+from calibdask.storage.npz_files import NPZ, npy_reader
 from calibdask.storage.readers import StoredRows, Table
+from calibdask.storage.standard_input import STANDARD_INPUT, standard_input
 from calibdask.storage.writers import texts_settled
 
 if TYPE_CHECKING:
@@ -34,10 +40,6 @@ VIEWS = "views"
 PERIODS = "calibdask_periods"
 # The attribute that every version writes with a result; summaries have it too.
 _RESULT_MARK = "calibdask_version"
-_FORMATS = (".npz", ".zarr", ".nc", ".parquet", ".csv", ".arrow")
-_NETCDF = {".nc4", ".netcdf", ".cdf"}
-# Several files of these may be read as one.
-_COLUMN_FORMATS = (".parquet", ".csv", ".arrow")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +77,7 @@ def open_store(url: str) -> Store:
     Parameters
     ----------
     url : str
-        A local path or any URL that fsspec knows.
+        A local path or any URL that fsspec knows; ``-`` for standard input.
 
     Returns
     -------
@@ -97,28 +99,58 @@ def open_store(url: str) -> Store:
     ...     type(open_store(path)).__name__
     'StoredRows'
     """
-    location = Location.parse(url)
-    kind = _format_of(location)
+    location = standard_input() if url == STANDARD_INPUT else Location.parse(url)
+    kind = format_of(location)
     match kind:
         case ".zarr":
             return _open_zarr(location)
         case ".nc":
             return _open_netcdf(location)
         case ".npz":
-            of_location = partial(array_parts.npz_parts, location)
-            return StoredRows(location, partial(array_files.read_npz, location), of_location)
+            arrays = ArrayFile(location, NPZ)
+            return StoredRows(location, arrays.read, arrays.parts)
         case "delta":
-            of_location = partial(parquet_files.delta_parts, location)
-            return StoredRows(location, partial(parquet_files.read_delta, location), of_location, "column")
-    files = FileSet.of(location)
-    match kind:
-        case ".csv":
-            reader, parts = csv_files.read_csv, csv_files.csv_parts
-        case ".arrow":
-            reader, parts = arrow_files.read_arrow, arrow_files.arrow_parts
+            columns = ColumnFiles(delta_files(location), COLUMN_FORMATS[".parquet"])
         case _:
-            reader, parts = parquet_files.read_parquet, parquet_files.parquet_parts
-    return StoredRows(location, partial(reader, files), partial(parts, files), "column")
+            columns = ColumnFiles(FileSet.of(location), COLUMN_FORMATS[kind])
+    return StoredRows(location, columns.read, columns.parts, "column")
+
+
+def open_arrays(files: Mapping[str, str]) -> StoredRows:
+    """Bare arrays of NumPy, each in a ``.npy`` file of its own, that are rows together.
+
+    Parameters
+    ----------
+    files : mapping from name to str
+        The path or URL of each array; ``labels`` and ``scores`` are those that are read unless others are named.
+
+    Returns
+    -------
+    StoredRows
+
+    Raises
+    ------
+    ValueError
+        If there is no such file. What is in them is read and checked by `StoredRows.read`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = {name: os.path.join(folder, f"{name}.npy") for name in ("labels", "scores")}
+    ...     np.save(files["labels"], [0, 1])
+    ...     np.save(files["scores"], [0.2, 0.7])
+    ...     open_arrays(files).read().scores
+    array([0.2, 0.7])
+    """
+    locations = {name: Location.parse(url) for name, url in files.items()}
+    for location in locations.values():
+        if not location.exists:
+            raise ValueError(f"{location.url} does not exist.")
+    first = next(iter(locations.values()))
+    arrays = ArrayFile(first, npy_reader(locations))
+    return StoredRows(first, arrays.read, arrays.parts)
 
 
 def open_summary(url: str | os.PathLike[str]) -> "xr.Dataset":
@@ -182,15 +214,21 @@ def read_rows(
     ``.parquet``            columns ``label``; ``score``, or ``score_0 ... score_{K-1}``  in row groups
     ``.csv``, ``.csv.gz``   the same columns; also ``.tsv``, ``.bz2``, ``.xz``, ``.zst``  in blocks of 64 MB; smaller or
                                                                                           compressed ones into memory
+    ``.jsonl``              the same as keys of objects, one in each line; also           in blocks of 64 MB; compressed
+                            ``.ndjson``, and compressed as CSV                            ones into memory
     ``.arrow``              the same columns; also ``.feather``, ``.ipc``                 in record batches; the format
                                                                                           of streams into memory
-    a folder, a pattern     files of one of the last three, such as ``data/*.parquet``    as these
+    a folder, a pattern     files of one of the last four, such as ``data/*.parquet``    as these
     a folder of Delta Lake  the last version; expects ``pip install "calibdask[delta]"``  in row groups
     ======================  ============================================================  ==========================
 
+    ``-`` is standard input: CSV, JSON Lines, Parquet or Arrow, as its content says.
+
     A folder inside a Zarr store is a Zarr group. Several files are read in the order of their names, and names of
     folders such as ``day=1`` are columns too. A CSV file of more than 64 MB is read once to find where its rows end:
-    texts between quotation marks may hold line breaks.
+    texts between quotation marks may hold line breaks. Columns of ``by`` in it are texts unless every text can be had
+    back from its number: ``1.10``, ``01`` and identifiers of 20 digits are texts. The columns of several files are
+    those of all; where one lacks a column, or has only missing values in it, values are missing.
 
     Without ``label`` and ``score`` columns of other common names (``y_true``, ``target``, ``y``; ``y_prob``, ``prob``,
     ``p``) are taken where there is one of each, with a warning that names them.
@@ -213,7 +251,7 @@ def read_rows(
         About how many rows a block holds, for ``.zarr``, ``.nc`` and ``.parquet``. None: as stored, small ones taken
         together.
     skip_missing : bool, default False
-        Leave out rows without a label, a score or a weight; ``table.skipped(rows)`` says how many, given the rows left.
+        Analyses of the table leave out rows without a label, a score or a weight; its arrays have all rows.
     missing_chunks : {"error", "fill"}, default "error"
         What a chunk is that is not in a Zarr store. Zarr leaves out chunks that hold nothing but the fill value, unless
         it is told to write them (``write_empty_chunks``), so that they cannot be told from those that were lost.
@@ -252,72 +290,12 @@ def read_rows(
     )
 
 
-def _format_of(location: Location) -> str:
-    """The format that a name tells; of a name that says nothing, or a pattern, that of the files."""
-    path = PurePosixPath(location.named)
-    suffix = path.suffix.lower()
-    named = ".nc" if suffix in _NETCDF else column_format(location.named) or (suffix if suffix in _FORMATS else None)
-    # A folder inside a store, or a store under any name.
-    if named == ".zarr" or (
-        named is None and (any(part.lower().endswith(".zarr") for part in path.parts) or location.is_zarr)
-    ):
-        return ".zarr"
-    if is_pattern(location):
-        return _format_of_files(location)
-    if not location.exists:
-        raise ValueError(f"{location.url} does not exist.")
-    location.check_file()
-    if location.is_folder:
-        if location.has("_delta_log"):
-            return "delta"
-        if location.has(".hoodie"):
-            raise ValueError(
-                f"{location.url} is a Hudi table, which is not read here: its files hold rows of several versions; "
-                "read it by Spark or Daft (read_hudi), and give the frame to calibdask.evaluate, or write it to "
-                "Parquet."
-            )
-        if location.has("metadata") and location.holds(".metadata.json"):
-            raise ValueError(
-                f"{location.url} is an Iceberg table, which is not read here; scan it by Polars (scan_iceberg), DuckDB "
-                "(iceberg_scan) or pyiceberg (to_arrow), and give the frame to calibdask.evaluate, or write it to "
-                "Parquet."
-            )
-    known = ", ".join(_FORMATS)
-    if named is not None:
-        return named
-    if location.is_folder:
-        return _format_of_files(location)
-    raise ValueError(f"{location.url} expects a name that ends in one of {known}, or a folder of a Zarr store.")
-
-
-def _format_of_files(location: Location) -> str:
-    """The format of the files in a folder, or that a pattern names."""
-    files = FileSet.of(location)
-    formats = files.formats
-    if len(formats) == 1 and formats[0] in _COLUMN_FORMATS:
-        return formats[0]
-    columns = [name for name in formats if name in _COLUMN_FORMATS]
-    if len(columns) > 1:
-        raise ValueError(
-            f"{location.url} stands for files of several formats, {', '.join(columns)}; give a pattern of one, such as "
-            f"'*{columns[0]}'."
-        )
-    known = ", ".join(_FORMATS)
-    if location.is_folder:
-        raise ValueError(
-            f"{location.url} is a folder of no known format; it expects a name that ends in one of {known}, "
-            f"a Zarr store, a Delta table, or files of {', '.join(_COLUMN_FORMATS)} in it."
-        )
-    raise ValueError(
-        f"{location.url} expects a pattern of {', '.join(_COLUMN_FORMATS)} files, got {', '.join(formats) or 'none'}."
-    )
-
-
 def _open_zarr(location: Location) -> Store:
     from calibdask.storage.summary import Summary
     from calibdask.storage.summary_format import MARK
+    from calibdask.storage.zarr_files import open_group, zarr_reader
 
-    node = array_files.open_group(location)
+    node = open_group(location)
 
     def dataset(store: Any, **chunks: Any) -> "xr.Dataset":
         import xarray as xr
@@ -340,22 +318,22 @@ def _open_zarr(location: Location) -> Store:
         return Summary.of(dataset(store), location.url)
     if _RESULT_MARK in node.attrs:
         return StoredResult(location.url, dataset(store, chunks=None))
-    reader = partial(array_files.read_zarr, location, node)
+    arrays = ArrayFile(location, zarr_reader(node))
     # Numbers of others that are no rows may well leave out chunks.
-    parts = partial(array_parts.zarr_parts, location, node)
-    return StoredRows(location, reader, parts, labelled=partial(dataset, node.store.unchecked, chunks=None))
+    labelled = partial(dataset, node.store.unchecked, chunks=None)
+    return StoredRows(location, arrays.read, arrays.parts, labelled=labelled)
 
 
 def _open_netcdf(location: Location) -> Store:
     from calibdask.storage.summary import Summary, is_summary
 
-    dataset = array_files.open_netcdf(location)
+    dataset = open_netcdf(location)
     if is_summary(dataset):
         return Summary.of(dataset.chunk("auto"), location.url)
     if _RESULT_MARK in dataset.attrs:
         return StoredResult(location.url, dataset)
-    parts = partial(array_parts.netcdf_parts, location, dataset)
-    return StoredRows(location, partial(array_files.read_netcdf, location, dataset), parts, labelled=lambda: dataset)
+    arrays = ArrayFile(location, netcdf_reader(dataset))
+    return StoredRows(location, arrays.read, arrays.parts, labelled=lambda: dataset)
 
 
 def read_fingerprint(url: str, text: str) -> dict[str, Any]:

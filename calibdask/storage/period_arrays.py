@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.storage.array_files import StoredArray
 from calibdask.storage.checked_store import CheckedStore, Chunks
 from calibdask.storage.location import Location
 from calibdask.storage.period_log import Period
 from calibdask.storage.slice_labels import Labels, positions
+from calibdask.storage.zarr_files import StoredArray
 
 # What is read at once, at most, unless a single slice is larger.
 _BLOCK_BYTES = 8 << 20

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.inputs.slices import MISSING
+from calibdask.engine.axes import MISSING
 from calibdask.safe_text import listed
 from calibdask.storage.period_log import Label
 

@@ -33,7 +33,6 @@ import xarray as xr
 from calibdask import __version__
 from calibdask.safe_text import listed
 from calibdask.storage.alike import check_alike
-from calibdask.storage.array_files import open_group
 from calibdask.storage.checked_store import CHECKS
 from calibdask.storage.location import Location
 from calibdask.storage.open_store import PERIODS
@@ -48,6 +47,7 @@ from calibdask.storage.summary import Summary
 from calibdask.storage.summary_format import extra_attributes
 from calibdask.storage.summary_totals import TOTALS, with_fill, with_totals
 from calibdask.storage.writers import checked_output, texts_settled, write_dataset
+from calibdask.storage.zarr_files import open_group
 
 _MARKED = {"zarr_format": 3, "node_type": "group", "attributes": {PERIODS: 1}}
 _PARTS = "periods"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from calibdask.engine.inputs.columns import ColumnNames
+from calibdask.storage.columns import ColumnNames
 from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
 
 if TYPE_CHECKING:
@@ -29,8 +29,8 @@ class Table:
     by : mapping from name to array of shape (n,)
     names : ColumnNames
         The columns or arrays of the labels and scores.
-    skipped : function, optional
-        From the number of rows that are left to that of rows left out.
+    skip_missing : bool
+        Whether analyses leave out rows without a label, a score or a weight; the arrays have all rows.
     """
 
     labels: Any
@@ -38,7 +38,7 @@ class Table:
     weights: Any
     by: dict[str, Any]
     names: ColumnNames
-    skipped: Callable[[int], int] | None = None
+    skip_missing: bool = False
 
     @property
     def vector(self) -> bool:
@@ -97,8 +97,9 @@ class StoredRows:
         chunk_rows: int | None = None,
         skip_missing: bool = False,
         missing_chunks: MissingChunks = "error",
+        features: Sequence[str] = (),
     ) -> Table:
-        """The rows, as `calibdask.read_rows` gives them.
+        """The rows, as `calibdask.read_rows` gives them, with ``features`` among ``by``.
 
         Raises
         ------
@@ -109,7 +110,9 @@ class StoredRows:
             raise ValueError(f"chunk_rows expects a positive number of rows, got {chunk_rows}.")
         if missing_chunks not in get_args(MissingChunks):
             raise ValueError(f"missing_chunks expects 'error' or 'fill', got {missing_chunks!r}.")
-        choice = ColumnChoice(label, score, tuple(dict.fromkeys(by)), weight, chunk_rows, missing_chunks)
+        choice = ColumnChoice(
+            label, score, tuple(dict.fromkeys(by)), weight, chunk_rows, missing_chunks, tuple(dict.fromkeys(features))
+        )
         try:
             arrays = self.reader(choice)
         except (OSError, RuntimeError, ImportError) as error:
@@ -127,12 +130,12 @@ class StoredRows:
             import xarray as xr
 
             scores = xr.DataArray(scores, {"class": list(names.classes)}, ("sample", "class"))
-        if not skip_missing:
-            return Table(labels, scores, weights, slices, names)
-        from calibdask.engine.inputs.missing import without_missing
+        return Table(labels, scores, weights, slices, names, skip_missing)
 
-        kept = without_missing(labels, scores, slices, weights, matrix=self.holds == "column")
-        return Table(kept.y_true, kept.y_prob, kept.sample_weight, kept.by or {}, names, kept.skipped)
+    def zone_of(self, column: str) -> str | None:
+        """The time zone of a column of timestamps; None without one."""
+        schema = self.parts(ColumnChoice(None, None, (), None, None)).schema
+        return getattr(schema.field(column).type, "tz", None) if column in schema.names else None
 
 
 def further_columns(
@@ -145,7 +148,7 @@ def further_columns(
     ValueError
         If there are none.
     """
-    from calibdask.engine.inputs.arrow import list_width
+    from calibdask.storage.arrow_columns import list_width
 
     parts = rows.parts(ColumnChoice(label, score, (), None, None))
     names = [

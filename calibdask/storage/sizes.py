@@ -9,6 +9,9 @@ _MOST_ROWS = 10**11
 MOST_BLOCKS = 100_000
 # HDF5 allows no larger chunks either; each thread holds several blocks.
 _MOST_BLOCK_BYTES = 1 << 32
+# Blocks smaller than this are read several at a time, as long as this many blocks are left to work on side by side.
+TARGET_BYTES = 16 << 20
+_ENOUGH_BLOCKS = 64
 
 
 def check_rows(url: str, rows: int) -> None:
@@ -47,3 +50,19 @@ def check_size(url: str, name: str, shape: Sequence[int], chunks: Sequence[int],
             f"{url}: array {name!r} is stored in chunks of {block_bytes / 1e9:,.1f} GB, and at most "
             f"{_MOST_BLOCK_BYTES / 1e9:.1f} GB are held in memory; store it in smaller chunks."
         )
+
+
+def block_rows(rows: int, stored: int, row_bytes: int, chunk_rows: int | None) -> int:
+    """Rows to read at a time: a multiple of the stored chunk, so that no chunk is read twice.
+
+    Examples
+    --------
+    >>> block_rows(10_000_000, stored=1000, row_bytes=80, chunk_rows=None)
+    156000
+    """
+    stored = max(1, stored)
+    if chunk_rows is not None:
+        return stored * max(1, chunk_rows // stored)
+    together = min(TARGET_BYTES // max(1, row_bytes * stored), rows // (stored * _ENOUGH_BLOCKS))
+    # Larger ones of more rows than would fit into blocks that can all be scheduled.
+    return stored * max(1, together, -(-rows // (stored * MOST_BLOCKS)))

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from calibdask.engine.inputs.slices import check_told_apart
+from calibdask.engine.axes import check_told_apart
 
 Labels = npt.NDArray[Any]
 

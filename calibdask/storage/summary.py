@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.engine.inputs.input import Input
-from calibdask.engine.inputs.slices import Axis
+from calibdask.engine.axes import Axis, slice_dimension
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import GridHistogram
@@ -97,11 +96,6 @@ class Summary:
         return cls(given, SummarySource(states, layout, rows, stored_scores(given)), axes, batch, labels, url)
 
     @property
-    def input(self) -> Input:
-        """What `calibdask.evaluate` computes from."""
-        return Input(self.source, (), self.axes, self.class_labels, tuple(map(str, self.batch)))
-
-    @property
     def slices(self) -> tuple[str, ...]:
         """Names of the slices."""
         return tuple(str(axis.name) for axis in self.axes if axis.name not in self.batch)
@@ -125,6 +119,11 @@ class Summary:
     def step(self) -> float:
         """Width of the cells of the grid."""
         return 1 / int(scalar(self.dataset, "cells"))
+
+    @property
+    def period(self) -> str | None:
+        """The name of the periods, of a store of them."""
+        return None if self.by_period is None else self.by_period.slices[0]
 
     def tells(self, setting: Setting) -> bool:
         """Whether a histogram answers for a setting."""
@@ -153,6 +152,7 @@ class Summary:
         ValueError
             If it has no such slices.
         """
+        by = [name if name in self.slices else str(slice_dimension(name)) for name in by]
         if unknown := [name for name in by if name not in self.slices]:
             raise ValueError(
                 f"by expects slices of the summary, {listed(self.slices) or 'none'}, got {listed(unknown)}."

@@ -4,16 +4,16 @@ import json
 import re
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.inputs.input import Input
-from calibdask.engine.inputs.slices import Axis
+from calibdask.engine.axes import Axis
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, cells_of, support
 from calibdask.statistics.lattice.lattice_sums import LatticeState
+from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.storage.checked_summary import check_format, check_histogram, check_opened, check_scores, whole
@@ -44,20 +44,31 @@ def histograms(settings: Iterable[Setting], classes: int, step: float) -> tuple[
     return tuple(kept)
 
 
+class SummaryAxes(NamedTuple):
+    """The axes of a summary: models or replicates, slices, and the names of the classes."""
+
+    batch: tuple[Axis, ...]
+    by: tuple[Axis, ...]
+    classes: Any = None
+
+
 def to_dataset(
-    stored: Iterable[tuple[GridHistogram, GridState]], scores: ScoreSumsState, data: Input, class_dim: Hashable
+    stored: Iterable[tuple[GridHistogram, GridState]],
+    scores: ScoreSumsState,
+    layout: Layout,
+    axes: SummaryAxes,
+    class_dim: Hashable,
 ) -> xr.Dataset:
     """States as variables ``<setting>_count`` and so on, on plain dimensions."""
-    layout = data.source.layout
-    axes = (*data.batch, *data.by)
-    variables: dict[str, xr.Variable] = {"rows": _variable(scores.rows, axes, ())}
-    coordinates: dict[Hashable, Any] = {axis.name: axis.labels for axis in axes if axis.labels is not None}
+    dims_of_rows = (*axes.batch, *axes.by)
+    variables: dict[str, xr.Variable] = {"rows": _variable(scores.rows, dims_of_rows, ())}
+    coordinates: dict[Hashable, Any] = {axis.name: axis.labels for axis in dims_of_rows if axis.labels is not None}
     for histogram, state in stored:
         name, cell = _word(histogram), _cell(histogram.grid)
         dims: tuple[Hashable, ...] = (cell, "outcome")
         if histogram.setting.per_class:
             dims = (class_dim, *dims)
-            coordinates[class_dim] = np.arange(layout.classes) if data.classes is None else data.classes
+            coordinates[class_dim] = np.arange(layout.classes) if axes.classes is None else axes.classes
         coordinates["outcome"] = np.arange(2)
         if not histogram.grid.low:
             coordinates["cell_lower"] = (cell, histogram.grid.edges[:-1])
@@ -65,12 +76,12 @@ def to_dataset(
         for part, values in zip(_PARTS, state, strict=True):
             if values.shape[3]:
                 kept = values if histogram.setting.per_class else values[:, :, 0]
-                variables[f"{name}_{part}"] = _variable(kept, axes, dims)
+                variables[f"{name}_{part}"] = _variable(kept, dims_of_rows, dims)
         cells = histogram.grid.cells
     sums, units = score_variables(scores)
-    variables |= {name: _variable(values, axes, dims) for name, (values, dims) in sums.items()}
+    variables |= {name: _variable(values, dims_of_rows, dims) for name, (values, dims) in sums.items()}
     # Every model has histograms of all rows: such dimensions are no slices, and adding them up would count rows twice.
-    batch = [str(axis.name) for axis in data.batch]
+    batch = [str(axis.name) for axis in axes.batch]
     scalars = (FORMAT, layout.classes, np.int8(layout.vector), cells)
     coordinates |= units | {name: ((), value) for name, value in zip(_SCALARS, scalars, strict=True)}
     return with_fill(with_totals(xr.Dataset(variables, coordinates, extra_attributes(batch)), batch))
@@ -82,7 +93,7 @@ def with_lattice(summary: xr.Dataset, cuts: Cuts, state: LatticeState) -> xr.Dat
     return with_fill(summary.assign(variables).assign_coords(coordinates))
 
 
-def check_names(data: Input, asked: Iterable[GridHistogram], class_dim: Hashable) -> None:
+def check_names(axes: SummaryAxes, asked: Iterable[GridHistogram], class_dim: Hashable) -> None:
     """Refuse dimensions that have names of the summary's own.
 
     Raises
@@ -93,7 +104,7 @@ def check_names(data: Input, asked: Iterable[GridHistogram], class_dim: Hashable
     own = {*_SCALARS, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
     own |= {*TOTALS, *SCORES, WORD, WORD_UNIT, *LATTICE, CUTS, SEGMENT, SEGMENT_CELL}
     own |= {f"{_word(histogram)}_{part}" for histogram in asked for part in _PARTS}
-    names = [axis.name for axis in (*data.batch, *data.by)]
+    names = [axis.name for axis in (*axes.batch, *axes.by)]
     for name in names:
         if name in own or names.count(name) > 1:
             raise ValueError(f"A summary has something called {name!r} already; rename this slice or dimension.")

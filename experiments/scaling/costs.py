@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.sources.source import merged, states_of
 from experiments.scaling.backends import Backend
 from experiments.scaling.chunks import CLASSES, repeated

@@ -6,10 +6,9 @@ from typing import Any
 
 import dask.array as da
 
-from calibdask.engine.inputs.input import read_data
-from calibdask.engine.inputs.options import InputOptions
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.data.data import Data
 from calibdask.engine.plan import run
+from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.sources.source import apart, merged, states_of
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic
@@ -28,7 +27,7 @@ def requested(
     labels: Any, scores: Any, metrics: Mapping[str, Any] = PANEL
 ) -> tuple[tuple[Statistic[Any], ...], Layout]:
     """What metrics ask for in their pass, the check of the data included, and the layout of the data."""
-    source = read_data(labels, scores, None, None, InputOptions()).source
+    source = Data.of(labels, scores).read().source
     needed, _ = apart(tuple(run(metrics, source).states))
     return (*needed, Validity()), source.layout
 

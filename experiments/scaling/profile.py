@@ -6,7 +6,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.rows import Rows, make_block
 from calibdask.statistics.settings import Setting
 from experiments.scaling.data import read
 from experiments.scaling.kernels import requested

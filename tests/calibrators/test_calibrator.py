@@ -310,7 +310,7 @@ LABELS, SCORES = rows(200)
             lambda: cd.PlattScaling().fit(cd.summarize(*matrix(), settings=["confidence"])),
             "No histogram of the setting classwise is stored",
         ),
-        (lambda: cd.PlattScaling(logits=True).fit(cd.summarize(LABELS, SCORES)), "logits does not apply"),
+        (lambda: cd.PlattScaling(logits=True).fit(cd.summarize(LABELS, SCORES)), "logits has no effect on it"),
         (lambda: cd.PlattScaling(logits=3).fit(LABELS, SCORES), "logits expects True or False, got 3"),
     ],
 )

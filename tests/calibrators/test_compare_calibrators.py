@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
-from calibdask.engine.inputs.keys import key_numbers
+from calibdask.data.keys import key_numbers
 from calibdask.statistics.views.folds import fold_numbers
 from tests.calibrators.test_folds import binary, cross_fitted, matrix
 
@@ -175,7 +175,7 @@ def test_bad_options(options: Any, words: str) -> None:
 
 def test_bad_data() -> None:
     labels, scores = binary(60)
-    with pytest.raises(ValueError, match="a summary has none"):
+    with pytest.raises(ValueError, match="got a summary, which has none"):
         cd.compare_calibrators(cd.summarize(labels, scores))
     with pytest.raises(ValueError, match="scores of one model"):
         cd.compare_calibrators(labels, np.stack([scores, scores]), task="binary")

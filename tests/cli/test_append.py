@@ -77,7 +77,7 @@ BAD = [
     (["rows.parquet"], "Missing option '--out', or '--append'"),
     (["--out", "x.zarr"], "Missing argument 'DATA...'"),
     (["rows.parquet", "--out", "x.zarr", "--append", "x.zarr", "--period", "day=1"], "give one of them"),
-    (["rows.parquet", "--out", "x.zarr", "--period", "day=1"], "--period has no effect without --append"),
+    (["rows.parquet", "--out", "x.zarr", "--period", "day=1"], "--period NAME=LABEL has no effect without --append"),
     (["rows.parquet", "--append", "x.zarr"], "expects the --period that DATA is of, such as day=2026-11-22"),
     (["rows.parquet", "--append", "x.zarr", "--period", "day=1", "--overwrite"], "--overwrite has no effect"),
     (["rows.parquet", "--append", "x.zarr", "--period", "day=1", "--replace"], "--replace expects a --reason"),

@@ -381,7 +381,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--chart", "belt"], "--chart has no effect without --plot"),
     (["evaluate", "rows.csv", "--chart", "belt", "--curve", "--plot", "page.html"], "are different pictures"),
     (["evaluate", "nowhere.csv"], "nowhere.csv does not exist"),
-    (["evaluate", "."], "unlike.csv has no column 'score_0', which the first file has; it has label, score"),
+    (["evaluate", "."], "has both 'score' and score_0, score_1, score_2; drop one of the two"),
     (["evaluate", "rows.csv", "--out", "./rows.csv", "--overwrite"], "would replace the input"),
     (["evaluate", "file://rows.csv", "--out", "rows.csv", "--overwrite"], "would replace the input"),
     (["evaluate", "rows.csv", "--out", "link.csv", "--overwrite"], "would replace the input"),

@@ -32,7 +32,7 @@ def test_rows_that_are_left_out(pattern: str, capsys: pytest.CaptureFixture[str]
     assert "the first is row 7 with label nan. Drop the rows whose label is NaN" in captured.err
     assert main(["evaluate", pattern, "--metric", "brier", "--json", "--skip-missing"]) == 0
     captured = capsys.readouterr()
-    assert "calibdask: left out 1 of 60 rows, without a label, a score or a weight\n" in captured.err
+    assert "calibdask: left out 1 of 60 rows with missing values (label 1)\n" in captured.err
     result = json.loads(captured.out)
     assert (result["rows"], result["rows_skipped"]) == (59, 1)
     expected = cd.brier_score(np.delete(LABELS, 7), np.delete(SCORES, 7))

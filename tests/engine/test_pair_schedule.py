@@ -10,8 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import calibdask as cd
-from calibdask.engine.inputs.input import read_data
-from calibdask.engine.inputs.options import InputOptions
+from calibdask.data.data import Data
 from calibdask.engine.progress_events import watching
 from calibdask.engine.sources import pair_schedule as visits
 from calibdask.engine.sources.source import Source
@@ -90,7 +89,7 @@ def source(kind: str, by: Any = None) -> Source:
         padded = np.r_[scores, scores[:7]], np.r_[labels, labels[:7]]
         keep = da.from_array(np.arange(N + 7) < N, chunks=13)
         given = (da.from_array(padded[1], chunks=13)[keep], da.from_array(padded[0], chunks=(13, 3))[keep])
-    return read_data(*given, by, None, InputOptions()).source
+    return Data.of(*given, by=by).read().source
 
 
 @pytest.fixture(params=[10**6, 3 * 9 * 3 * 8, 1], ids=["one strip", "some strips", "a block a strip"])
@@ -149,7 +148,7 @@ def test_bad_data_are_found_before_pairs_are_visited() -> None:
             return super().from_block(block)
 
     with pytest.raises(ValueError, match="row 33"):
-        read_data(np.zeros(40, int), scores, None, None, InputOptions()).source.answer((Spy(),))
+        Data.of(np.zeros(40, int), scores).read().source.answer((Spy(),))
     assert not visited
 
 

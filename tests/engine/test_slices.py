@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import calibdask as cd
-from calibdask.engine.inputs.slices import MISSING, coded, codes_among
+from calibdask.data.slices import coded, codes_among
+from calibdask.engine.axes import MISSING
 
 _texts = st.text(st.characters(codec=None), max_size=3) | st.sampled_from(["", "a", "A", "a\0", "é", "e\u0301"])
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import calibdask as cd
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.rows import Rows, make_block
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.order import medians
 from calibdask.statistics.simplex.cells import CellSums, UniformCells

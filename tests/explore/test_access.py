@@ -140,11 +140,24 @@ def test_what_browsers_may_do_with_pages(explorer: Explorer) -> None:
     for (status, headers, _), expected in zip(answers, (200, 200, 404), strict=True):
         assert status == expected
         policy = dict(part.partition(" ")[::2] for part in headers["Content-Security-Policy"].split("; "))
-        assert policy["default-src"] == policy["connect-src"].split()[0] == "'self'"
-        assert policy["frame-ancestors"] == policy["object-src"] == policy["form-action"] == "'none'"
+        assert policy["connect-src"].split()[0] == "'self'"
+        assert {policy[name] for name in ("default-src", "base-uri", "form-action", "frame-ancestors")} == {"'none'"}
         assert not re.search(r"https?:|\*", headers["Content-Security-Policy"])
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["X-Frame-Options"] == "DENY"
+
+
+def test_scripts_of_a_page_run_by_a_nonce_of_their_own(explorer: Explorer) -> None:
+    nonces = set()
+    for _ in range(2):
+        _, headers, page = with_room(explorer)
+        allowed = re.search(r"script-src 'nonce-([\w-]{32})' 'unsafe-eval';", headers["Content-Security-Policy"])
+        assert allowed
+        scripts = re.findall(r"<script[^>]*>", page)
+        assert len(scripts) > 5
+        assert all(f'nonce="{allowed[1]}"' in script for script in scripts)
+        nonces.add(allowed[1])
+    assert len(nonces) == 2
 
 
 def test_sessions_are_bounded_and_released(explorer: Explorer) -> None:

@@ -22,9 +22,9 @@ from sklearn.preprocessing import StandardScaler
 
 import calibdask as cd
 import calibdask.accessor
-from calibdask.engine.inputs.class_names import encode_labels
-from calibdask.engine.inputs.options import InputOptions
-from calibdask.engine.inputs.shapes import Shape
+from calibdask.data.class_names import encode_labels
+from calibdask.data.options import InputOptions
+from calibdask.data.shapes import Shape
 
 RNG = np.random.default_rng(11)
 N = 400

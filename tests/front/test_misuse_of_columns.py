@@ -93,10 +93,6 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
         "nan. Drop the rows whose label is NaN, or leave them out by skip_missing=True (--skip-missing).",
     ),
     (
-        lambda: cd.evaluate([([0, 1], [0.1, 0.9])], metrics=cd.ECE(), skip_missing=True),
-        "skip_missing expects arrays, a frame or a file; drop the rows from blocks before.",
-    ),
-    (
         evaluated(FRAME, label="clicked", score=FRAME["prediction"]),
         "score expects the name of a column, or a list of names, got Series; with a frame all columns are named, and "
         "arrays are given without it: evaluate(y_true, y_prob).",
@@ -112,7 +108,7 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: cd.compare(pl.from_arrow(TABLE).lazy(), "prediction", "p", label="clicked"),  # type: ignore[union-attr]
-        "compare expects a frame in memory or of Dask; collect this one, or scan its file by Dask.",
+        "Several models expect a frame in memory or of Dask; collect this one, or scan its file by Dask.",
     ),
 ]
 
@@ -169,7 +165,8 @@ FILES: list[tuple[Callable[[Path], object], dict[str, Any], str]] = [
         lambda folder: text(folder / "rows.csv", "label;score\n0;0,25\n1;0,75\n"),
         {},
         "{} cannot be read as CSV: column 'score' expects numbers, row 0: conversion error to double: invalid value "
-        "'0,25'; write decimal commas as points",
+        "'0,25'; write decimal commas as points; correct it, or name another column by --label, --score or --weight "
+        "(label=, score=, weight=)",
     ),
     (
         lambda folder: arrays(folder / "rows.npz"),

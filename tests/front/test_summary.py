@@ -369,10 +369,20 @@ def test_metrics_that_nobody_chose_are_on_the_grid_of_the_summary(panel: str | N
         cd.evaluate(summary, metrics=cd.SmoothECE())
 
 
-@pytest.mark.parametrize("name", ["rows", "outcome", "cell", "classes", "class", "cell_lower", "confidence_count"])
-def test_slices_must_not_be_called_as_a_summary_calls_its_own(name: str) -> None:
-    with pytest.raises(ValueError, match=f"something called '{name}' already"):
-        cd.summarize(LABELS, SCORES, by={name: DAY})
+def test_slices_must_not_be_called_as_the_variables_of_a_summary() -> None:
+    with pytest.raises(ValueError, match="something called 'confidence_count' already"):
+        cd.summarize(LABELS, SCORES, by={"confidence_count": DAY})
+
+
+@pytest.mark.parametrize("name", ["rows", "outcome", "cell", "classes", "class", "cell_lower"])
+def test_slices_called_as_a_summary_calls_its_own(name: str) -> None:
+    """They have an underscore in results, and are found by their own name."""
+    summary = cd.summarize(LABELS, SCORES, by={name: DAY})
+    expected = cd.summarize(LABELS, SCORES, by={"day": DAY})
+    xr.testing.assert_equal(summary.rename({f"{name}_": "day"}), expected)
+    result = cd.threshold(summary, risk=0.5, by=[name])
+    np.testing.assert_array_equal(result.rows, cd.threshold(LABELS, SCORES, risk=0.5, by={name: DAY}).rows)
+    assert result.rows.dims == (f"{name}_",)
 
 
 def test_a_part_of_a_metric_and_a_slice_must_have_different_names() -> None:

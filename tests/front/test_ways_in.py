@@ -94,8 +94,18 @@ def test_logits_have_the_same_bits_in_any_chunks(dtype: Any) -> None:
     assert numbers({"y_true": xr.DataArray(LABELS, dims="sample"), "y_prob": labelled}, logits=True) == reference
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("columns", [1, 3])
+def test_masked_classes_have_the_score_0() -> None:
+    logits = LOGITS.copy()
+    logits[::2, 2] = -np.inf
+    labels = np.where(LABELS == 2, 1, LABELS)
+    scores = softmax(np.where(np.isinf(logits), -1e9, logits))
+    assert cd.brier_score(labels, logits, logits=True) == pytest.approx(cd.brier_score(labels, scores), rel=1e-12)
+    logits[11] = -np.inf
+    with pytest.raises(ValueError, match=r"1 of 120 rows differs; the first is row 11 with logit -inf\."):
+        cd.brier_score(labels, logits, logits=True)
+
+
+@pytest.mark.parametrize(("value", "columns"), [(np.nan, 1), (np.inf, 1), (-np.inf, 1), (np.nan, 3), (np.inf, 3)])
 def test_logits_that_are_not_finite(value: float, columns: int) -> None:
     logits = LOGITS.copy()
     logits[[11, 70], 1] = value
@@ -287,10 +297,10 @@ def test_large_numbers_as_classes_are_told_apart_or_refused() -> None:
     names = np.where(OUTCOMES, 2**53 + 1, 2**53)
     expected, options = cd.ece(OUTCOMES[1:], VECTOR[1:]), {"pos_label": 2**53 + 1, "skip_missing": True}
     column: Any = [None, *names[1:].tolist()]
-    for given in (pd.Series(column, dtype="Int64"), np.array(column, object)):
+    for given in (pd.Series(column, dtype="Int64"), pd.array(column, dtype="Int64"), np.array(column, object)):
         assert cd.ece(given, VECTOR, **options) == expected
     table = pa.table({"label": column, "score": VECTOR})
     lazy = pl.from_arrow(table).lazy()  # type: ignore[union-attr]
-    for floats in ((table,), (lazy,), (table.to_pandas(),), (pd.array(column, dtype="Int64"), VECTOR)):
+    for floats in ((table,), (lazy,), (table.to_pandas(),)):
         with pytest.raises(ValueError, match=r"^y_true expects classes below 2\*\*53, .* got 9007199254740993; give"):
             cd.evaluate(*floats, metrics=cd.ECE(), **options)

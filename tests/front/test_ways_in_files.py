@@ -331,10 +331,9 @@ def test_missing_rows_of_files(suffix: str, tmp_path: Path, left_over: xr.Datase
     path = tmp_path / f"rows{suffix}"
     (MISSING.to_csv if suffix == ".csv" else MISSING.to_parquet)(path, index=False)  # type: ignore[operator]
     table = cd.read_rows(str(path), label="y", score="p", by=["country"], skip_missing=True)
-    result = cd.evaluate(table.labels, table.scores, METRICS, by=table.by)
+    result = cd.evaluate(table, metrics=METRICS)
     xr.testing.assert_identical(plain(result), left_over)
-    assert table.skipped is not None
-    assert table.skipped(result.attrs["rows"]) == 3
+    assert result.attrs["rows_skipped"] == 3
 
 
 COMMON = [("y_true", "y_prob"), ("target", "prob"), ("Label", "P"), ("y", "score")]

@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 import calibdask as cd
-from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.engine.plan import run
+from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.parts import CalibrationError, Curve, Part
 from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, merged_cells, node_weights

@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import stats
 
 import calibdask as cd
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.rows import Rows, make_block
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import FromHistograms, FromRows, KnownEnds, NoInterval
 from calibdask.estimators.parts import Number, calibration_error

@@ -156,7 +156,7 @@ def test_rows_are_resampled_alike_for_any_chunks(chunks: int) -> None:
 
 
 def test_poisson_weights_have_the_moments_of_their_law() -> None:
-    from calibdask.engine.inputs.rows import Rows, make_block
+    from calibdask.engine.rows import Rows, make_block
     from calibdask.statistics.layout import Layout
     from calibdask.statistics.views.poisson import PoissonWeights
 

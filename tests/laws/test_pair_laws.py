@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.rows import Rows, make_block
 from calibdask.statistics.block import Block
 from calibdask.statistics.keyed_random import multinomial
 from calibdask.statistics.views.drawn_labels import DrawnLabels

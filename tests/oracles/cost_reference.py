@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.rows import Rows, make_block
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.views.poisson import PoissonWeights
 from tests.oracles.reference import bin_index, equal_mass_edges, row_weights, score_matrix

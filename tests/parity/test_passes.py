@@ -13,8 +13,7 @@ import zarr
 from numpy.typing import NDArray
 
 import calibdask as cd
-from calibdask.engine.inputs.input import read_arrays
-from calibdask.engine.inputs.options import InputOptions
+from calibdask.data.data import Data
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source, merged
 from calibdask.estimators.kernel.base import KernelEstimator
@@ -85,7 +84,7 @@ def test_adaptive_estimators_read_the_data_at_most_three_times(counted: tuple[An
 def test_the_graph_has_one_task_a_chunk_and_a_tree(chunks: int) -> None:
     scores = da.ones((2 * chunks, 3), chunks=(2, 3), dtype=np.float32) / 3
     labels = da.zeros(2 * chunks, chunks=2, dtype=np.int32)
-    given = read_arrays(labels, scores, None, None, InputOptions())
+    given = Data.of(labels, scores).read()
     (graph,) = dask.optimize(given.source._reduced((Validity(), RowCount())))  # type: ignore[attr-defined]
     assert len(dict(graph.__dask_graph__())) <= 1.1 * chunks
 
@@ -98,7 +97,7 @@ def test_construction_computes_nothing() -> None:
         scores = da.random.random((1000, 3), chunks=(100, 1))
         labels = da.zeros(1000, chunks=77, dtype=int)
         cd.ECE(binning="equal-mass"), cd.SKCE(), cd.DensityECE(), cd.ConsistencyTest()
-        read_arrays(labels, scores, None, None, InputOptions())
+        Data.of(labels, scores).read()
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibdask as cd
-from calibdask.engine.inputs.input import read_data
-from calibdask.engine.inputs.options import InputOptions
+from calibdask.data.data import Data
+from calibdask.data.options import InputOptions
 from calibdask.kernels.row_hashes import _mixed
 from calibdask.receipts.fingerprint import fingerprint_of
 from calibdask.statistics.row_hashes import SEEDS, word_of
@@ -99,7 +99,7 @@ def test_the_hash_is_that_of_loops() -> None:
         return start
 
     labels, scores = [1, 0], np.array([[0.25, 0.75], [0.5, 0.5]])
-    data = read_data(np.array(labels), scores, None, None, InputOptions(task="multiclass"))
+    data = Data.of(np.array(labels), scores, options=InputOptions(task="multiclass")).read()
     key, seeds = word_of("{}"), [int(seed) for seed in SEEDS]
     whole = [0] * 4
     for label, row in zip(labels, scores, strict=True):
@@ -118,7 +118,7 @@ def test_the_hash_is_that_of_loops() -> None:
 
 def test_what_has_none() -> None:
     rows = _rows(100)
-    with pytest.raises(TypeError, match="expects rows, got a summary"):
+    with pytest.raises(TypeError, match="expects rows, which it hashes; got a summary"):
         cd.fingerprint(cd.summarize(rows["labels"], rows["scores"]))
     with pytest.raises(ValueError, match="2 of"):
         cd.fingerprint([0, 7, 9], [0.1, 0.2, 0.3])

@@ -37,7 +37,7 @@ class TestDecision:
 
     def test_of_a_summary(self) -> None:
         summary = cd.summarize(GROUPED, TRUTH, by={"group": GROUP})
-        gate = measure(summary, {"ece": cd.ECE()}, slice_limits={"ece": 0.1}, n_boot=20).gate
+        gate = measure(summary, metrics={"ece": cd.ECE()}, slice_limits={"ece": 0.1}, n_boot=20).gate
         assert gate is not None
         assert [one.where["group"] for one in gate.of("broken")] == ["bad"]
 

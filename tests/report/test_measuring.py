@@ -76,7 +76,10 @@ class TestMeasuring:
 
     @pytest.mark.parametrize(
         ("arguments", "message"),
-        [((LABELS,), "got no scores"), ((LABELS, xr.DataArray(MATRIX.T, dims=("model", "sample"))), "one model")],
+        [
+            ((LABELS,), "where these are all rows, give both"),
+            ((LABELS, xr.DataArray(MATRIX.T, dims=("model", "sample"))), "one model"),
+        ],
     )
     def test_what_cannot_be_measured(self, arguments: Any, message: str) -> None:
         with pytest.raises(ValueError, match=message):

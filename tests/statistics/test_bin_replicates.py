@@ -9,7 +9,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 import calibdask as cd
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.rows import Rows, make_block
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.edges import Edges, uniform_edges
 from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.rows import Rows, make_block
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
 from calibdask.statistics.frozen import FrozenArray

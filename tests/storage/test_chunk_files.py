@@ -16,9 +16,9 @@ from zarr.storage import LocalStore, MemoryStore
 
 import calibdask as cd
 from calibdask.errors import Damaged
-from calibdask.storage.array_files import StoredArray
 from calibdask.storage.checked_store import CheckedStore, Chunks
 from calibdask.storage.chunk_files import ChunkFiles, chunk_files
+from calibdask.storage.zarr_files import StoredArray
 
 COMPRESSIONS: dict[str, tuple[Any, ...]] = {
     "none": (),

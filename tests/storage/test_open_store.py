@@ -17,9 +17,10 @@ from calibdask import report
 from calibdask.cli import main
 from calibdask.engine.sources.memory import MemorySource
 from calibdask.explore.application import page_of
-from calibdask.storage import array_files, csv_files
-from calibdask.storage.file_sets import FileSet
+from calibdask.storage.array_files import ArrayFile
+from calibdask.storage.column_files import ColumnFiles
 from calibdask.storage.location import Location
+from calibdask.storage.npz_files import NPZ
 from calibdask.storage.open_store import StoredCube, StoredResult, open_store, read_rows
 from calibdask.storage.readers import StoredRows
 from calibdask.storage.summary import Summary, is_summary
@@ -297,7 +298,8 @@ def openings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         def counted(path: Any, *arguments: Any, **options: Any) -> Any:
             # What a path has been opened as, such as a store, is no path.
-            opened = path.location if isinstance(path, FileSet) else path
+            opened = path.files.location if isinstance(path, ColumnFiles) else path
+            opened = path.location if isinstance(path, ArrayFile) and path.reader is NPZ else opened
             if isinstance(opened, str | Path | Location):
                 count[Path(str(opened)).name] += 1
             return function(path, *arguments, **options)
@@ -308,8 +310,8 @@ def openings(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         (zarr, "open"),
         (xr, "open_dataset"),
         (xr, "open_zarr"),
-        (array_files, "read_npz"),
-        (csv_files, "read_csv"),
+        (ArrayFile, "read"),
+        (ColumnFiles, "read"),
     ):
         count_calls(module, name)
     return count

@@ -15,10 +15,10 @@ import xarray as xr
 import zarr
 
 import calibdask as cd
-from calibdask.storage import csv_files, parquet_files
-from calibdask.storage.array_files import block_rows
+from calibdask.storage import column_files, csv_files
 from calibdask.storage.open_store import read_rows
 from calibdask.storage.readers import Table
+from calibdask.storage.sizes import block_rows
 from tests.storage.written_rows import CLASSES, COUNTRY, DAY, LABELS, SCORES, WEIGHTS, frame, write_all, write_zarr
 
 FORMATS = [
@@ -120,13 +120,13 @@ def test_small_chunks_are_taken_together() -> None:
 
 def test_each_block_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = []
-    load = parquet_files._load_row_groups
+    load = column_files.block_arrays
 
     def counting(*arguments: Any) -> Any:
         loaded.append(arguments)
         return load(*arguments)
 
-    monkeypatch.setattr(parquet_files, "_load_row_groups", counting)
+    monkeypatch.setattr(column_files, "block_arrays", counting)
     table = read_rows(str(folder / "rows.parquet"), by=["day"], weight="w")
     cd.evaluate(table.labels, table.scores, cd.ECE(), sample_weight=table.weights)
     assert len(loaded) == 6

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -10,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from calibdask.auditing.determining import warn_of_determining
 from calibdask.auditing.features import Values, check_values, is_whole
-from calibdask.auditing.given import features_by_name, given_features
 from calibdask.auditing.mending.boosting import Boosting, Mended
 from calibdask.auditing.mending.choosing import Choosing
 from calibdask.auditing.mending.recoding import as_document, by_text, check_names, of_document, recoded, warn_of_unknown
@@ -23,11 +23,12 @@ from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.calibrators.given import labels_and_scores
 from calibdask.calibrators.mapping import BlockMap, MapsRows, mapped_rows
 from calibdask.calibrators.stored import to_dict
-from calibdask.engine.inputs.alignment import aligned
-from calibdask.engine.inputs.arrays import is_dask
-from calibdask.engine.inputs.frames import GivenRows
-from calibdask.engine.inputs.input import Input, read_arrays
-from calibdask.engine.inputs.options import InputOptions
+from calibdask.data.alignment import aligned
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.named_features import data_with_features, features_by_name
+from calibdask.data.options import InputOptions
+from calibdask.engine.arrays import is_dask
 from calibdask.engine.plan import run_requests
 from calibdask.estimators.checks import check_whole
 from calibdask.inference.choice import check_level
@@ -85,7 +86,8 @@ class MulticalibratedScaling(Calibrator):
     round_, offset_, slope_ : ndarray of shape (segments,)
         The round of each, and its a and b.
     improvement_, improvement_low_, improvement_high_, improvement_pvalue_ : float
-        Log loss that the map takes away, cross-fitted, with its interval at 95 %, and the p-value of no improvement.
+        Log loss that maps of this kind take away, cross-fitted: a conservative estimate for the fitted map, which was
+        fitted to more rows; the interval at 95 % of what the fitted map takes away; and the p-value of no improvement.
     loss_ : ndarray
         Cross-fitted log loss before the first round and after each.
     feature_columns_ : tuple of str
@@ -115,7 +117,9 @@ class MulticalibratedScaling(Calibrator):
     its scores.
 
     *Stopping.* Rounds end when nothing is found, or when the cross-fitted log loss does not fall; then the last is
-    dropped. The improvement is that of the maps of folds, with as many rounds; intervals as for `Refinement`.
+    dropped. The improvement is that of the maps of folds, with as many rounds, and errs low: they are fitted to fewer
+    rows, and find less. The lower end of the interval is that of this improvement, as for `Refinement`; the upper end
+    is at least that of the fitted map on its own rows, which errs high.
 
     *Cost.* A pass for each round, with one lattice for all rows and for each fold: ``folds=2`` costs two fifths of
     the time of 5. Memory: folds + 1 lattices. Without weights the map is the same to the last bit for any chunks and
@@ -187,6 +191,7 @@ class MulticalibratedScaling(Calibrator):
         features: Any = None,
         label: Any = None,
         score: Any = None,
+        skip_missing: bool = False,
         labels: Any = None,
         pos_label: Any = None,
     ) -> Self:
@@ -200,7 +205,7 @@ class MulticalibratedScaling(Calibrator):
             Non-negative weights.
         features : data frame, mapping from name to array, or names of columns
             As for `calibdask.audit`. None: all further columns of the frame or the file.
-        label, score, labels, pos_label : optional
+        label, score, skip_missing, labels, pos_label : optional
             As for `Calibrator.fit`.
 
         Returns
@@ -214,17 +219,20 @@ class MulticalibratedScaling(Calibrator):
             If the parameters, labels, scores or features are invalid.
         """
         self._check()
-        options = InputOptions(logits=self.logits, labels=labels, pos_label=pos_label)
+        options = InputOptions(
+            None, self.logits, labels, pos_label, label=label, score=score, skip_missing=skip_missing
+        )
         if y_prob is not None:
             y_true, y_prob = labels_and_scores(type(self).__name__, y_true, y_prob, None, None)
             y_true, y_prob = self._labels(y_true), self._scores(y_prob, reset=True)
-        given = given_features(y_true, y_prob, features, sample_weight, label, score, False, type(self).__name__)
-        return self._fit_rows(given, options)
+        data = data_with_features(y_true, y_prob, features, sample_weight, options, type(self).__name__)
+        return self._fit_data(data, 0)
 
-    def _fit_rows(self, given: GivenRows, options: InputOptions, min_rows: int = 0) -> Self:
-        """Fit to rows with features in the place of slices; smaller segments are those of the parameter."""
+    def _fit_data(self, given: Data, min_rows: int) -> Self:
+        """Fit to rows with features; smaller segments are those of the parameter."""
         self._check()
-        data = read_arrays(given.y_true, given.y_prob, None, given.sample_weight, options, features=given.by)
+        features = given.by if given.features is None else given.features
+        data = replace(given, by={}, features=features).read()
         layout = data.source.layout
         if layout.classes != 2 or data.batch:
             raise ValueError(
@@ -236,6 +244,7 @@ class MulticalibratedScaling(Calibrator):
         codings, mended, rows = self._mended(data)
         classes = np.arange(2) if data.classes is None else np.asarray(data.classes)
         self._take(tuple(map(by_text, codings)), [column.name for column in data.features])
+        self.excluded_ = data.attributes
         return self._set(self._as_numbers(mended, rows), classes)
 
     def predict_proba(self, y_prob: Any, features: Any = None) -> Any:
@@ -303,6 +312,8 @@ class MulticalibratedScaling(Calibrator):
     def _map(self, numbers: Numbers) -> BlockMap:
         raise ValueError("MulticalibratedScaling maps scores by features: predict_proba(y_prob, features) does.")
 
+    _takes_features = True
+
     @property
     def _further_columns(self) -> tuple[str, ...]:
         """The features of the segments that were moved; those of others change nothing."""
@@ -357,6 +368,7 @@ class MulticalibratedScaling(Calibrator):
 
     def _as_numbers(self, mended: Mended, rows: Any) -> Sliced:
         low, high = mended.improvement.ends(LEVEL)
+        high = np.maximum(high, mended.resubstituted.ends(LEVEL)[1])
         numbers = {
             **mended.map.terms(),
             "improvement": mended.improvement.value.ravel(),

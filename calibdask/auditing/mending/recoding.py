@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.engine.inputs.arrays import is_dask
-from calibdask.engine.inputs.features import FeatureColumn, feature_column, series_feature
-from calibdask.engine.inputs.frames import is_frame
+from calibdask.data.features import FeatureColumn, feature_column, series_feature
+from calibdask.data.frames import is_frame
+from calibdask.engine.arrays import is_dask
 from calibdask.safe_text import listed
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.lattice.coding import Categories, Codes, Coding, Cut, as_numbers, category_numbers, is_absent

@@ -25,10 +25,11 @@ from calibdask.calibrators.curves.venn_abers import VennAbers
 from calibdask.calibrators.softmax.structured import StructuredScaling
 from calibdask.calibrators.softmax.temperature import TemperatureScaling
 from calibdask.calibrators.softmax.vector import VectorScaling
-from calibdask.engine.inputs.input import Input, read_data
-from calibdask.engine.inputs.keys import key_numbers
-from calibdask.engine.inputs.options import InputOptions, Task
-from calibdask.engine.inputs.slices import Axis
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.keys import key_numbers
+from calibdask.data.options import InputOptions, Task
+from calibdask.engine.axes import Axis
 from calibdask.engine.plan import run_requests
 from calibdask.estimators.about import PartInfo
 from calibdask.estimators.binned.ece import ECE
@@ -53,8 +54,6 @@ from calibdask.statistics.started import together
 from calibdask.statistics.views.folds import Folds, KeyFolds, RowFolds, fold_numbers
 from calibdask.statistics.views.pooled import Pooled
 from calibdask.statistics.views.view import View, seen_through
-from calibdask.storage.given_files import given_rows_or_file
-from calibdask.storage.summary import is_summary
 
 NONE = "none"
 # Up to so many classes matrices of scores have maps of each class by default, and those with two numbers for each.
@@ -96,6 +95,7 @@ def compare_calibrators(
     label: Any = None,
     score: Any = None,
     sample_weight: Any = None,
+    skip_missing: bool = False,
     task: Task | None = None,
     logits: bool = False,
     labels: Any = None,
@@ -109,7 +109,7 @@ def compare_calibrators(
 
     Parameters
     ----------
-    y_true, y_prob, label, score, sample_weight, task, logits, labels, pos_label, ignore_label
+    y_true, y_prob, label, score, sample_weight, skip_missing, task, logits, labels, pos_label, ignore_label
         As in `calibdask.evaluate`; scores of one model.
     sample_dim, class_dim, sum_tolerance
         As in `calibdask.evaluate`.
@@ -183,14 +183,12 @@ def compare_calibrators(
     check_level(ci, "ci")
     check_whole("folds", folds, 2, MOST_FOLDS)
     check_whole("seed", seed, 0)
-    if is_summary(y_true):
-        raise ValueError("compare_calibrators expects rows, which it divides into folds; a summary has none.")
-    options = InputOptions(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance)
-    by = None if groups is None else groups if isinstance(groups, str) else {"groups": groups}
-    given = given_rows_or_file(
-        y_true, y_prob, by, sample_weight, (options.sample_dims[0], class_dim), label=label, score=score
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )
-    data = read_data(given.y_true, given.y_prob, given.by, given.sample_weight, options)
+    by = None if groups is None else groups if isinstance(groups, str) else {"groups": groups}
+    given = Data.of(y_true, y_prob, by, sample_weight, options)
+    data = given.rows_for("compare_calibrators", "which it divides into folds").read()
     if data.batch or (data.by and groups is None):
         names = [str(axis.name) for axis in (*data.batch, *data.by)]
         raise ValueError(f"compare_calibrators expects the scores of one model, got several along {', '.join(names)}.")

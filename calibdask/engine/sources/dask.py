@@ -11,10 +11,10 @@ import dask.array as da
 import numpy as np
 from dask.layers import ArrayValuesDep
 
-from calibdask.engine.inputs.arrays import is_dask, unmasked
-from calibdask.engine.inputs.ignored import Ignored
-from calibdask.engine.inputs.rows import Rows, make_block
+from calibdask.engine.arrays import is_dask, unmasked
 from calibdask.engine.progress_events import Stage, start_stage
+from calibdask.engine.row_filter import RowFilter
+from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.scheduler import scheduler
 from calibdask.engine.sources import pair_schedule
 from calibdask.engine.sources.reduction import packed, tree
@@ -55,16 +55,15 @@ class DaskSource(RowSource):
         others: dict[str, Any],
         layout: Layout,
         validity: Validity,
-        ignored: Ignored | None = None,
+        row_filter: RowFilter | None = None,
     ) -> None:
         super().__init__(layout, validity)
         self._scores = _whole_rows(scores, others.values())
         chunks = self._scores.chunks[1]
         self._others = {name: _aligned(name, array, chunks) for name, array in others.items() if array is not None}
-        if ignored is not None:
-            self._scores, self._others = ignored.kept_arrays(self._scores, self._others)
-            chunks = self._scores.chunks[1]
-        self._sizes_known = not any(np.isnan(size) for size in chunks)
+        self._filter = row_filter
+        # Of the rows that are left, if some are left out.
+        self._sizes_known = row_filter is None and not any(np.isnan(size) for size in chunks)
 
     @property
     def workers(self) -> Workers | None:
@@ -96,7 +95,7 @@ class DaskSource(RowSource):
         for array in self._others.values():
             arguments += [array, "bn"[-array.ndim :]]
         return da.blockwise(
-            partial(_with_block, function, self.layout, tuple(self._others)),
+            partial(_with_block, function, self.layout, tuple(self._others), self._filter),
             "bnk",  # all axes stay: Dask does not fuse a layer that contracts one with the layers that it reads
             *arguments,
             dtype=object,
@@ -159,11 +158,14 @@ class DaskSource(RowSource):
         sizes = tuple(b - a for a, b in itertools.pairwise([*starts, rows]))
         # Many rows mean many pairs of blocks: no more than some thousand tasks.
         most = max(pair_schedule.ROWS, -(-rows // _MOST_BLOCKS))
+        scores, kept = self._scores, self._others
+        if self._filter is not None:
+            scores, kept = self._filter.kept_arrays(scores, kept)
         smaller, *others = (
             _with_sizes(array, sizes, axis).rechunk({axis: most})
-            for array, axis in ((self._scores, 1), *((array, array.ndim - 1) for array in self._others.values()))
+            for array, axis in ((scores, 1), *((array, array.ndim - 1) for array in kept.values()))
         )
-        rechunked = dict(zip(self._others, others, strict=True))
+        rechunked = dict(zip(kept, others, strict=True))
         boxes = DaskSource(smaller, rechunked, self.layout, self._validity)._by_chunk(_block_itself, True)
         return [_unpacked(box) for box in boxes.to_delayed().ravel()]
 
@@ -183,6 +185,8 @@ class DaskSource(RowSource):
         if self._sizes_known and "groups" not in self._others:
             starts = self._starts()
             return np.stack([starts, starts], axis=1)
+        if self._filter is not None:
+            return self._starts_of(self._by_chunk(_rows_of_block, False))
         counted = self._others.get("groups", self._others["labels"])
         counts = da.blockwise(
             partial(_rows_by_group, self.layout.groups, "groups" in self._others),
@@ -194,7 +198,11 @@ class DaskSource(RowSource):
             adjust_chunks={"b": 1, "n": 1},
             token=_COUNTED,
         )
-        start_stage(Stage("counting rows", total=counted.numblocks[-1], tasks=(_COUNTED,)))
+        return self._starts_of(counts)
+
+    def _starts_of(self, counts: Any) -> np.ndarray:
+        """The starts of all chunks from their packed numbers of rows by slice."""
+        start_stage(Stage("counting rows", total=self._scores.numblocks[1], tasks=(_COUNTED,)))
         rows = np.stack(counts.compute(scheduler=scheduler()).ravel().tolist())
         before = np.cumsum(rows, axis=0) - rows
         return np.concatenate([before.sum(axis=1, keepdims=True), before], axis=1)
@@ -206,6 +214,8 @@ class DaskSource(RowSource):
         chunk, row = divmod(position, _CHUNK_STRIDE)
         if chunk == 0:
             return row
+        if self._filter is not None:
+            return row + int(self._chunk_starts[chunk, 0])
         return row + int(self._scores[0, :, 0].blocks[:chunk].compute_chunk_sizes().shape[0])
 
 
@@ -258,6 +268,7 @@ def _with_block(
     function: Callable[..., Any],
     layout: Layout,
     names: tuple[str, ...],
+    row_filter: RowFilter | None,
     scores: Any,
     position: Any,
     *others: Any,
@@ -267,9 +278,18 @@ def _with_block(
     arrays = dict(zip(names, map(unmasked, others), strict=True))
     features = tuple(array for name, array in arrays.items() if name not in _PARAMETERS)
     rows = Rows(np.asarray(unmasked(scores)), arrays["labels"], arrays.get("weights"), arrays.get("groups"), features)
+    if row_filter is not None:
+        rows = row_filter.kept(rows)
     start, *before = np.asarray(position).ravel().tolist()
     block = make_block(rows, layout, start, np.array(before, np.int64) if before else None)
     return packed(function(block, **options), 3)
+
+
+def _rows_of_block(block: Block) -> np.ndarray:
+    """Rows of each slice in one block."""
+    if not block.group.size and block.layout.groups == 1:
+        return np.array([block.rows], np.int64)
+    return np.bincount(block.group, minlength=block.layout.groups).astype(np.int64)
 
 
 def _block_itself(block: Block) -> Block:

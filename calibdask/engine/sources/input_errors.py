@@ -1,10 +1,10 @@
 """One clear error from the counts of invalid rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from calibdask.engine.inputs.one_hot import one_hot_fault
+from calibdask.engine.one_hot import one_hot_fault
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.validity import KINDS, Validity, ValidityState
 
@@ -24,8 +24,13 @@ def raise_if_invalid(
         raise ValueError(_message(KINDS[kind], count, first, value, checked, layout, int(state.rows), others))
 
 
-def raise_if_nothing(state: ValidityState) -> None:
+def raise_if_nothing(state: ValidityState, excluded: Mapping[str, int]) -> None:
     """Raise ValueError if there are no rows, or none of positive weight."""
+    if state.rows == 0 and (gone := excluded.get("ignored", 0) + excluded.get("skipped", 0)):
+        raise ValueError(
+            f"Expected at least one row of scores and labels, got none: all {gone} rows were left out, "
+            f"{excluded['ignored']} with the label to be ignored and {excluded['skipped']} with missing values."
+        )
     if state.rows == 0:
         raise ValueError("Expected at least one row of scores and labels, got none.")
     if state.positive == 0:

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from calibdask.engine.inputs.rows import Rows, make_block
 from calibdask.engine.progress_events import Stage, advance, start_stage
+from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.sources import pair_schedule
 from calibdask.engine.sources.source import RowSource, States, merged, states_of
 from calibdask.engine.threads import in_parallel, number_of_threads

@@ -4,6 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,7 +21,7 @@ from calibdask.statistics.pairs.target_reduction import TargetReduction
 from calibdask.statistics.request import Requests
 from calibdask.statistics.schedule import Schedule
 from calibdask.statistics.statistic import Statistic
-from calibdask.statistics.validity import Validity, ValidityState
+from calibdask.statistics.validity import EXCLUDED, Validity, ValidityState
 
 Answer = TypeVar("Answer")
 StateT = TypeVar("StateT")
@@ -42,11 +43,14 @@ class Source(ABC):
         Number of rows, once a pass has counted them.
     passes : int
         How often the data have been read so far.
+    excluded : mapping from str to int
+        Rows that were left out, by `calibdask.statistics.validity.EXCLUDED`, once a pass has counted them.
     """
 
     layout: Layout
     rows: int | None
     passes: int = 0
+    excluded: Mapping[str, int] = MappingProxyType({})
 
     @abstractmethod
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
@@ -105,6 +109,7 @@ class RowSource(Source):
         needed, following = apart(statistics)
         *states, checked = self._pass((*needed, self._validity))
         raise_if_invalid(checked, self._validity, self.layout, self._original_row)
+        self.excluded = dict(zip(EXCLUDED, checked.excluded.tolist(), strict=True))
         check_states(needed, states)
         return _in_order(statistics, needed, states, following), checked
 
@@ -112,7 +117,7 @@ class RowSource(Source):
         """States from one pass, in which what follows from others is not computed again; the first checks the data."""
         if self.rows is None:
             states, checked = self.part(statistics)
-            raise_if_nothing(checked)
+            raise_if_nothing(checked, self.excluded)
             self.rows = int(checked.rows)
         else:
             self.passes += 1

@@ -122,6 +122,11 @@ class ExcessCost(Estimator):
         }
 
     @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        costs = self._costs(layout.classes).values
+        return (float(costs.min()), float(costs.max())) if part in ("realised", "promised") else None
+
+    @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         costs = self._costs(layout.classes)

@@ -93,6 +93,11 @@ class BrierDecomposition(BinnedDecomposition):
         return not self.debias
 
     @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        is_one = self.measured(layout).columns(layout.classes) == 1
+        return (0.0, 1.0 if is_one else 2.0) if part == "score" else None
+
+    @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         setting = self.measured(layout)

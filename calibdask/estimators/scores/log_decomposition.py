@@ -76,6 +76,10 @@ class LogLossDecomposition(BinnedDecomposition):
         return FromRows(by_rows_only=True)
 
     @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        return (0.0, np.inf) if part in ("score", "reliability", "within") else None
+
+    @override
     def describe(self, layout: Layout) -> Description:
         return {
             "score": PartInfo("mean of -log(score of the label), the total of the terms", "score"),

@@ -250,9 +250,11 @@ def different_texts(edges: Sequence[float]) -> list[str]:
 
 
 def category_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Numbers of categories, -1 for none: where a file holds booleans, those that are missing come as NaN."""
+    """Numbers of categories, -1 for none: booleans of files that are missing are NaN or None."""
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), -1, values)
+    if values.dtype.kind == "O":
+        values = np.where(np.equal(values, None), -1, values)
     return values.astype(np.int64)
 
 

@@ -1,0 +1,362 @@
+"""Encoding of class names: labels as in scikit-learn's classifiers, converted to class numbers."""
+
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from calibdask.data.frames import is_frame
+from calibdask.data.label_numbers import (
+    check_present,
+    class_positions,
+    is_positive,
+    negative_labels,
+    refuse_stray,
+    shown_names,
+)
+from calibdask.data.shapes import Shape
+from calibdask.engine.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
+from calibdask.engine.row_filter import IGNORED_LABEL
+
+# How to mend names of columns that are not those of the labels.
+_RENAME = (
+    "; the columns of scores are called so: name the classes in their order by labels=... (--labels), or the columns "
+    "by a pattern such as score='prob_*', whose * stands for the classes"
+)
+
+
+class Encoded(NamedTuple):
+    """Labels as class numbers.
+
+    Attributes
+    ----------
+    labels : array
+    classes : array or None
+        Names of the classes in the order of the columns.
+    renumbered : bool
+        Whether labels were names.
+    negatives : str
+        The labels that count as negative, where one class is measured against several others.
+    """
+
+    labels: Any
+    classes: Any = None
+    renumbered: bool = False
+    negatives: str = ""
+
+    def ignored(self, label: Any) -> Any:
+        """The number of the labels that are left out, which had this one."""
+        return IGNORED_LABEL if self.renumbered else _like(label, self.labels)
+
+
+def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True) -> Encoded:
+    """Labels as class numbers, and the names of the classes, where these have names.
+
+    Parameters
+    ----------
+    y_true : array of shape (..., n)
+        Class numbers, which are returned unchanged, or names; of any kind that `calibdask.evaluate` accepts.
+    y_prob : array of shape (..., n) or (..., n, K)
+        Scores.
+    shape : Shape
+        How their axes are read, with the options ``labels``, ``pos_label`` and ``ignore_label``.
+    whole : bool, default True
+        Whether these are all rows, whose labels are all classes; otherwise names require ``labels``.
+
+    Raises
+    ------
+    ValueError
+        If labels and columns do not match, or the positive class of a vector of scores is not specified. Labels in Dask
+        collections are checked when they are computed; with a ``pos_label`` that does not occur in them all rows are
+        negative, unless ``labels`` names both classes.
+
+    Examples
+    --------
+    >>> from calibdask.data.options import InputOptions
+    >>> shape = Shape(InputOptions(pos_label="spam"))
+    >>> encode_labels(["ham", "spam"], [0.2, 0.7], shape).labels
+    array([0, 1])
+    """
+    options = shape.options
+    names = _column_names(y_prob, options.class_dim) if shape.columns is not None else None
+    listed = None if options.labels is None else _listed(options.labels, y_true)
+    if shape.columns is not None and options.pos_label is not None:
+        raise ValueError(
+            f"pos_label belongs to vectors of scores; name the {shape.columns} classes of a matrix by labels."
+        )
+    _check_order(listed, names, "labels")
+    if shape.one_hot or shape.multilabel:
+        _check_order(_column_names(y_true, options.class_dim), names, "y_true")
+        known = listed or names
+        return Encoded(y_true, _as_array(_checked(known, shape.columns), y_prob) if known else None)
+    y_true = _numbers_of_objects(y_true)
+    if shape.columns is None:
+        return _encoded_outcomes(y_true, listed, shape, whole=whole)
+    declared = _declared(y_true)
+    unnamed = names == list(range(shape.columns)) and not (
+        declared and sorted(map(str, declared)) == [*map(str, names)]
+    )
+    if unnamed and _has_names(y_true):
+        names = None
+    classes = listed or _classes_of(y_true, names, shape, whole=whole)
+    if listed is None and classes is not None and len(classes) != shape.columns:
+        raise ValueError(
+            f"y_true expects a class for each of the {shape.columns} columns of scores, got the names of "
+            f"{len(classes)}: {shown_names(classes)}. If these are the labels, name all classes in the order of the "
+            "columns by labels=... (--labels)."
+        )
+    if classes is None or (classes == list(range(shape.columns)) and declared is None):
+        return Encoded(y_true, _as_array(listed or names, y_prob))
+    mend = "" if listed is not None or classes is not names else _RENAME
+    names_of_columns = _checked(classes, shape.columns)
+    encode = partial(class_positions, names=names_of_columns, shape=shape, mend=mend)
+    labelled = names if listed is None and names is not None else classes
+    return Encoded(_encode(y_true, encode), _as_array(labelled, y_prob), renumbered=True)
+
+
+def _check_order(classes: list[Any] | None, columns: list[Any] | None, what: str) -> None:
+    """Refuse classes that are those of the columns in another order: one of the two must be wrong."""
+    if classes and columns:
+        ours, theirs = [str(name) for name in classes], [str(name) for name in columns]
+        if ours != theirs and sorted(ours) == sorted(theirs):
+            raise ValueError(
+                f"{what} expects the order of the columns of y_prob, which are called {shown_names(columns)}, got "
+                f"{shown_names(classes)}; order both alike."
+            )
+
+
+def _as_array(names: list[Any] | None, y_prob: Any) -> Any:
+    """Names along the dimension of classes; objects where they come from a data frame, or are of several types."""
+    if names is None:
+        return None
+    array = np.asarray(names)
+    return np.asarray(names, object) if hasattr(y_prob, "columns") or array.tolist() != names else array
+
+
+def _checked(names: list[Any], columns: int | None) -> list[Any]:
+    """The names, of which there must be one for each column."""
+    if len(names) != columns:
+        raise ValueError(
+            f"labels expects one class for each of the {columns} columns of scores, in their order, got {len(names)}: "
+            f"{shown_names(names)}."
+        )
+    return names
+
+
+def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape, *, whole: bool) -> Encoded:
+    """Outcomes of the class whose probability a vector of scores is; numbers as they are, where nothing is named."""
+    options = shape.options
+    if not options.names_classes and not _has_names(y_true):
+        return Encoded(y_true)
+    pos_label = None if options.pos_label is None else _like(options.pos_label, y_true)
+    outcomes = _encode(y_true, _binary_encoder(listed, pos_label, shape, y_true))
+    if listed is None and whole:
+        _check_occurs(y_true, outcomes, pos_label)
+    is_lazy = is_dask(_data(outcomes))
+    negatives = "" if listed is not None or is_lazy else negative_labels(plain(y_true), plain(outcomes))
+    return Encoded(outcomes, renumbered=True, negatives=negatives)
+
+
+def _classes_of(y_true: Any, names: list[Any] | None, shape: Shape, *, whole: bool) -> list[Any] | None:
+    """The classes in the order of the columns as far as labels and columns say; None: numbers are positions."""
+    if _has_names(y_true):
+        if not (whole or names or _declared(y_true)):
+            raise ValueError("Class names in blocks require labels=..., the classes in the order of the scores.")
+        return names or _declared(y_true) or _distinct(y_true, shape)
+    return _whole_numbers(names, shape.columns)
+
+
+def _whole_numbers(names: list[Any] | None, columns: int | None) -> list[int] | None:
+    """The numbers that columns are called by: numbers themselves, or digits that number all classes.
+
+    Examples
+    --------
+    >>> _whole_numbers(["p_2", "p_0", "p_1"], 3), _whole_numbers(["p_2", "q_0", "p_1"], 3)
+    ([2, 0, 1], None)
+    """
+    if not names:
+        return None
+    if all(isinstance(name, int | np.integer) and not isinstance(name, bool) for name in names):
+        return [int(name) for name in names]
+    matches = [re.fullmatch(r"(.*?)(\d+)", name) for name in names if isinstance(name, str)]
+    digits = [int(match[2]) for match in matches if match]
+    # The same text may stand before the digits of all.
+    alike = len({match[1] for match in matches if match}) == 1
+    return digits if alike and columns is not None and sorted(digits) == list(range(columns)) else None
+
+
+def _dtype(y_true: Any) -> Any:
+    return y_true.dtype if hasattr(y_true, "dtype") else plain(y_true).dtype
+
+
+def _has_names(y_true: Any) -> bool:
+    """Whether labels are other than numbers; categories of numbers without gaps are numbers."""
+    dtype = _dtype(y_true)
+    categories = getattr(dtype, "categories", None)
+    if categories is not None:
+        return getattr(categories.dtype, "kind", "O") not in "fiub" or [*categories] != [*range(len(categories))]
+    return getattr(dtype, "kind", "O") not in "fiub"
+
+
+def _declared(y_true: Any) -> list[Any] | None:
+    """The classes of categorical labels in their declared order."""
+    categories = getattr(_dtype(y_true), "categories", None)
+    known = getattr(getattr(y_true, "cat", None), "known", True)
+    return [*categories] if categories is not None and known else None
+
+
+def _numbers_of_objects(y_true: Any) -> Any:
+    """Numbers that are stored as objects, as numbers."""
+    values = _data(y_true)
+    if is_dask(values) or is_frame(y_true) or getattr(_dtype(y_true), "kind", "O") != "O":
+        return y_true
+    if getattr(_dtype(y_true), "categories", None) is not None:
+        return y_true
+    import pandas as pd
+
+    array = plain(values, "y_true")
+    if pd.api.types.infer_dtype(array.ravel(), skipna=True) not in (
+        "integer", "boolean", "floating", "mixed-integer-float", "integer-na",
+    ):  # fmt: skip
+        return y_true
+    missing = pd.isna(array)
+    numbers = np.where(missing, np.nan, array).astype(np.float64)
+    if merged_in_float64(numbers) is not None:
+        # Class numbers are small; these are names, and as objects they are told apart.
+        return y_true
+    return y_true.copy(data=numbers) if is_named(y_true) else numbers
+
+
+def _listed(labels: Any, y_true: Any) -> list[Any]:
+    """The classes that the user lists, checked to be distinct."""
+    if isinstance(labels, str | Mapping) or not np.iterable(labels):
+        raise ValueError(
+            "labels expects a list of the classes, in the order of the columns, got "
+            f"{type(labels).__name__} {labels!r}."
+        )
+    names = np.asarray(labels, object).ravel().tolist()
+    if len(set(names)) != len(names) or len(names) < 2:
+        raise ValueError(f"labels expects different classes, at least two of them, got {labels!r}.")
+    return [_like(name, y_true) for name in names]
+
+
+def _like(name: Any, y_true: Any) -> Any:
+    """A class as the labels have it: texts that are numbers, as typed at a shell, name numbers among numbers."""
+    if isinstance(name, str) and not _has_names(y_true):
+        try:
+            name = float(name) if "." in name else int(name)
+        except ValueError:
+            return name
+    if _is_float(y_true) and isinstance(name, int | float | np.number) and merged_in_float64([name]) is not None:
+        raise ValueError(
+            "y_true expects classes below 2**53, from where on floating-point numbers, which whole numbers with "
+            f"missing values are turned into, do not tell neighbours apart, got {name}; give such classes as text."
+        )
+    return name
+
+
+def _is_float(y_true: Any) -> bool:
+    return getattr(_dtype(y_true), "kind", "O") == "f"
+
+
+def _column_names(y_prob: Any, class_dim: str) -> list[Any] | None:
+    """The names of the columns of scores."""
+    if isinstance(y_prob, xr.DataArray):
+        return y_prob[class_dim].values.tolist() if class_dim in y_prob.coords else None
+    # The columns of an Arrow table are those themselves.
+    columns = getattr(y_prob, "column_names", getattr(y_prob, "columns", None))
+    return None if columns is None else list(columns)
+
+
+def _distinct(y_true: Any, shape: Shape) -> list[Any]:
+    """The distinct classes, sorted as by scikit-learn's classifiers."""
+    values = _data(y_true)
+    if is_dask(values):
+        raise ValueError("Class names in a Dask collection require labels=..., the classes in the order of the scores.")
+    import pandas as pd
+
+    names = pd.unique(plain(values).ravel())
+    if shape.options.skip_missing:
+        names = names[~np.asarray(pd.isna(names))]
+    check_present(names)
+    ordered = sorted(names.tolist())
+    numbers = [name for name in ordered if isinstance(name, str) and re.fullmatch(r"-?\d+", name)]
+    if len(numbers) == len(ordered) and numbers != sorted(numbers, key=int):
+        warnings.warn(
+            f"Class names that are numbers were sorted as text, {shown_names(ordered)}, as scikit-learn does; if the "
+            "columns of y_prob have another order, give labels=..., the classes in the order of the columns.",
+            UserWarning,
+            stacklevel=6,
+        )
+    return ordered
+
+
+def _binary_encoder(
+    labels: list[Any] | None, pos_label: Any, shape: Shape, y_true: Any
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The function from labels to outcomes of the class whose probability a vector of scores is."""
+    if labels is None and pos_label is None:
+        refuse_stray(y_true, "the class numbers 0 and 1")
+        raise ValueError(
+            "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
+            "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
+            f"{_dtype(y_true)}."
+        )
+    if labels is None:
+        return partial(is_positive, pos_label=pos_label, shape=shape)
+    if len(labels) != 2:
+        raise ValueError(f"A vector of scores expects labels of two classes, got {len(labels)}: {shown_names(labels)}.")
+    if pos_label is not None and pos_label not in labels:
+        raise ValueError(f"pos_label expects one of {shown_names(labels)}, got {pos_label!r}.")
+    ordered = labels[::-1] if pos_label == labels[0] else labels
+    return partial(class_positions, names=ordered, shape=shape)
+
+
+def _check_occurs(y_true: Any, outcomes: Any, pos_label: Any) -> None:
+    """Raise ValueError if the positive class does not occur: a misspelt one would make all rows negative."""
+    values, positive = _data(y_true), _data(outcomes)
+    # Dask: a chunk may lack the class, and checking all chunks would take a pass.
+    if is_dask(values) or (positive > 0).any():
+        return
+    values = plain(values).ravel()
+    if (values != values[:1]).any():
+        raise ValueError(f"pos_label expects a class of y_true, such as {values[:1].tolist()[0]!r}, got {pos_label!r}.")
+
+
+def _data(array: Any) -> Any:
+    return array.data if is_named(array) else array
+
+
+def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
+    """All labels encoded, in a container of the same kind; those of Dask lazily."""
+    if is_named(y_true):
+        return y_true.copy(data=_encode(y_true.data, encode))
+    if is_frame(y_true):
+        import pandas as pd
+
+        return y_true.map_partitions(_encoded_series, encode, meta=pd.Series([], dtype=np.int64))
+    if is_dask(y_true):
+        return y_true.map_blocks(_encoded, encode, dtype=np.int64, meta=np.empty((0,) * y_true.ndim, np.int64))
+    if _is_nullable(_dtype(y_true)):
+        # Missing values would make floating-point numbers of large ones, which merge neighbours.
+        return _encoded(y_true.to_numpy(object, na_value=None), encode)
+    return _encoded(plain(y_true), encode)
+
+
+def _is_nullable(dtype: Any) -> bool:
+    """Whether these are whole numbers of pandas that may be missing."""
+    return getattr(dtype, "kind", "O") in "iu" and not isinstance(dtype, np.dtype) and hasattr(dtype, "na_value")
+
+
+def _encoded(values: np.ndarray, encode: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    return encode(unmasked(values)).astype(np.int64)
+
+
+def _encoded_series(part: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
+    import pandas as pd
+
+    return pd.Series(_encoded(part.to_numpy(), encode), index=part.index)

@@ -1,0 +1,281 @@
+"""The data of an analysis: rows or states, with all input options; the only place that detects what users pass."""
+
+import os
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from calibdask.data.arrays import read_arrays
+from calibdask.data.blocks import read_blocks, read_stream
+from calibdask.data.containers import columns_of, has_columns, has_fields
+from calibdask.data.input import Input
+from calibdask.data.models import read_models
+from calibdask.data.named_columns import named_columns
+from calibdask.data.options import InputOptions, refuse_for_summary
+from calibdask.data.slices import named
+from calibdask.data.streams import RowStream
+from calibdask.data.top_scores import TopScores
+from calibdask.errors import RowsRequired
+from calibdask.storage.readers import StoredRows, Table
+from calibdask.storage.summary import Summary, is_summary
+
+
+@dataclass(frozen=True, eq=False)
+class Data:
+    """The data of one analysis, as the user passed them, and how they are read.
+
+    Rows, whose labels and scores are arrays of any kind, a stream of batches or blocks; or states: a summary, or what
+    an accumulator has added up. Nothing is read but names, types and, for columns, what was named.
+
+    Attributes
+    ----------
+    labels : arrays, `RowStream`, or blocks
+    scores : array, or mapping from model to array, or None
+        None where ``labels`` are a stream or blocks, which have scores and weights inside.
+    by : mapping from name to array, or sequence of names, or None
+        Slices; of a summary the names of those that are kept, None for all.
+    weights : array or None
+    features : mapping from name to array, or None
+        Further columns.
+    options : InputOptions
+    summary : Summary or None
+    states : function or None
+        Makes the input of states that were added up.
+    top : TopScores or None
+        The largest scores of each row, in place of all.
+    guess : str
+        The columns that were taken for labels and scores because of their names, in a sentence.
+    """
+
+    labels: Any = None
+    scores: Any = None
+    by: Any = None
+    weights: Any = None
+    features: Mapping[str, Any] | None = None
+    options: InputOptions = field(default_factory=InputOptions)
+    summary: Summary | None = None
+    states: Callable[[], Input] | None = None
+    top: TopScores | None = None
+    guess: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        y_true: Any,
+        y_prob: Any = None,
+        by: Any = None,
+        sample_weight: Any = None,
+        options: InputOptions | None = None,
+        *,
+        are_features: bool = False,
+    ) -> "Data":
+        """What the user passed.
+
+        Parameters
+        ----------
+        y_true, y_prob, by, sample_weight
+            As for `calibdask.evaluate`; ``y_prob`` may be a mapping from the names of models to their scores. Data that
+            were opened already are returned as they are.
+        options : InputOptions, optional
+        are_features : bool, default False
+            Whether ``by`` names features of a file: texts in a CSV that look like numbers are numbers then.
+
+        Raises
+        ------
+        ValueError
+            If a file cannot be read, columns do not exist or several could be meant, or options do not apply.
+        """
+        options = InputOptions() if options is None else options
+        if isinstance(y_true, cls):
+            return y_true
+        if _are_metrics(y_prob):
+            raise ValueError(
+                "The second argument is y_prob, the scores, got metrics; name them where frames and files replace "
+                "labels and scores, as in evaluate(data, metrics=...)."
+            )
+        if isinstance(y_prob, TopScores):
+            labels, scores = y_prob.rows(y_true)
+            return cls(labels, scores, named(by), sample_weight, options=y_prob.options(options), top=y_prob)
+        return (
+            cls._of_one(y_true, by, sample_weight, options, are_features)
+            if y_prob is None
+            else cls._of_arrays(y_true, y_prob, by, sample_weight, options)
+        )
+
+    @classmethod
+    def _of_arrays(cls, y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: InputOptions) -> "Data":
+        """Labels and scores."""
+        if is_summary(y_true):
+            raise ValueError("A summary replaces labels and scores, and takes no y_prob.")
+        if options.label is not None or options.score is not None:
+            raise ValueError(
+                "label and score name columns of a frame, which replaces y_true and y_prob: evaluate(frame, label=..., "
+                "score=...). With arrays leave label and score out."
+            )
+        return cls(y_true, y_prob, named(by), sample_weight, options=options)
+
+    @classmethod
+    def _of_one(cls, given: Any, by: Any, sample_weight: Any, options: InputOptions, are_features: bool) -> "Data":
+        """Everything in one object: states, a file, a container of columns, or blocks."""
+        if isinstance(given, str | os.PathLike):
+            given = _opened(given, by, sample_weight, options, are_features)
+            if isinstance(given, Table):
+                return cls._of_table(given, by, options)
+        if is_summary(given):
+            return cls._of_summary(Summary.of(given), by, sample_weight, options)
+        if isinstance(given, Table):
+            if any(one is not None for one in (options.label, options.score, by, sample_weight)):
+                raise ValueError(
+                    "Rows that were read have their labels, scores, slices and weights; name the columns in read_rows."
+                )
+            return cls._of_table(given, None, options)
+        if hasattr(given, "_as_input"):
+            refuse_for_summary(options)
+            return cls(states=given._as_input, options=options)
+        if isinstance(given, list) and given and all(isinstance(row, Mapping) for row in given):
+            import pandas as pd
+
+            given = pd.DataFrame(given)
+        is_named = options.label is not None or options.score is not None
+        if not (is_named or has_columns(given) or has_fields(given)):
+            if by is not None or sample_weight is not None:
+                raise ValueError(
+                    "Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by."
+                )
+            return cls(given, options=options)
+        rows = named_columns(given, columns_of(given), by, sample_weight, options)
+        _warn_of_guess(rows.guess)
+        return cls(rows.labels, rows.scores, rows.by, rows.weights, options=options, guess=rows.guess)
+
+    @classmethod
+    def _of_table(cls, table: Table, by: Any, options: InputOptions) -> "Data":
+        """The rows of a file; slices have the names that ``by`` gives their columns."""
+        slices = {name: table.by[column] for name, column in by.items()} if isinstance(by, Mapping) else table.by
+        options = replace(options, skip_missing=options.skip_missing or table.skip_missing)
+        return cls(table.labels, table.scores, slices, table.weights, options=options, guess=table.names.guess)
+
+    @classmethod
+    def _of_summary(cls, summary: Summary, by: Any, sample_weight: Any, options: InputOptions) -> "Data":
+        """The states of a summary."""
+        refuse_for_summary(options)
+        if sample_weight is not None:
+            raise ValueError("A summary has its weights and slices already; sample_weight does not apply.")
+        if by is not None and (not isinstance(by, str | list | tuple) or not all(isinstance(n, str) for n in by)):
+            raise ValueError("A summary has its weights and slices already; by expects the names of some slices.")
+        names = [by] if isinstance(by, str) else by
+        return cls(by=None if names is None else tuple(names), options=options, summary=summary)
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether these are rows; states cannot be read row by row."""
+        return self.summary is None and self.states is None
+
+    @property
+    def slice_names(self) -> tuple[Any, ...]:
+        """Names of the slices."""
+        if self.summary is not None and self.by is None:
+            return self.summary.slices
+        return tuple(self.by or ())
+
+    def rows_for(self, caller: str, why: str) -> "Data":
+        """These data, which must be rows.
+
+        Raises
+        ------
+        RowsRequired
+            If they are states: ``caller`` expects rows, ``why``.
+        """
+        if not self.has_rows:
+            raise RowsRequired(f"{caller} expects rows, {why}; got a summary, which has none.")
+        if self.top is not None:
+            # Refuses with the reason: most scores of each row are not there.
+            np.asarray(self.top)
+        return self
+
+    def sliced(self, names: Iterable[Hashable]) -> "Data":
+        """The same data with these of their slices alone."""
+        wanted = tuple(names)
+        if self.states is not None:
+            return self
+        if self.summary is not None:
+            return replace(self, by=tuple(map(str, wanted)))
+        return replace(self, by={name: self.by[name] for name in wanted})
+
+    def pooled(self) -> "Data":
+        """The same data, where slices of a summary that ``by`` did not name are added up."""
+        return self.sliced(()) if self.summary is not None and self.by is None else self
+
+    def with_scores(self, scores: Any) -> "Data":
+        """The same rows with other scores, or with those of several models by name."""
+        return replace(self, scores=scores)
+
+    def read(self) -> Input:
+        """The source that answers requests, with its axes.
+
+        Raises
+        ------
+        ValueError
+            If shapes or types do not match.
+        """
+        return replace(self._read(), guess=self.guess)
+
+    def _read(self) -> Input:
+        if self.states is not None:
+            return self.states()
+        if self.summary is not None:
+            return summary_input(self.summary if self.by is None else self.summary.pooled(self.by))
+        if isinstance(self.labels, RowStream):
+            return read_stream(replace(self.labels, by=self.by or {}), self.options)
+        if self.scores is None:
+            return read_blocks(self.labels, self.options)
+        if isinstance(self.scores, Mapping):
+            return read_models(self.labels, self.scores, self.by, self.weights, self.options)
+        read = read_arrays(self.labels, self.scores, self.by, self.weights, self.options, self.features)
+        return read if self.top is None else self.top.input(read)
+
+
+def summary_input(summary: Summary) -> Input:
+    """The input that a summary is."""
+    names = tuple(map(str, summary.batch))
+    return Input(summary.source, by=summary.axes, classes=summary.class_labels, batch_names=names)
+
+
+def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_features: bool) -> Summary | Table:
+    """The summary, or the rows, under a path."""
+    from calibdask.storage.open_store import open_store
+
+    store = open_store(os.fspath(path))
+    if isinstance(store, Summary):
+        return store
+    if not isinstance(store, StoredRows):
+        raise ValueError(f"{store.url} is {store.kind}, which holds no scored rows; {store.mend}.")
+    slicing = by.values() if isinstance(by, Mapping) else [by] if isinstance(by, str) else by or ()
+    columns = [*slicing]
+    if not all(isinstance(name, str) for name in (*columns, "" if sample_weight is None else sample_weight)):
+        raise ValueError("by and sample_weight of a file expect names of its columns.")
+    roles = {"features" if are_features else "by": columns}
+    read = partial(store.read, label=options.label, weight=sample_weight, **roles)
+    if not isinstance(options.score, Mapping):
+        return read(score=options.score)
+    tables = {name: read(score=score) for name, score in options.score.items()}
+    scores = {name: table.scores for name, table in tables.items()}
+    return replace(next(iter(tables.values())), scores=scores)
+
+
+def _are_metrics(given: Any) -> bool:
+    """Whether something is a metric, the name of one, or several of these."""
+    some: Sequence[Any] = [given]
+    if isinstance(given, Mapping):
+        some = list(given.values())
+    elif isinstance(given, list | tuple):
+        some = given
+    return any(isinstance(one, str) or hasattr(type(one), "estimate") for one in some)
+
+
+def _warn_of_guess(guess: str) -> None:
+    if guess:
+        warnings.warn(guess, UserWarning, stacklevel=4)

@@ -1,0 +1,74 @@
+"""What analyses compute from: a source, and the names and labels of its axes."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from calibdask.data.features import FeatureColumn
+from calibdask.data.options import InputOptions
+from calibdask.engine.axes import Axis
+from calibdask.engine.sources.source import Source
+
+# What a result calls the rows that lack something.
+_MISSING = {"label": "missing_labels", "score": "missing_scores", "weight": "missing_weights"}
+
+
+@dataclass(frozen=True)
+class Input:
+    """A source, and the user's names and labels of its axes.
+
+    Attributes
+    ----------
+    source : Source
+    batch : tuple of Axis
+        Models, replicates, or classes that are problems of their own.
+    by : tuple of Axis
+        Slices; of a summary also dimensions such as models, whose names are ``batch_names``.
+    classes : array or None
+        Names of the classes.
+    are_ranks : bool
+        Whether columns of scores are their ranks in each row rather than classes.
+    features : tuple of FeatureColumn
+        Further columns of the rows.
+    guess : str
+        The columns that were taken for labels and scores because of their names, in a sentence.
+    options : InputOptions
+        How the rows were read.
+    negatives : str
+        The labels that count as negative, where one class is measured against several others.
+    """
+
+    source: Source
+    batch: tuple[Axis, ...] = ()
+    by: tuple[Axis, ...] = ()
+    classes: Any = None
+    batch_names: tuple[str, ...] = ()
+    are_ranks: bool = False
+    features: tuple[FeatureColumn, ...] = ()
+    guess: str = ""
+    options: InputOptions = field(default_factory=InputOptions)
+    negatives: str = ""
+
+    @property
+    def slice_names(self) -> list[str]:
+        """Names of the slices."""
+        return [str(axis.name) for axis in self.by if str(axis.name) not in self.batch_names]
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """What results say about their input, once the rows have been read: guessed columns, rows left out."""
+        said: dict[str, Any] = {"guessed_columns": self.guess} if self.guess else {}
+        if self.negatives:
+            said["negative_labels"] = self.negatives
+        excluded = self.source.excluded
+        if self.options.ignore_label is not None:
+            said["rows_ignored"] = excluded["ignored"]
+        if self.options.skip_missing:
+            skipped = "cells_skipped" if self.options.task == "multilabel" else "rows_skipped"
+            said[skipped] = excluded["skipped"]
+            said |= {name: excluded[role] for role, name in _MISSING.items()}
+        return said
+
+    def class_dim(self, name: str) -> str:
+        """The dimension of the classes of one problem: another name where classes are problems of their own."""
+        taken = {*self.batch_names, *(str(axis.name) for axis in self.batch)}
+        return f"{name}_value" if name in taken else name

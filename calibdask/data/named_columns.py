@@ -1,0 +1,158 @@
+"""Columns of a container that the user names become labels, scores, weights and slices."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.data.alignment import FRAME, aligned
+from calibdask.data.containers import DaskColumns, MemoryColumns, StreamColumns
+from calibdask.data.options import InputOptions
+from calibdask.data.streams import RowStream
+from calibdask.storage.columns import ColumnNames, choose_columns, unknown
+
+_WHERE = "The frame"
+
+
+@dataclass(frozen=True)
+class NamedColumns:
+    """Labels, scores, slices and weights that were taken from columns.
+
+    A stream in place of labels has scores and weights too; of its slices these are the names of the columns.
+
+    Attributes
+    ----------
+    guess : str
+        What was taken for labels and scores because of its name, in a sentence.
+    """
+
+    labels: Any
+    scores: Any
+    by: Mapping[Any, Any]
+    weights: Any
+    guess: str = ""
+
+
+def named_columns(
+    frame: Any,
+    columns: MemoryColumns | DaskColumns | StreamColumns,
+    by: Any,
+    sample_weight: Any,
+    options: InputOptions,
+) -> NamedColumns:
+    """Rows of the columns that are named, or guessed; with a mapping of scores those of several models.
+
+    Raises
+    ------
+    ValueError
+        If columns do not exist, or several could be meant.
+    """
+    by, sample_weight = _in_order_of(frame, by, sample_weight)
+    slicing = _slicing(by, columns.names)
+    weight = sample_weight if isinstance(sample_weight, str) else None
+    used = [column for column in (*slicing.values(), weight) if _is_name(column)]
+    for name in used:
+        if name not in columns.names:
+            raise unknown(_WHERE, "column", name, columns.names)
+    models = options.score if isinstance(options.score, Mapping) else {"": options.score}
+    if isinstance(columns, StreamColumns) and len(models) > 1:
+        raise ValueError(
+            "Several models expect a frame in memory or of Dask; collect this one, or scan its file by Dask."
+        )
+    names = {
+        model: choose_columns(columns.names, options.label, score, _WHERE, used=used) for model, score in models.items()
+    }
+    first = next(iter(names.values()))
+    if isinstance(columns, StreamColumns):
+        return _streamed(columns, first, slicing, weight, sample_weight, options)
+    reader = _DaskReader(columns) if isinstance(columns, DaskColumns) else _MemoryReader(columns, options)
+    labels = reader.matrix(first.labels, None)
+    scores = {model: reader.matrix(one.scores, one.classes) for model, one in names.items()}
+    slices = {name: reader.slicing(column) if _is_name(column) else column for name, column in slicing.items()}
+    weights = sample_weight if weight is None else columns.values(weight)
+    several = isinstance(options.score, Mapping)
+    return NamedColumns(labels, scores if several else scores[""], slices, weights, first.guess)
+
+
+def _in_order_of(frame: Any, by: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Slices and weights, those that are series of pandas in the order of the index of the frame."""
+    names = {name: f"by {name!r}" for name in by} if isinstance(by, Mapping) else {}
+    rows = aligned({FRAME: frame, "sample_weight": sample_weight} | {names[name]: by[name] for name in names})
+    return {name: rows[argument] for name, argument in names.items()} if names else by, rows["sample_weight"]
+
+
+def _slicing(by: Any, names: list[Any]) -> dict[Any, Any]:
+    """Slicing variables by name: their columns, or arrays."""
+    if by is None:
+        return {}
+    if isinstance(by, Mapping):
+        return dict(by)
+    if isinstance(by, str) or not isinstance(by, list | tuple):
+        by = [by]
+    if not all(_is_name(name) for name in by):
+        raise ValueError("by expects names of columns of the frame, or a mapping from names to columns or arrays.")
+    return {name: name for name in by}
+
+
+def _is_name(column: Any) -> bool:
+    return isinstance(column, str | int)
+
+
+@dataclass(frozen=True)
+class _DaskReader:
+    """Columns of a Dask data frame."""
+
+    columns: DaskColumns
+
+    def matrix(self, names: Sequence[Any], classes: Any) -> Any:
+        """A series, or a frame of several columns, which are called by their classes."""
+        if len(names) == 1:
+            return self.columns.values(names[0])
+        frame = self.columns.values(list(names))
+        if classes in (None, tuple(names)):
+            return frame
+        return frame.rename(columns=dict(zip(names, classes, strict=True)))
+
+    def slicing(self, name: Any) -> Any:
+        """A series as it is."""
+        return self.columns.frame[name]
+
+
+@dataclass(frozen=True)
+class _MemoryReader:
+    """Columns in memory."""
+
+    columns: MemoryColumns
+    options: InputOptions
+
+    def matrix(self, names: Sequence[Any], classes: Any) -> Any:
+        """One column, (n,), or (n, K) where its cells are lists; of one for each class, (n, K)."""
+        first, *others = (self.columns.values(name) for name in names)
+        if not others:
+            return first
+        dims = (self.options.sample_dims[0], self.options.class_dim)
+        if isinstance(first, xr.DataArray):
+            matrix = xr.concat([first, *others], dims[1]).transpose(..., *dims)
+            return matrix if classes is None else matrix.assign_coords({dims[1]: list(classes)})
+        stacked = np.stack([first, *others], axis=1)
+        return stacked if classes is None else xr.DataArray(stacked, {dims[1]: list(classes)}, dims)
+
+    def slicing(self, name: Any) -> Any:
+        """The column as the container has it: categories keep their order."""
+        return self.columns.slicing(name)
+
+
+def _streamed(
+    columns: StreamColumns,
+    names: ColumnNames,
+    slicing: dict[Any, Any],
+    weight: Any,
+    sample_weight: Any,
+    options: InputOptions,
+) -> NamedColumns:
+    if (sample_weight is not None and weight is None) or not all(map(_is_name, slicing.values())):
+        raise ValueError("by and sample_weight of a lazy frame, a relation or a reader expect names of its columns.")
+    stream = RowStream(columns.batches, names, weight)
+    return NamedColumns(stream, None, slicing, None, names.guess)

@@ -1,0 +1,231 @@
+"""Rows that come in batches of Arrow - lazy frames, relations, data sets, readers - read anew in each pass."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibdask.data import slices
+from calibdask.data.slices import Coded
+from calibdask.engine.axes import Axis
+from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
+from calibdask.storage.columns import ColumnNames
+
+# Batches are taken together up to about this many scores, and at least this many rows.
+_SCORES, _FEWEST_ROWS = 1 << 22, 1 << 15
+
+Columns = dict[Any, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Batches:
+    """A container that gives its rows batch by batch.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    read : function
+        From names of columns to an iterator of record batches of these columns.
+    once : bool
+        Whether it can be read a single time.
+    """
+
+    schema: Any
+    read: Callable[[Sequence[Any]], Iterator[Any]]
+    once: bool = False
+
+
+class Piece(NamedTuple):
+    """Rows of several batches: labels (n,) or (n, K), scores (n,) or (n, K), weights and slices (n,)."""
+
+    labels: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray | None
+    group: np.ndarray | None
+
+
+@dataclass
+class _Count:
+    """What the passes have counted."""
+
+    passes: int = 0
+
+
+@dataclass(frozen=True)
+class RowStream:
+    """Labels, scores, weights and slices in batches.
+
+    Attributes
+    ----------
+    batches : Batches
+    names : ColumnNames
+    weight : name of a column, optional
+    by : mapping from name of a slicing variable to its column
+    """
+
+    batches: Batches
+    names: ColumnNames
+    weight: Any = None
+    by: Mapping[Any, Any] = field(default_factory=dict)
+    _count: _Count = field(default_factory=_Count, compare=False)
+
+    @cached_property
+    def label_columns(self) -> int | None:
+        """How many columns of labels there are; None for one label a row."""
+        return self._width(self.names.labels)
+
+    @cached_property
+    def score_columns(self) -> int | None:
+        """How many columns of scores there are; None for a vector of P(y = 1)."""
+        return self._width(self.names.scores)
+
+    @property
+    def label_type(self) -> np.dtype[Any]:
+        """The type of the labels as they come."""
+        return np.result_type(*map(self._type, self.names.labels))
+
+    @property
+    def score_type(self) -> np.dtype[Any]:
+        """The type of the scores."""
+        return np.result_type(*map(self._type, self.names.scores))
+
+    def check_types(self) -> None:
+        """Raise ValueError for columns that cannot be scores, one-hot labels or weights."""
+        roles = dict.fromkeys(self.names.scores, "scores") | ({} if self.weight is None else {self.weight: "weights"})
+        if self.label_columns is not None:
+            roles |= dict.fromkeys(self.names.labels, "0 or 1")
+        for name, role in roles.items():
+            if self._type(name).kind not in "fiub":
+                raise ValueError(f"Column {name!r} expects {role}, got {self.batches.schema.field(str(name)).type}.")
+
+    def pieces(self, coding: Callable[[Columns], np.ndarray] | None) -> Iterator[Piece]:
+        """Rows of one pass, at least one piece; ``coding`` gives the slice of each."""
+        empty = True
+        for columns in self._read([*self.names.columns, *self._weights, *self.by.values()]):
+            empty = False
+            yield self._piece(columns, None if coding is None else coding(columns))
+        if empty:
+            yield self.empty._replace(group=None if coding is None else np.empty(0, np.int32))
+
+    def _piece(self, columns: Columns, group: np.ndarray | None) -> Piece:
+        return Piece(
+            self._matrix(columns, self.names.labels, self.label_columns),
+            self._matrix(columns, self.names.scores, self.score_columns),
+            None if self.weight is None else columns[self.weight],
+            group,
+        )
+
+    @property
+    def empty(self) -> Piece:
+        """No rows, in the types and with the columns of all."""
+        labels, scores = self._shape(0, self.label_columns), self._shape(0, self.score_columns)
+        weights = None if self.weight is None else np.empty(0)
+        return Piece(np.empty(labels, self.label_type), np.empty(scores, self.score_type), weights, None)
+
+    def slices(
+        self, keep: Callable[[Piece], np.ndarray] | None = None
+    ) -> tuple[Callable[[Columns], np.ndarray] | None, tuple[Axis, ...]]:
+        """The function from columns to slices, and the axes; one pass finds the distinct values.
+
+        Values that only rows have which ``keep`` does not mark make no slices.
+        """
+        if not self.by:
+            return None, ()
+        import pandas as pd
+
+        distinct: dict[Any, np.ndarray] = {}
+        needed = [] if keep is None else [*self.names.columns, *self._weights]
+        for columns in self._read([*self.by.values(), *needed]):
+            kept = slice(None) if keep is None else keep(self._piece(columns, None))
+            for name in self.by.values():
+                known = [distinct[name]] if name in distinct else []
+                distinct[name] = pd.unique(np.concatenate([*known, columns[name][kept]]))
+        lookups, axes = [], []
+        for name, column in self.by.items():
+            values = distinct.get(column, np.empty(0, object))
+            codes, (axis,) = slices.coded({name: values}, len(values), "sample")
+            lookups.append((column, pd.Index(values), codes, axis.size))
+            axes.append(Coded(np.empty(0, np.int32), axis.labels))
+        # Checks the number of all combinations.
+        return _Coding(lookups, keep is None), slices.coded(dict(zip(self.by, axes, strict=True)), 0, "sample")[1]
+
+    @property
+    def _weights(self) -> list[Any]:
+        return [] if self.weight is None else [self.weight]
+
+    def _type(self, name: Any) -> np.dtype[Any]:
+        return dtype_of(self.batches.schema.field(str(name)).type)
+
+    def _width(self, names: Sequence[Any]) -> int | None:
+        """Columns of a matrix that columns are side by side, or the lists of one; None for a vector."""
+        if len(names) > 1:
+            return len(names)
+        width = list_width(self.batches.schema.field(str(names[0])).type)
+        if width != -1:
+            return width
+        if self.batches.once:
+            raise ValueError(
+                f"Column {names[0]!r} holds lists whose length its type does not say, and this reader is read once: "
+                "cast it to a list of fixed size, or give a function that returns a new reader, or a table."
+            )
+        rows = (to_numpy(batch.column(0)) for batch in self.batches.read(names) if batch.num_rows)
+        return int(next(rows, np.empty((0, 0))).shape[1])
+
+    @staticmethod
+    def _shape(rows: int, columns: int | None) -> tuple[int, ...]:
+        return (rows,) if columns is None else (rows, columns)
+
+    def _matrix(self, columns: Columns, names: Sequence[Any], width: int | None) -> np.ndarray:
+        """One column, or the matrix of several, or of lists."""
+        array = columns[names[0]] if len(names) == 1 else np.stack([columns[name] for name in names], axis=1)
+        if array.shape != self._shape(len(array), width):
+            raise ValueError(
+                f"Column {names[0]!r} expects {width} values in every list, as in its first row, got lists of "
+                f"{array.shape[1]}."
+            )
+        return array
+
+    def _read(self, names: Sequence[Any]) -> Iterator[Columns]:
+        """Columns of several batches at a time."""
+        self._count.passes += 1
+        if self.batches.once and self._count.passes > 1:
+            raise ValueError(
+                "These metrics or slices need several passes, but the reader is exhausted; give a function that "
+                "returns a new reader, or a table."
+            )
+        wanted = list(dict.fromkeys(names))
+        for table in self._tables(wanted):
+            yield {name: to_numpy(table.column(number)) for number, name in enumerate(wanted)}
+
+    def _tables(self, names: Sequence[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        target = max(_FEWEST_ROWS, _SCORES // max(1, self.score_columns or 1))
+        held: list[Any] = []
+        for batch in self.batches.read(names):
+            held.append(batch)
+            if sum(part.num_rows for part in held) >= target:
+                yield pyarrow.Table.from_batches(held)
+                held = []
+        if held:
+            yield pyarrow.Table.from_batches(held)
+
+
+@dataclass(frozen=True)
+class _Coding:
+    """Slices of rows: for each variable its column, the distinct values, their codes, and how many there are."""
+
+    lookups: list[tuple[Any, Any, np.ndarray, int]]
+    # Whether values that are not known belong to rows that are left out.
+    all_known: bool
+
+    def __call__(self, columns: Columns) -> np.ndarray:
+        group = np.zeros(1, np.int64)
+        for column, index, codes, size in self.lookups:
+            positions = index.get_indexer(columns[column])
+            if self.all_known and (positions < 0).any():
+                raise ValueError("by expects the same values in every pass over the data; they changed between two.")
+            group = group * size + (codes[positions] if len(codes) else 0)
+        return group

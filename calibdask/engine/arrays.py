@@ -1,0 +1,223 @@
+"""Arrays of all supported kinds as NumPy or Dask arrays."""
+
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+
+def is_dask(array: Any) -> bool:
+    """Whether this is a Dask collection; does not import dask."""
+    return type(array).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(array, "dask")
+
+
+def is_named(array: Any) -> bool:
+    """Whether the dimensions have names."""
+    return isinstance(array, xr.DataArray | xr.Variable)
+
+
+def is_pandas(array: Any) -> bool:
+    """Whether this is a series or a data frame of pandas; does not import pandas."""
+    return type(array).__module__.partition(".")[0] == "pandas" and hasattr(array, "index") and hasattr(array, "loc")
+
+
+def ndim_of(array: Any) -> int:
+    """Number of dimensions."""
+    return int(array.ndim) if hasattr(array, "ndim") else np.ndim(array)
+
+
+def with_axis(array: Any, axis: int) -> Any:
+    """The array with one more axis of size 1; for Dask as a blockwise layer, which fuses where slicing does not."""
+    if not is_dask(array):
+        return np.expand_dims(array, axis)
+    return array.map_blocks(
+        np.expand_dims, axis=axis, new_axis=axis, dtype=array.dtype, meta=np.empty((0,) * (array.ndim + 1), array.dtype)
+    )
+
+
+def plain(array: Any, name: str = "An array") -> Any:
+    """A NumPy or Dask array from an array, a data frame, a series, a tensor of another library or a list."""
+    if is_dask(array):
+        return array.map_blocks(unmasked, dtype=array.dtype) if _is_masked(getattr(array, "_meta", None)) else array
+    if isinstance(array, np.ndarray):
+        return local_times(unmasked(array))
+    array = without_zone(array)
+    # The to_numpy of Arrow refuses texts.
+    if hasattr(array, "to_numpy") and type(array).__module__.partition(".")[0] != "pyarrow":
+        return local_times(unmasked(array.to_numpy()))
+    if speaks_protocols(array):
+        return unmasked(host_array(name, array))
+    if isinstance(array, list | tuple):
+        # Converted as one array, masked rows would lose their masks.
+        array = [unmasked(row) if _is_masked(row) and row.ndim else row for row in array]
+    return np.asarray(array)
+
+
+def local_times(array: Any) -> Any:
+    """Dates with a time zone as dates of the clock there, without a zone: of ``2024-05-01 09:00+02:00`` 9 o'clock.
+
+    Slices, periods and audits speak of local hours and days. Other arrays are returned as they are.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> local_times(pd.Series(pd.to_datetime(["2024-05-01 09:00+02:00"])).to_numpy())
+    array(['2024-05-01T09:00:00.000000'], dtype='datetime64[us]')
+    """
+    if not isinstance(array, np.ndarray) or array.dtype.kind != "O" or array.ndim != 1:
+        return array
+    import pandas as pd
+
+    # The first value that is not missing says what all are.
+    first = next((value for value in array if not (np.ndim(value) == 0 and pd.isna(value))), None)
+    if not isinstance(first, datetime) or first.tzinfo is None:
+        return array
+    return pd.Series([value if pd.isna(value) else value.replace(tzinfo=None) for value in array]).to_numpy()
+
+
+def without_zone(array: Any) -> Any:
+    """As `local_times`, for a series or an index of pandas or of Dask."""
+    if getattr(getattr(array, "dtype", None), "tz", None) is None:
+        return array
+    return array.dt.tz_localize(None) if hasattr(array, "dt") else array.tz_localize(None)
+
+
+def unmasked(array: Any) -> Any:
+    """The array without a mask.
+
+    Raises
+    ------
+    ValueError
+        If values are masked.
+    """
+    if not _is_masked(array):
+        return array
+    if np.ma.getmaskarray(array).any():
+        raise ValueError("Masked values are not supported; remove these rows, or give them weight 0.")
+    return np.asarray(array.data)
+
+
+def _is_masked(array: Any) -> bool:
+    return isinstance(array, np.ma.MaskedArray)
+
+
+def rows_of_lists(array: np.ndarray, name: str) -> np.ndarray:
+    """A matrix of an array whose cells are lists or arrays, as in a column of vectors; missing ones are rows of NaN.
+
+    Examples
+    --------
+    >>> cells = np.empty(2, object)
+    >>> cells[:] = [[0.2, 0.8], [0.7, 0.3]]
+    >>> rows_of_lists(cells, "y_prob").shape
+    (2, 2)
+    """
+    if array.dtype.kind != "O" or array.ndim != 1 or not array.size:
+        return array
+    # Vectors of Spark ML convert themselves.
+    if any(hasattr(cell, "toArray") for cell in array[:1]):
+        converted = np.empty(array.size, object)
+        converted[:] = [cell.toArray() if hasattr(cell, "toArray") else cell for cell in array]
+        array = converted
+    if not isinstance(array[0], list | tuple | np.ndarray):
+        return array
+    absent = np.array([not isinstance(cell, list | tuple | np.ndarray) for cell in array])
+    sizes = {np.shape(cell) for cell in array[~absent]}
+    if len(sizes) > 1:
+        raise ValueError(
+            f"{name} holds lists, and expects one value for each class in every row, got "
+            f"{' and '.join(str(size[0]) for size in sorted(sizes)[:2])} of them."
+        )
+    rows = np.stack([np.asarray(unmasked(cell)) for cell in array[~absent]])
+    if not absent.any():
+        return rows
+    matrix = np.full((array.size, *rows.shape[1:]), np.nan, np.result_type(rows, np.float16))
+    matrix[~absent] = rows
+    return matrix
+
+
+def merged_in_float64(values: Any) -> int | None:
+    """The first whole number so large that float64 does not tell it from its neighbours; None without any.
+
+    Examples
+    --------
+    >>> merged_in_float64([7, 2**53 + 1]), merged_in_float64([0.5, np.inf])
+    (9007199254740993, None)
+    """
+    numbers = np.asarray(values)
+    if numbers.dtype.kind == "f":
+        numbers = np.where(np.isfinite(numbers), numbers, 0).astype(np.float64)
+    large = numbers[(numbers >= 2**53) | (numbers <= -(2**53))]
+    return int(large[0]) if large.size else None
+
+
+def check_types(scores: xr.Variable, others: dict[str, xr.Variable]) -> None:
+    """Raise ValueError for types that cannot be scores, labels or weights."""
+    if scores.dtype.kind not in "fiub":
+        narrow = "; convert it to float32" if scores.dtype.kind == "V" else ""
+        raise ValueError(f"y_prob expects real numbers in [0, 1], got an array of type {scores.dtype}{narrow}.")
+    if others["labels"].dtype.kind not in "fiub":
+        raise ValueError(
+            f"y_true expects class numbers 0, 1, ..., got an array of type {others['labels'].dtype}; "
+            "name the classes in the order of the score columns by labels=...."
+        )
+    if "weights" in others and others["weights"].dtype.kind not in "fiub":
+        raise ValueError(f"sample_weight expects real numbers, got an array of type {others['weights'].dtype}.")
+
+
+def speaks_protocols(array: Any) -> bool:
+    """Whether this offers its numbers to other libraries, by ``__array__`` or DLPack."""
+    return any(hasattr(array, name) for name in ("__array__", "__dlpack__", "__cuda_array_interface__"))
+
+
+def host_array(name: str, array: Any) -> np.ndarray:
+    """A NumPy array of the numbers of a tensor; those on a device are copied to the host.
+
+    Raises
+    ------
+    ValueError
+        If the library refuses, with its reason and how to mend it.
+
+    Examples
+    --------
+    >>> host_array("y_prob", np.float32([0.25, 0.5]))
+    array([0.25, 0.5 ], dtype=float32)
+    """
+    if getattr(array, "requires_grad", False) is True:
+        raise ValueError(f"{name} requires gradients, which numbers to be measured do not have; give {name}.detach().")
+    refusals: list[Exception] = []
+    for convert in (_by_array, _by_dlpack, _by_copy):
+        try:
+            converted = convert(array)
+        # Whatever the other library raises.
+        except Exception as error:
+            refusals.append(error)
+            continue
+        if converted is not None:
+            return converted
+    reason = " ".join(str(refusals[0]).split()).rstrip(".") if refusals else "it offers no numbers"
+    raise ValueError(
+        f"{name} cannot be converted to a NumPy array: {reason}. Copy it to the host as float32 or float64 first."
+    ) from (refusals[0] if refusals else None)
+
+
+def _by_array(array: Any) -> np.ndarray | None:
+    # A masked array stays one.
+    return np.asanyarray(array) if hasattr(array, "__array__") else None
+
+
+def _by_dlpack(array: Any) -> np.ndarray | None:
+    if not hasattr(array, "__dlpack__"):
+        return None
+    try:
+        return np.from_dlpack(array)
+    except (BufferError, RuntimeError, TypeError, ValueError):
+        return np.from_dlpack(array, device="cpu", copy=True)
+
+
+def _by_copy(array: Any) -> np.ndarray | None:
+    """Arrays on a GPU copy themselves where they cannot be shared."""
+    if not hasattr(array, "__cuda_array_interface__"):
+        return None
+    copy = getattr(array, "get", None) or getattr(array, "copy_to_host", None)
+    return None if copy is None else np.asarray(copy())

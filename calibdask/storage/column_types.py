@@ -1,0 +1,197 @@
+"""Types of columns: the one that several files have together, and which can be scores, labels or slices."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calibdask.safe_text import message, visible
+from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
+from calibdask.storage.columns import ColumnNames
+from calibdask.storage.location import ColumnChoice, Location
+
+# Larger whole numbers are no floating-point numbers any more.
+_EXACT = 2**53
+
+
+def common_type(kinds: Iterable[Any]) -> Any:
+    """The type that values of all these types have; None where there is none.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> common_type([pyarrow.null(), pyarrow.int8(), pyarrow.float32()])
+    DataType(float)
+    """
+    import pyarrow
+    from pyarrow import types
+
+    given = [kind for kind in dict.fromkeys(kinds) if not types.is_null(kind)]
+    if len(given) < 2:
+        return given[0] if given else pyarrow.null()
+    plain = list(dict.fromkeys(plain_type(kind) for kind in given))
+    numbers = [kind for kind in plain if _is_number(kind)]
+    if len(numbers) == len(plain):
+        # Arrow has no type of both, and labels may be either.
+        plain = [pyarrow.int8() if types.is_boolean(kind) else kind for kind in plain]
+        if {"f"} < {dtype_of(kind).kind for kind in plain}:
+            # All numbers of 32 bits would not be exact in floating-point numbers of 32 bits.
+            plain.append(pyarrow.float64())
+    if all(types.is_date(kind) or types.is_timestamp(kind) for kind in plain):
+        plain = [pyarrow.timestamp("ms") if types.is_date(kind) else kind for kind in plain]
+    schemas = [pyarrow.schema([("", kind)]) for kind in plain]
+    try:
+        return pyarrow.unify_schemas(schemas, promote_options="permissive").field(0).type
+    except (pyarrow.ArrowTypeError, pyarrow.ArrowInvalid):
+        return None
+
+
+def plain_type(kind: Any) -> Any:
+    """The type of the values of a dictionary, and how an extension is stored; any other type as it is."""
+    import pyarrow
+    from pyarrow import types
+
+    if isinstance(kind, pyarrow.BaseExtensionType):
+        return plain_type(kind.storage_type)
+    return plain_type(kind.value_type) if types.is_dictionary(kind) else kind
+
+
+def converted(column: Any, kind: Any) -> Any:
+    """A column with values of another type, without loss."""
+    import pyarrow
+    from pyarrow import types
+
+    if column.type == kind:
+        return column
+    if types.is_null(column.type) or column.null_count == len(column):
+        return pyarrow.chunked_array([pyarrow.nulls(len(column), kind)])
+    plain = column.cast(plain_type(column.type)) if column.type != plain_type(column.type) else column
+    return plain.cast(kind)
+
+
+def values_of(column: Any, *, exact: bool) -> np.ndarray:
+    """A column as NumPy array; with ``exact``, missing values turn neither booleans nor large numbers into others.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> values_of(pyarrow.chunked_array([[True, None]]), exact=True)
+    array([True, None], dtype=object)
+    """
+    from pyarrow import compute, types
+
+    if exact and 0 < column.null_count < len(column) and is_whole(column.type):
+        kind = plain_type(column.type)
+        ends = compute.min_max(column.cast(kind))
+        if types.is_boolean(kind) or max(-ends["min"].as_py(), ends["max"].as_py()) > _EXACT:
+            return _objects(column)
+    return to_numpy(column)
+
+
+def values_as(column: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """A column as NumPy array of a type; blocks of one array must not have several."""
+    if dtype.kind == "O" and is_whole(column.type):
+        return _objects(column)
+    return to_numpy(column).astype(dtype, copy=False)
+
+
+def dtype_with_missing(kind: Any, *, exact: bool) -> np.dtype[Any]:
+    """The NumPy type of a column some of whose values are missing."""
+    from pyarrow import types
+
+    if not is_whole(kind):
+        return dtype_of(kind)
+    return np.dtype(object if exact and types.is_boolean(plain_type(kind)) else np.float64)
+
+
+def is_whole(kind: Any) -> bool:
+    """Whether a type of Arrow is one of whole numbers or booleans, for which NumPy has no missing value."""
+    from pyarrow import types
+
+    value = plain_type(kind)
+    return bool(types.is_boolean(value) or types.is_integer(value))
+
+
+def _objects(column: Any) -> np.ndarray:
+    values = np.empty(len(column), object)
+    values[:] = column.to_pylist()
+    return values
+
+
+def lists_in(schema: Any, names: ColumnNames, further: Sequence[str], location: Location) -> dict[str, int]:
+    """The columns of lists and how many values each holds, -1 if their type does not say it.
+
+    Raises
+    ------
+    ValueError
+        If lists stand where one value is expected.
+    """
+    widths = dict(zip(schema.names, map(list_width, schema.types), strict=True))
+    lists = {name: width for name, width in widths.items() if width is not None}
+    alone = {group[0] for group in (names.labels, names.scores) if len(group) == 1}
+    for name in (*names.columns, *further):
+        if name in lists and (name not in alone or name in further):
+            raise ValueError(f"{location.url}: column {visible(name)!r} expects one value in each row, got lists.")
+    return lists
+
+
+def check_types(location: Location, choice: ColumnChoice, names: ColumnNames, schema: Any) -> None:
+    """Raise ValueError unless scores and weights are numbers, labels these or texts, and slices no nested values.
+
+    Other columns may be of any type, also of such as nothing here knows.
+    """
+    for name in dict.fromkeys((*names.columns, *choice.further)):
+        kind = schema.field(name).type
+        expected = ""
+        if name in (*names.scores, choice.weight) and not _is_number(_item(kind)):
+            expected = "numbers"
+        elif name in names.labels and not (_is_number(_item(kind)) or (is_text(kind) and names.labels == (name,))):
+            expected = "numbers or texts" if names.labels == (name,) else "numbers"
+        elif name in choice.slicing and not (_is_number(kind) or is_text(kind) or _is_time(kind)):
+            expected = "numbers, texts or dates"
+        if expected:
+            raise ValueError(
+                f"{location.url}: column {visible(name)!r} expects {expected}, got {message(kind)}"
+                f"{_mend(name, kind, expected, is_score=name in names.scores)}."
+            )
+
+
+def is_text(kind: Any) -> bool:
+    """Whether a type of Arrow holds texts."""
+    from pyarrow import types
+
+    value = plain_type(kind)
+    return bool(types.is_string(value) or types.is_large_string(value) or types.is_string_view(value))
+
+
+def _mend(name: str, kind: Any, expected: str, *, is_score: bool) -> str:
+    from pyarrow import types
+
+    if is_score and is_text(kind):
+        return f"; convert it first: table.set_column(i, {name!r}, table[{name!r}].cast('float64'))"
+    if types.is_struct(kind):
+        return f"; take one field of it first: pyarrow.compute.struct_field(table[{name!r}], {kind.field(0).name!r})"
+    if is_score:
+        return "; one column for each class is called score_0, score_1, ..."
+    target = "float64" if expected == "numbers" else "string"
+    return f"; convert it first: table[{name!r}].cast({target!r})"
+
+
+def _item(kind: Any) -> Any:
+    """The type of values in lists, or of the values themselves."""
+    return kind if list_width(kind) is None else kind.value_type
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    value = plain_type(kind)
+    some = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal, types.is_null)
+    return any(is_kind(value) for is_kind in some)
+
+
+def _is_time(kind: Any) -> bool:
+    from pyarrow import types
+
+    value = plain_type(kind)
+    return any(is_kind(value) for is_kind in (types.is_date, types.is_timestamp, types.is_time, types.is_duration))

@@ -1,0 +1,152 @@
+"""Types of texts: a column of a CSV file holds numbers only where its texts can be had back from them."""
+
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+
+# What stands for a missing value among numbers; among texts these are texts.
+MISSING_WORDS = (
+    *("#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
+)
+# What a text may be: a whole number; a fraction as Python writes it, or a whole number with a decimal point; any other
+# spelling of a number; a spelling of true and false; a date, a time in seconds or finer, a time with a zone; a text.
+_WHOLE, _FRACTION, _POINTED, _NUMBER = "whole", "fraction", "pointed", "number"
+_DATE, _SECOND, _FINE, _ZONED, _TEXT = "date", "second", "fine", "zoned", "text"
+# Among the others: some are missing.
+MISSING = "missing"
+_SPELLINGS = (("True", "False"), ("true", "false"), ("TRUE", "FALSE"))
+# Numbers without leading zeros or signs that do not matter: 0.50 is one, 007 and +1 are texts.
+_WHOLE_PATTERN = r"^(0|-?[1-9][0-9]{0,18})$"
+_NUMBER_PATTERN = r"^[-+]?(0|[1-9][0-9]*)(\.[0-9]+([eE][-+]?[0-9]+)?|[eE][-+]?[0-9]+)$|^\+[0-9]+$"
+
+Kinds = frozenset[str]
+
+
+def kinds_of(column: Any) -> Kinds:
+    """The kinds of texts in a column of Arrow, and whether some are missing; those of two columns are the union.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> sorted(kinds_of(pyarrow.array(["1", "", "2.5"]))), sorted(kinds_of(pyarrow.array(["01"])))
+    (['fraction', 'missing', 'whole'], ['text'])
+    """
+    import pyarrow
+    from pyarrow import compute
+
+    given = compute.unique(column)
+    words = pyarrow.array(["", None, *MISSING_WORDS])
+    distinct = given.filter(compute.invert(compute.is_in(given, words)))
+    kinds = {MISSING} if len(distinct) < len(given) else set()
+    if not len(distinct):
+        return frozenset(kinds)
+    for spelling in _SPELLINGS:
+        same = compute.is_in(distinct, pyarrow.array(spelling))
+        kinds |= {spelling[0]} if compute.any(same).as_py() else set()
+        distinct = distinct.filter(compute.invert(same))
+    return frozenset(kinds | _number_kinds(distinct))
+
+
+def type_of(kinds: Kinds, *, exact: bool = True) -> Any:
+    """The type of Arrow of a column with texts of these kinds; null without any.
+
+    Parameters
+    ----------
+    kinds : set of str
+    exact : bool, default True
+        Whether every text can be had back from its number, as slices need it; features may be ``0.50`` too.
+
+    Examples
+    --------
+    >>> type_of(frozenset({"whole", "fraction"})), type_of(frozenset({"whole", "pointed"}))
+    (DataType(double), DataType(string))
+    """
+    import pyarrow
+
+    kinds -= {MISSING}
+    if not kinds:
+        return pyarrow.null()
+    if kinds == {_WHOLE}:
+        return pyarrow.int64()
+    numbers = [{_WHOLE, _FRACTION}, {_FRACTION, _POINTED}]
+    if any(kinds <= group for group in (numbers if exact else [{_WHOLE, _FRACTION, _POINTED, _NUMBER}])):
+        return pyarrow.float64()
+    if len(kinds) == 1 and next(iter(kinds)) in {true for true, _ in _SPELLINGS}:
+        return pyarrow.bool_()
+    times = ((_DATE,), pyarrow.date32()), ((_DATE, _SECOND), pyarrow.timestamp("s"))
+    finer = ((_DATE, _SECOND, _FINE), pyarrow.timestamp("ns")), ((_ZONED,), pyarrow.timestamp("ns", "UTC"))
+    return next((kind for group, kind in (*times, *finer) if kinds <= {*group}), pyarrow.string())
+
+
+def typed(column: Any, kind: Any) -> Any:
+    """Texts as values of a type that `type_of` gave; words for missing numbers are missing, and so are empty texts."""
+    import pyarrow
+    from pyarrow import compute, types
+
+    if types.is_null(kind):
+        return pyarrow.chunked_array([pyarrow.nulls(len(column))])
+    words: Collection[str] = [""] if types.is_string(kind) else ["", *MISSING_WORDS]
+    absent = compute.is_in(column, pyarrow.array(words))
+    return compute.if_else(absent, pyarrow.scalar(None, column.type), column).cast(kind)
+
+
+def _number_kinds(distinct: Any) -> set[str]:
+    """Kinds of numbers, dates and texts."""
+    import pyarrow
+    from pyarrow import compute
+
+    kinds: set[str] = set()
+    whole = compute.match_substring_regex(distinct, _WHOLE_PATTERN)
+    if compute.any(whole).as_py():
+        # 19 digits may be too large for 64 bits.
+        fits = _casts(distinct.filter(whole), pyarrow.int64())
+        kinds.add(_WHOLE if fits else _TEXT)
+    distinct = distinct.filter(compute.invert(whole))
+    numbers = compute.match_substring_regex(distinct, _NUMBER_PATTERN)
+    if compute.any(numbers).as_py():
+        kinds |= _fraction_kinds(distinct.filter(numbers))
+    others = distinct.filter(compute.invert(numbers))
+    return kinds | _time_kinds(others) if len(others) else kinds
+
+
+def _fraction_kinds(texts: Any) -> set[str]:
+    import pyarrow
+    from pyarrow import compute
+
+    values = texts.cast(pyarrow.float64())
+    same = compute.equal(values.cast(pyarrow.string()), texts)
+    kinds = {_FRACTION} if compute.any(same).as_py() else set()
+    # Arrow writes 1e-05 and 2.0 otherwise.
+    rest = compute.invert(same)
+    for text, value in zip(texts.filter(rest).to_pylist(), values.filter(rest).to_pylist(), strict=True):
+        if text != repr(value) or not np.isfinite(value):
+            kinds.add(_NUMBER)
+        else:
+            kinds.add(_POINTED if text.endswith(".0") else _FRACTION)
+        if len(kinds) == 3:
+            break
+    return kinds
+
+
+def _time_kinds(texts: Any) -> set[str]:
+    import pyarrow
+
+    candidates = {
+        _DATE: pyarrow.date32(),
+        _SECOND: pyarrow.timestamp("s"),
+        _FINE: pyarrow.timestamp("ns"),
+        _ZONED: pyarrow.timestamp("ns", "UTC"),
+    }
+    return {next((kind for kind, given in candidates.items() if _casts(texts, given)), _TEXT)}
+
+
+def _casts(texts: Any, kind: Any) -> bool:
+    import pyarrow
+
+    try:
+        texts.cast(kind)
+    except pyarrow.ArrowInvalid:
+        return False
+    return True

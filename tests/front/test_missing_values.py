@@ -1,0 +1,234 @@
+"""Rows with missing values are left out in the same way from every container, by every function that reads rows."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import xarray as xr
+
+import calibdask as cd
+
+N = 600
+RNG = np.random.default_rng(7)
+SCORES = RNG.random(N)
+LABELS = (RNG.random(N) < SCORES**1.3).astype(float)
+SLICES = RNG.choice(["de", "fr", "se"], N)
+NO_LABEL, NO_SCORE = np.arange(N) % 13 == 0, np.arange(N) % 29 == 3
+# A value that only rows have which are left out makes no slice.
+SLICES[NO_LABEL & (np.arange(N) < 20)] = "xx"
+KEEP = ~(NO_LABEL | NO_SCORE)
+FRAME = pd.DataFrame(
+    {"y": np.where(NO_LABEL, np.nan, LABELS), "p": np.where(NO_SCORE, np.nan, SCORES), "g": SLICES.astype(object)}
+)
+INTEGERS = FRAME.assign(y=FRAME.y.astype("Int64"))
+BOOLEANS = FRAME.assign(y=FRAME.y.astype("boolean"))
+OBJECTS = FRAME.assign(
+    y=[None if absent else int(label) for absent, label in zip(NO_LABEL, LABELS, strict=True)],
+    p=[None if absent else float(score) for absent, score in zip(NO_SCORE, SCORES, strict=True)],
+).astype({"y": object, "p": object})
+TABLE = pa.Table.from_pandas(INTEGERS, preserve_index=False)
+
+Call = dict[str, Any]
+
+
+def columns(frame: Any) -> Call:
+    return {"y_true": frame, "label": "y", "score": "p", "by": ["g"]}
+
+
+def arrays(convert: Callable[[np.ndarray], Any], slices: Any = SLICES) -> Call:
+    return {"y_true": convert(FRAME.y.to_numpy()), "y_prob": convert(FRAME.p.to_numpy()), "by": {"g": slices}}
+
+
+def lazy(array: np.ndarray) -> Any:
+    return da.from_array(array, chunks=170)
+
+
+def written(frame: pd.DataFrame, path: Path) -> str:
+    writers = {".csv": frame.to_csv, ".parquet": frame.to_parquet, ".feather": frame.to_feather}
+    options: dict[str, Any] = {".feather": {}, ".parquet": {"index": False, "row_group_size": 90}}
+    writers[path.suffix](path, **options.get(path.suffix, {"index": False}))
+    return str(path)
+
+
+CONTAINERS: dict[str, Callable[[Path], Call]] = {
+    "numpy": lambda _: arrays(np.asarray),
+    "lists": lambda _: arrays(np.ndarray.tolist),
+    "objects": lambda _: {"y_true": OBJECTS.y.to_numpy(), "y_prob": OBJECTS.p.to_numpy(), "by": {"g": SLICES}},
+    "dask": lambda _: arrays(lazy),
+    "dask, slices too": lambda _: arrays(lazy, lazy(SLICES)),
+    "xarray": lambda _: arrays(lambda array: xr.DataArray(array, dims="sample")),
+    "xarray of dask": lambda _: arrays(lambda array: xr.DataArray(lazy(array), dims="sample")),
+    "series": lambda _: arrays(pd.Series),
+    "nullable series": lambda _: {"y_true": INTEGERS.y, "y_prob": INTEGERS.p, "by": {"g": INTEGERS.g}},
+    "frame": lambda _: columns(FRAME),
+    "nullable integers": lambda _: columns(INTEGERS),
+    "nullable booleans": lambda _: columns(BOOLEANS),
+    "frame of objects": lambda _: columns(OBJECTS),
+    "frame of dask": lambda _: columns(dd.from_pandas(FRAME, npartitions=4)),
+    "nullable frame of dask": lambda _: columns(dd.from_pandas(INTEGERS, npartitions=4)),
+    "polars": lambda _: columns(pl.from_arrow(TABLE)),
+    "arrow": lambda _: columns(TABLE),
+    "dataset": lambda _: columns(xr.Dataset.from_dataframe(FRAME.rename_axis("sample"))),
+    "list of mappings": lambda _: columns(TABLE.to_pylist()),
+    "csv": lambda folder: columns(written(FRAME, folder / "rows.csv")),
+    "csv of integers": lambda folder: columns(written(INTEGERS, folder / "rows.csv")),
+    "parquet": lambda folder: columns(written(INTEGERS, folder / "rows.parquet")),
+    "parquet of booleans": lambda folder: columns(written(BOOLEANS, folder / "rows.parquet")),
+    "feather": lambda folder: columns(written(INTEGERS, folder / "rows.feather")),
+}
+# Read batch by batch: what needs all rows at once is refused.
+STREAMS: dict[str, Callable[[], Call]] = {
+    "lazy frame": lambda: columns(pl.from_arrow(TABLE).lazy()),  # type: ignore[union-attr]
+    "function of readers": lambda: columns(lambda: TABLE.to_reader(max_chunksize=100)),
+}
+PLAIN: Call = {"y_true": LABELS[KEEP].astype(int), "y_prob": SCORES[KEEP], "by": {"g": SLICES[KEEP]}}
+
+
+def without_slices(call: Call) -> Call:
+    return {name: value for name, value in call.items() if name != "by"}
+
+
+def numbers(result: xr.Dataset) -> dict[str, str]:
+    """All numbers with all digits; NaN equals NaN."""
+    variables = {**result.data_vars, **result.coords}
+    return {str(name): repr(values.values.tolist()) for name, values in variables.items()}
+
+
+def compared(call: Call) -> dict[str, Any]:
+    """The model against its square, as a frame has a column for each."""
+    if "label" not in call:
+        models = {"own": call["y_prob"], "other": call["y_prob"]}
+        by, skip = call["by"], call.get("skip_missing", False)
+        result = cd.compare(call["y_true"], models, metrics=cd.BrierScore(), by=by, n_boot=20, skip_missing=skip)
+    else:
+        rest = {name: value for name, value in call.items() if name not in ("y_true", "score")}
+        result = cd.compare(call["y_true"], {"own": "p", "other": "p"}, metrics=cd.BrierScore(), n_boot=20, **rest)
+    return numbers(result)
+
+
+FUNCTIONS: dict[str, Callable[[Call], Any]] = {
+    "evaluate": lambda call: numbers(cd.evaluate(**call, metrics=[cd.ECE(), cd.ECE(binning="equal-mass")], ci=0.9)),
+    "summarize": lambda call: numbers(cd.summarize(**call, settings=["binary"])),
+    "check": lambda call: [str(one) for one in cd.check(**call, limits={"ece": 0.5}).judgements],
+    "threshold": lambda call: numbers(cd.threshold(**call, risk=0.4)),
+    "fingerprint": lambda call: cd.fingerprint(**call),
+    "receipt": lambda call: cd.receipt(**call, metrics="ece")["numbers"],
+    "compare": compared,
+    "compare_calibrators": lambda call: numbers(
+        cd.compare_calibrators(**without_slices(call), calibrators=[cd.PlattScaling()])
+    ),
+    "fit": lambda call: cd.PlattScaling().fit(**call, min_rows=1).coef_.tolist(),
+    "ece": lambda call: cd.ece(**without_slices(call)),
+}
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, Any]:
+    return {name: function(dict(PLAIN)) for name, function in FUNCTIONS.items()}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_container(container: str, function: str, expected: dict[str, Any], tmp_path: Path) -> None:
+    call = {**CONTAINERS[container](tmp_path), "skip_missing": True}
+    assert FUNCTIONS[function](call) == expected[function]
+
+
+@pytest.mark.parametrize("function", sorted({*FUNCTIONS} - {"compare"}))
+@pytest.mark.parametrize("container", STREAMS)
+def test_streams(container: str, function: str, expected: dict[str, Any]) -> None:
+    call = {**STREAMS[container](), "skip_missing": True}
+    assert FUNCTIONS[function](call) == expected[function]
+
+
+@pytest.mark.parametrize("container", [*CONTAINERS, *STREAMS])
+def test_counts_by_variable(container: str, tmp_path: Path) -> None:
+    call = STREAMS[container]() if container in STREAMS else CONTAINERS[container](tmp_path)
+    attributes = cd.evaluate(**call, metrics=cd.ECE(), skip_missing=True).attrs
+    counts = {
+        name: attributes[name] for name in ("rows_skipped", "missing_labels", "missing_scores", "missing_weights")
+    }
+    labels, scores = int(NO_LABEL.sum()), int(NO_SCORE.sum())
+    assert counts == {
+        "rows_skipped": int((~KEEP).sum()),
+        "missing_labels": labels,
+        "missing_scores": scores,
+        "missing_weights": 0,
+    }
+
+
+@pytest.mark.parametrize("container", ["numpy", "dask", "frame", "parquet"])
+def test_otherwise_they_are_refused(container: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"leave them out by skip_missing=True"):
+        cd.evaluate(**CONTAINERS[container](tmp_path), metrics=cd.ECE())
+
+
+def test_several_models_are_measured_on_the_same_rows() -> None:
+    scores = np.stack([SCORES, SCORES**2])
+    scores[1, 5] = np.nan
+    keep = ~NO_LABEL & (np.arange(N) != 5)
+    labels = FRAME.y.to_numpy()
+    result = cd.evaluate(labels, scores, cd.ECE(), task="binary", skip_missing=True)
+    both = [cd.ece(LABELS[keep], row[keep]) for row in scores]
+    assert result.ece.values.tolist() == both
+    chunked = cd.evaluate(lazy(labels), da.from_array(scores, (1, 100)), cd.ECE(), task="binary", skip_missing=True)
+    assert chunked.ece.values.tolist() == both
+    named = cd.evaluate(
+        FRAME.assign(p=scores[0], q=scores[1]),
+        metrics=cd.ECE(),
+        label="y",
+        score={"a": "p", "b": "q"},
+        skip_missing=True,
+    )
+    assert dict(zip(named.model.values.tolist(), named.ece.values.tolist(), strict=True)) == dict(
+        zip("ab", both, strict=True)
+    )
+
+
+def test_pairs_and_ordered_statistics_count_the_rows_that_are_left() -> None:
+    metrics = {"pairs": cd.SKCE(), "blocks": cd.SKCE(estimator="block", block=10)}
+    plain = cd.evaluate(LABELS[KEEP], SCORES[KEEP], metrics)
+    for convert in (np.asarray, lazy):
+        call = arrays(convert)
+        result = cd.evaluate(call["y_true"], call["y_prob"], metrics, skip_missing=True)
+        assert numbers(result) == numbers(plain)
+
+
+def test_grids() -> None:
+    dims = ("y", "x")
+    labels, scores = FRAME.y.to_numpy().reshape(20, 30), FRAME.p.to_numpy().reshape(20, 30)
+    for chunks in (None, (7, 30), (20, 11)):
+        cells = [array if chunks is None else da.from_array(array, chunks) for array in (labels, scores)]
+        named = [xr.DataArray(array, dims=dims) for array in cells]
+        found = cd.evaluate(*named, cd.ECE(), sample_dim=dims, skip_missing=True)
+        assert found.ece.item() == cd.ece(LABELS[KEEP], SCORES[KEEP])
+
+
+def test_accumulator() -> None:
+    accumulator = cd.Accumulator([cd.ECE()], skip_missing=True)
+    for start in range(0, N, 150):
+        rows = FRAME.iloc[start : start + 150]
+        accumulator.update(rows.y, rows.p)
+    assert accumulator.result().ece.item() == cd.ece(LABELS[KEEP], SCORES[KEEP])
+
+
+def test_rows_to_be_ignored_and_rows_with_missing_values_are_counted_apart() -> None:
+    labels = FRAME.y.fillna(-1).to_numpy()
+    result = cd.evaluate(labels, FRAME.p.to_numpy(), cd.ECE(), ignore_label=-1, skip_missing=True)
+    assert result.ece.item() == cd.ece(LABELS[KEEP], SCORES[KEEP])
+    assert (result.attrs["rows_ignored"], result.attrs["rows_skipped"]) == (
+        NO_LABEL.sum(),
+        (NO_SCORE & ~NO_LABEL).sum(),
+    )
+
+
+def test_no_row_is_left() -> None:
+    with pytest.raises(ValueError, match=r"all 2 rows were left out, 0 with the label to be ignored and 2"):
+        cd.ece([np.nan, 1], [0.5, np.nan], skip_missing=True)

@@ -108,7 +108,9 @@ class AlikeOutcomes:
         moved = np.full(end.values.shape, np.nan)
         if is_mean_gap:
             rows = self.rows.reshape(*self.rows.shape, *(1,) * (end.values.ndim - 2))
-            reach = -np.expm1(np.log((1 - level) / 2) / rows)
+            with np.errstate(divide="ignore"):
+                # A slice without rows has no end: its mean is NaN.
+                reach = -np.expm1(np.log((1 - level) / 2) / rows)
             moved = np.clip(end.values + (reach if name == "high" else -reach), 0.0, 1.0)
         return replace(end, values=np.where(alike, moved, end.values))
 

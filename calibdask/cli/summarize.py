@@ -192,7 +192,7 @@ def _summarized(
             (rows,) = stored.values()
             if names:
                 # They travel in the place of slices.
-                table = replace(first, by=names).table(rows)
+                table = replace(first, by=(), features=names).table(rows)
                 summary = cd.summarize(table, features=names, **first.reading, **choices)
             else:
                 summary = cd.summarize(first.data_of(first.table(rows)), **choices)

@@ -8,6 +8,7 @@ from typing import Any
 
 from calibdask.monitoring.alarms import Alarm
 from calibdask.safe_text import shown_address
+from calibdask.storage.documents import parse_json, read_bytes
 from calibdask.storage.location import Location
 from calibdask.storage.replacing import Output, write_text
 
@@ -40,7 +41,7 @@ class WatchState:
             text = _text_of(target)
             if not text:
                 return cls(target)
-            document = json.loads(text)
+            document = parse_json(text)
             if document["format"] != _FORMAT:
                 raise ValueError(f"its format is {document['format']!r}, expected {_FORMAT}")
             alarms = tuple(map(Alarm.from_dict, document["alarms"]))
@@ -97,7 +98,7 @@ class WatchState:
 
 def _text_of(target: Output | None) -> str:
     if isinstance(target, Path):
-        return target.read_text(encoding="utf-8") if target.exists() else ""
+        return read_bytes(target).decode("utf-8") if target.exists() else ""
     if isinstance(target, Location):
         with target.reading():
             # What another run has just written is no old news.

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from calibdask.cluster.parse import cluster_spec
+from calibdask.cluster.quiet_losses import quiet_losses
 from calibdask.cluster.spec import ClusterLost, ClusterSpec
 from calibdask.cluster.versions import check_versions
 from calibdask.errors import Unavailable
@@ -23,7 +24,8 @@ def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:
     Raises
     ------
     ValueError
-        If there is no such cluster, or if the versions of workers differ from those of this process.
+        If there is no such cluster, if the versions of workers differ from those of this process, or if a worker does
+        not see a path.
     Unavailable
         If the scheduler does not answer, or no worker joins.
     ClusterLost
@@ -37,7 +39,7 @@ def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:
     0.25
     """
     spec = cluster_spec(where)
-    with spec.opened() as client:
+    with quiet_losses(), spec.opened() as client:
         if client is not None:
             _await_worker(client, spec.patience)
             check_versions(client)
@@ -45,6 +47,13 @@ def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:
             yield client
         except CancelledError as error:
             raise ClusterLost("The scheduler was lost, and its results with it; try again.") from error
+        except FileNotFoundError as error:
+            # As libraries raise it, in a task (of netCDF); readers of calibdask name the worker too.
+            if client is None or isinstance(error, Unavailable):
+                raise
+            from calibdask.storage.location import SHARED_PATHS
+
+            raise ValueError(f"A worker does not find a file: {error}. {SHARED_PATHS}") from error
         except Exception as error:
             if type(error).__name__ != "KilledWorker":
                 raise

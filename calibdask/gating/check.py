@@ -18,6 +18,7 @@ from calibdask.evaluation import interval_choice
 from calibdask.gating.judging import Judgement, Judges, difference_judged, overall
 from calibdask.gating.limits import Limit, limits_of
 from calibdask.gating.profiles import profile_of
+from calibdask.inference.choice import check_confidence
 from calibdask.results.decisions import Outcome
 from calibdask.safe_text import listed
 
@@ -157,6 +158,7 @@ def check(
     >>> cd.check(rng.random(20_000) < scores**2, scores, "ece=0.03").outcome
     'broken'
     """
+    check_confidence(confidence)
     choice = interval_choice(confidence, None, n_boot, seed)
     assert choice is not None
     whole, margins = limits_of(limits), limits_of(not_worse)
@@ -176,6 +178,8 @@ def check(
     if slice_limits and not given.slice_names:
         raise ValueError("slice_limits expects slices; give by too.")
     data = given.sliced(()).read()
+    for margin in margins:
+        margin.check_margin(data.source.layout)
     sliced = [given.sliced((name,)).read() for name in given.slice_names]
     if data.batch:
         raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import google_crc32c
 import numpy as np
 from zarr.codecs import Crc32cCodec, ZstdCodec
-from zarr.storage import WrapperStore
+from zarr.storage import LocalStore, WrapperStore
 
 from calibdask.errors import Damaged
+from calibdask.storage.location import is_endless
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -99,6 +100,8 @@ class CheckedStore(WrapperStore["Store"]):
         Damaged
             If it should be there, or differs from what was written.
         """
+        if isinstance(self._store, LocalStore) and is_endless(self._store.root / key):
+            raise Damaged(f"{self.url}/{key} is a pipe, a socket or a device; copy what it gives to a file first.")
         if key.rpartition("/")[2] in _METADATA:
             return await self._metadata(key, prototype)
         value = await self._store.get(key, prototype, byte_range)

@@ -16,6 +16,7 @@ from numcodecs import blosc, zstd
 from zarr.storage import LocalStore
 
 from calibdask.storage.checked_store import CheckedStore, without_checksum
+from calibdask.storage.location import is_endless
 
 # Decompresses what a chunk holds into an array of its size; whether it was of that size.
 Decoder = Callable[[np.ndarray, np.ndarray], bool]
@@ -78,6 +79,8 @@ class ChunkFiles:
         path = self.root.joinpath(self.array.path, self.array.metadata.encode_chunk_key(number))
         # What cannot be read or decompressed raises errors of many kinds: zarr-python says what is wrong.
         try:
+            if is_endless(path):
+                return False
             content = np.frombuffer(path.read_bytes(), np.uint8)
             stored = without_checksum(content) if self.summed else content
             return stored is not None and self.decode(stored, chunk)

@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
+from calibdask.errors import Unavailable
 from calibdask.storage.location import Location
 from calibdask.storage.retry import with_retries
 
@@ -35,22 +36,38 @@ def replacing(target: Output) -> Iterator[Path]:
     writing of this target removes it.
     """
     if isinstance(target, Location):
-        with TemporaryDirectory() as folder:
+        with TemporaryDirectory() as folder, _errors_of(target, Path(folder)):
             part = Path(folder) / PurePosixPath(target.path).name
             yield part
             _upload(part, target)
         return
     restore(target)
     room = target.with_name(f".{target.name}.{owned_name()}{_PARTIAL}")
-    # Nobody else reads a result of which nobody knows yet who may.
-    room.mkdir(0o700)
+    with _errors_of(target, room):
+        # Nobody else reads a result of which nobody knows yet who may.
+        room.mkdir(0o700)
+        try:
+            part = room / target.name
+            yield part
+            put_in_place(part, target, room / _OLD)
+        finally:
+            _bring_back(room, target)
+            shutil.rmtree(room)
+
+
+@contextmanager
+def _errors_of(target: Output, room: Path) -> Iterator[None]:
+    """Errors of a disk with the name of the output: writing tells of none, and the rest of names that do not last."""
     try:
-        part = room / target.name
-        yield part
-        put_in_place(part, target, room / _OLD)
-    finally:
-        _bring_back(room, target)
-        shutil.rmtree(room)
+        yield
+    except Unavailable:
+        raise
+    except OSError as error:
+        inside = error.filename is not None and Path(str(error.filename)).is_relative_to(room)
+        if error.errno is None or not (error.filename is None or inside):
+            raise
+        reason = error.strerror or os.strerror(error.errno)
+        raise OSError(error.errno, reason, target.url if isinstance(target, Location) else str(target)) from error
 
 
 def write_text(target: Output, text: str) -> None:

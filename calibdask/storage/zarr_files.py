@@ -9,7 +9,7 @@ import numpy as np
 from calibdask.errors import Damaged, Unavailable
 from calibdask.storage.array_files import ArrayReader, Arrays
 from calibdask.storage.columns import unknown
-from calibdask.storage.location import ColumnChoice, Location, read_error
+from calibdask.storage.location import ColumnChoice, Location, absent_on_worker, read_error
 from calibdask.storage.packing import Packing, check_unpacked, packing_of_scores
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
@@ -68,7 +68,12 @@ class StoredArray:
             if stored is None:
                 stored = np.asarray(with_retries(lambda: self.array[key]))
             return self.packing.decoded(stored) if self.packing else stored.astype(self.dtype, copy=False)
-        except (Damaged, Unavailable):
+        except Unavailable:
+            raise
+        except Damaged as error:
+            # Of a store that is not there any chunk is missing.
+            if absent_on_worker(self.url):
+                raise read_error(self.url, error) from error
             raise
         except Exception as error:
             rows = f"rows {key[-1].start} to {key[-1].stop}" if len(key) == 1 else f"part {key}"

@@ -33,7 +33,7 @@ from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, VIEWS, StoredCub
 from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
-from calibdask.study.fingerprint import FORMAT, READABLE, differences, fingerprint, versions
+from calibdask.study.fingerprint import FORMAT, KERNELS, READABLE, differences, fingerprint, versions, with_kernels
 from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, metadata_of, remove, sweep
 from calibdask.study.study import Study
 
@@ -95,10 +95,16 @@ class Cube:
         if not self.is_empty and self._mark() is None:
             raise ValueError(f"{self.url} already exists and is not a study cube; choose another name.")
 
-    def lay_out(self, study: Study) -> "Cube":
+    def lay_out(self, study: Study, kernels: str = "") -> "Cube":
         """Write the axes and the empty variables of a study, replacing an existing cube; the cube with this layout.
 
         Killed at any time, the old cube is there or the new one.
+
+        Parameters
+        ----------
+        study : Study
+        kernels : str
+            The BLAS kernels of the processes that compute (`blas_kernels`); "": not known so far.
 
         Raises
         ------
@@ -107,11 +113,11 @@ class Cube:
         """
         self.check_replaceable()
         try:
-            return self._lay_out(study)
+            return self._lay_out(study, kernels)
         except (FileNotFoundError, PermissionError) as error:
             raise ValueError(f"{self.url} cannot be written: {self.quoted(error)}") from error
 
-    def _lay_out(self, study: Study) -> "Cube":
+    def _lay_out(self, study: Study, kernels: str) -> "Cube":
         layout = owned_name()
         with texts_settled():
             if self.is_empty:
@@ -121,7 +127,7 @@ class Cube:
             else:
                 root = self._group("r+")
             self.sweep()
-            own = sealed({_VERSIONS: json.dumps([versions()])})
+            own = sealed({_VERSIONS: json.dumps([with_kernels(versions(), kernels)])})
             group = with_retries(lambda: root.create_group(layout, attributes=own))
             names = make_arrays(group, study)
             location = Location.parse(self.address)
@@ -176,8 +182,8 @@ class Cube:
         text = self._group("r").attrs.get(CUBE_MARK)
         return text if isinstance(text, str) else None
 
-    def join(self) -> "Cube":
-        """The cube with its present layout; records the versions that compute from now on.
+    def join(self, kernels: str = "") -> "Cube":
+        """The cube with its present layout; records the versions and the BLAS kernels that compute from now on.
 
         Warns
         -----
@@ -188,12 +194,17 @@ class Cube:
         group = self._group("r+", layout)
         check_attributes(self.url, group.attrs)
         recorded: list[dict[str, str]] = json.loads(str(group.attrs[_VERSIONS]))
-        here = versions()
+        here = with_kernels(versions(), kernels or recorded[-1].get(KERNELS, ""))
         if recorded[-1] != here:
-            changes = ", ".join(differences(recorded[-1], here))
-            text = f"{self.url} holds cells that other versions have computed ({changes}); the others use the current"
-            warnings.warn(f"{text} ones.", UserWarning, stacklevel=3)
-            self._set_attributes(layout, {_VERSIONS: json.dumps([*recorded, here])})
+            # Of a cube without cells nothing was computed by others.
+            has_cells = bool((self.status() == DONE).any())
+            # An earlier version of calibdask did not record kernels.
+            changes = ", ".join(differences({KERNELS: here.get(KERNELS), **recorded[-1]}, here))
+            if has_cells and changes:
+                text = f"{self.url} holds cells that other versions have computed ({changes}); the others use the"
+                warnings.warn(f"{text} current ones.", UserWarning, stacklevel=3)
+            kept = recorded if has_cells else recorded[:-1]
+            self._set_attributes(layout, {_VERSIONS: json.dumps([*kept, here])})
         return Cube(self.address, layout)
 
     def finish(self) -> None:

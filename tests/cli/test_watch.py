@@ -1,7 +1,9 @@
 """``calibdask watch``: a job that runs every day, its alarms, and what it tells other programs."""
 
 import json
+import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,14 @@ from tests.monitoring.test_watch import DAYS, summary
 # Its input is added to a file, of which there is then a line for every alarm that was told.
 TELL = f'{shlex.quote(sys.executable)} -c \'import sys; open("told", "a").write(sys.stdin.read())\''
 FAIL = f"{shlex.quote(sys.executable)} -c 'raise SystemExit(\"no mail\")'"
+
+# Leaves a process behind that holds its output.
+GOES_ON = """
+import subprocess, sys
+left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+open("number", "w").write(str(left.pid))
+left.returncode = 0
+"""
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +121,20 @@ def test_a_command_that_fails_is_trouble_and_its_alarms_are_told_again(run: Run,
     assert (status, json.loads(out)["new"]) == (1, True)
     assert run(*job, "--on-alarm", FAIL)[0] == 1
     assert len(Path("told").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "program",
+    ['import sys; sys.stdout.buffer.write(b"\\xff\\xfe" * 10**6)', "import sys; sys.stdin.close()", GOES_ON],
+    ids=["output that is no text", "input that nobody reads", "a program that goes on"],
+)
+def test_a_command_is_judged_by_its_status_alone(program: str, run: Run, stored: Path, here: Path) -> None:
+    command = shlex.join([sys.executable, "-c", program])
+    status, out, err = run("watch", stored / "days16.nc", "--by", "country", "--on-alarm", command)
+    assert (status, err) == (1, ""), out
+    if program == GOES_ON:
+        # Fails where it was waited for.
+        os.kill(int(Path("number").read_text()), signal.SIGKILL)
 
 
 def test_labels_are_no_words_of_a_command(run: Run, here: Path) -> None:

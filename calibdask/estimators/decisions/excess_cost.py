@@ -115,7 +115,7 @@ class ExcessCost(Estimator):
     def describe(self, layout: Layout) -> Description:
         kind: Kind = "error" if self.calibration == "multiclass" else "difference"
         return {
-            "": PartInfo("mean cost that calibrated scores would save", kind),
+            "": PartInfo("mean cost that calibrated scores would save", kind, bounds=(0.0, np.inf)),
             "realised": PartInfo("mean cost of acting on the scores", "score"),
             "promised": PartInfo("mean cost expected from the scores", "statistic"),
             "calibrated": PartInfo("mean cost of acting on calibrated scores", "score"),

@@ -110,10 +110,12 @@ class RiskCoverage(SelectiveEstimator):
     @override
     def describe(self, layout: Layout) -> Description:
         return {
-            "aurc": PartInfo("mean error rate among the most confident rows", "score"),
-            "best": PartInfo("AURC of the same errors in the best order", "term"),
-            "excess": PartInfo("AURC lost by the order of the scores", "score"),
-            "augrc": PartInfo("mean number of errors per row among the most confident ones", "score"),
+            "aurc": PartInfo("mean error rate among the most confident rows", "score", bounds=(0.0, 1.0)),
+            "best": PartInfo("AURC of the same errors in the best order", "term", bounds=(0.0, 1.0)),
+            "excess": PartInfo("AURC lost by the order of the scores", "score", bounds=(0.0, 1.0)),
+            "augrc": PartInfo(
+                "mean number of errors per row among the most confident ones", "score", bounds=(0.0, 1.0)
+            ),
         }
 
     @override

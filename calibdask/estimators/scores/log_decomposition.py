@@ -83,7 +83,7 @@ class LogLossDecomposition(BinnedDecomposition):
     def describe(self, layout: Layout) -> Description:
         return {
             "score": PartInfo("mean of -log(score of the label), the total of the terms", "score"),
-            "reliability": PartInfo("loss from miscalibration", "error"),
+            "reliability": PartInfo("loss from miscalibration", "error", bounds=(0.0, np.inf)),
             "resolution": PartInfo("gain from resolution", "term", "higher"),
             "uncertainty": PartInfo("score of always predicting the overall frequency", "term"),
             "within": PartInfo("remainder from scores that differ within bins", "term"),

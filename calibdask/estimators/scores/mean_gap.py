@@ -82,8 +82,8 @@ class MeanGap(GriddedEstimator):
     def describe(self, layout: Layout) -> Description:
         return {
             "": PartInfo("frequency of the outcome less the mean score", "difference"),
-            "score": PartInfo("mean score", "statistic"),
-            "outcome": PartInfo("frequency of the outcome", "statistic"),
+            "score": PartInfo("mean score", "statistic", bounds=(0.0, 1.0)),
+            "outcome": PartInfo("frequency of the outcome", "statistic", bounds=(0.0, 1.0)),
         }
 
     def interval(self, layout: Layout) -> KnownEnds:

@@ -67,7 +67,12 @@ class BrierScore(Estimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        return {"": PartInfo("mean squared error of the scores", "score")}
+        most = 1.0 if layout.vector else 2.0 / self._divisor(layout)
+        return {"": PartInfo("mean squared error of the scores", "score", bounds=(0.0, most))}
+
+    def _divisor(self, layout: Layout) -> int:
+        is_mean = self.reduction == "mean" or (self.reduction == "auto" and layout.classes == 2)
+        return layout.classes if is_mean and not layout.vector else 1
 
     @override
     def interval(self, layout: Layout) -> FromRows:
@@ -84,10 +89,6 @@ class BrierScore(Estimator):
         with np.errstate(invalid="ignore"):
             mean = exact.value(sums.brier) / exact.value(sums.weight) / self._divisor(layout)
         return number(mean, least=0.0)
-
-    def _divisor(self, layout: Layout) -> int:
-        is_mean = self.reduction == "mean" or (self.reduction == "auto" and layout.classes == 2)
-        return layout.classes if is_mean and not layout.vector else 1
 
 
 @dataclass(frozen=True)

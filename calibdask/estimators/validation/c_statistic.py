@@ -84,7 +84,11 @@ class CStatistic(ColumnEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        return {"": PartInfo("chance that an outcome has the larger score, 0.5 by chance", "number", "higher")}
+        return {
+            "": PartInfo(
+                "chance that an outcome has the larger score, 0.5 by chance", "number", "higher", bounds=(0.0, 1.0)
+            )
+        }
 
     def interval(self, layout: Layout) -> KnownEnds:
         """From the variance of placements."""

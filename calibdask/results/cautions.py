@@ -150,11 +150,10 @@ _NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates")
 
 def of_metrics(parts: Iterable[PartResult]) -> Iterator[str]:
     """What metrics themselves say is missing, clipped or without an interval, once for each."""
-    said = {(part.metric, str(part.label), tuple(part.notes.get(note) for note in _NOTES)) for part in parts}
-    for _, label, notes in sorted(said, key=str):
-        undefined, weight, no_interval, no_replicates = notes
+    said = {(part.metric, part.label, tuple(part.notes.get(note) for note in _NOTES)) for part in parts}
+    for _, label, (reason, weight, no_interval, no_replicates) in sorted(said, key=str):
         # Counts of columns are no reasons.
-        yield from missing_numbers(label, undefined if isinstance(undefined, str) else "")
+        yield from missing_numbers(label, reason if isinstance(reason, str) else "")
         yield from clipped_logits(label, float(weight or 0.0))
         yield from missing_numbers(label, f"no interval {no_interval}" if no_interval else "")
         yield from missing_numbers(label, str(no_replicates or ""))

@@ -25,7 +25,7 @@ class Promises(cd.Study):
     sets : int
         Data sets of formulas and tests; a quarter of them of tests that take their time.
     replicated_sets : int
-        Data sets of intervals by replicates, of gates, comparisons and audits.
+        Data sets of intervals by replicates, of gates, comparisons and audits; 0 leaves these and slow tests out.
     n_boot : int
         Replicates.
     """
@@ -38,6 +38,7 @@ class Promises(cd.Study):
 
     outputs: ClassVar = dict.fromkeys(("sets", "given", "share", "standard_error"), ("promise",))
     presets: ClassVar = {
+        "formulas": {"sets": 100, "replicated_sets": 0},
         "quick": {"cases": ("rare",), "rows": (50,), "sets": 20, "replicated_sets": 5, "n_boot": 20},
         "large": {"rows": (30, 100, 500, 3000), "sets": 2000, "replicated_sets": 400, "n_boot": 200},
     }
@@ -46,8 +47,8 @@ class Promises(cd.Study):
         """Values that cells could not compute."""
         if unknown := sorted({*self.cases} - {*CASES}):
             yield f"cases expects some of {', '.join(CASES)}, got {', '.join(unknown)}."
-        if not self.rows or min(*self.rows, self.sets, self.replicated_sets, self.n_boot) < 2:
-            yield "rows, sets, replicated_sets and n_boot expect numbers from 2 on."
+        if not self.rows or min(*self.rows, self.sets, self.replicated_sets or 2, self.n_boot) < 2:
+            yield "rows, sets, replicated_sets and n_boot expect numbers from 2 on, or replicated_sets=0."
         if self.replicated_sets > self.sets:
             yield "replicated_sets expects at most sets."
 

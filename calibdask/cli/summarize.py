@@ -65,7 +65,8 @@ _EXAMPLES = (
     help="The period that DATA is of, such as day=2026-11-22; or the column whose values are periods.",
 )
 @click.option("--replace", is_flag=True, help="Put it in the place of the period that is there.")
-@click.option("--reason", metavar="TEXT", help="Why it is replaced, which is kept with the time.")
+@click.option("--reason", metavar="TEXT", help="Why it is replaced or removed, which is kept.")
+@click.option("--drop", metavar="LABEL", multiple=True, help="Remove this period; needs --reason; repeatable.")
 @click.option("--expire", metavar="DAYS", help="Then merge periods that are older, such as 90d, into coarser ones.")
 @click.option("--into", type=click.Choice(COARSER), help="The coarser periods.  [default: month]")
 @click.option(
@@ -94,6 +95,7 @@ def summarize(
     period: str | None,
     replace: bool,
     reason: str | None,
+    drop: tuple[str, ...],
     expire: str | None,
     into: str | None,
     features: tuple[str, ...],
@@ -110,10 +112,12 @@ def summarize(
     from calibdask.storage.summary import Summary
     from calibdask.storage.writers import check_apart, checked_output
 
-    periods = PeriodRequest(append=append, period=period, replace=replace, reason=reason, expire=expire, into=into)
+    periods = PeriodRequest(
+        append=append, period=period, replace=replace, reason=reason, expire=expire, into=into, drop=drop
+    )
     periods.check(data, out, overwrite=overwrite)
     if not data:
-        periods.merge_old()
+        periods.change_old()
         return
     if periods.column is not None:
         where["by"] = tuple(dict.fromkeys((*where["by"], periods.column)))

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from zarr.codecs import Crc32cCodec
 
 from calibdask.errors import Damaged
-from calibdask.storage.checked_store import CHECKS, Chunks, check_attributes, checks
+from calibdask.storage.checked_store import Chunks, GroupManifest
+from calibdask.storage.manifest import MANIFEST, ArrayRecord, content_hash
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,8 +71,9 @@ class CellChunks(Chunks):
 
 
 def sealed(attributes: Mapping[str, Any], arrays: Mapping[str, bytes] | None = None) -> dict[str, Any]:
-    """Attributes with their checksum, and those of the metadata of arrays."""
-    return {**attributes, CHECKS: checks(attributes, arrays or {})}
+    """Attributes with a manifest: a hash of them, and of the metadata of arrays."""
+    records = {path: ArrayRecord(content_hash(content)) for path, content in (arrays or {}).items()}
+    return GroupManifest(str(attributes.get(LAYOUT, "")), records).with_attributes(attributes)
 
 
 def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset":
@@ -92,17 +94,17 @@ def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset"
     """
     import xarray as xr
 
-    attributes = {name: value for name, value in group.attrs.items() if name not in (CHECKS, LAYOUT)}
+    attributes = {name: value for name, value in group.attrs.items() if name not in (MANIFEST, LAYOUT)}
     folder = group.attrs.get(LAYOUT)
     if folder is None:
         return xr.open_zarr(group.store.unchecked, group=group.path or None, consolidated=False, chunks=None)
     own = dict(group[folder].attrs)
-    if CHECKS not in group.attrs or check_attributes(url, own) is None:
-        raise Damaged(f"{url} is damaged: it has lost its checksums; {CellChunks.mend}.")
+    if MANIFEST not in group.attrs or GroupManifest.of(url, own) is None:
+        raise Damaged(f"{url} is damaged: it has lost its manifest; {CellChunks.mend}.")
     rule = CellChunks(folder, len(known["cells"]), frozenset(known["outputs"]), bool(own.get(FINISHED)))
     dataset = xr.open_zarr(group.store.with_chunks(rule), group=folder, consolidated=False, chunks=None)
     check_cube(url, dataset, known)
-    attributes |= {name: value for name, value in own.items() if name not in (CHECKS, FINISHED)}
+    attributes |= {name: value for name, value in own.items() if name not in (MANIFEST, FINISHED)}
     return dataset.drop_attrs(deep=False).assign_attrs(attributes)
 
 

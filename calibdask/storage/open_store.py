@@ -314,6 +314,7 @@ def _format_of_files(location: Location) -> str:
 
 
 def _open_zarr(location: Location) -> Store:
+    from calibdask.storage.checked_store import AnyChunks
     from calibdask.storage.summary import Summary
     from calibdask.storage.summary_format import MARK
 
@@ -331,8 +332,8 @@ def _open_zarr(location: Location) -> Store:
         from calibdask.storage.period_store import PeriodStore
 
         return PeriodStore(location).summary(node)
-    # What xarray wrote by itself has no checksums, and no chunks that hold nothing but the fill value.
-    store = node.store if node.store.arrays else node.store.unchecked
+    # What xarray wrote by itself has no manifest, and no chunks that hold nothing but the fill value.
+    store = node.store if node.store.arrays else node.store.with_chunks(AnyChunks())
     with location.reading("a Zarr group"), location.warning():
         is_marked = MARK in node
     if is_marked:

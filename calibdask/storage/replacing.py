@@ -101,6 +101,14 @@ def is_other_running(name: str) -> bool:
     return machine == _machine() and number != os.getpid() and bool(psutil.pid_exists(number))
 
 
+def is_running(name: str) -> bool:
+    """Whether a process of this machine made a name (`owned_name`), and has not ended; of other machines: False."""
+    import psutil
+
+    _, machine, process, *_ = (*name.split("-"), "", "", "")
+    return machine == _machine() and process.isdecimal() and bool(psutil.pid_exists(int(process)))
+
+
 def _machine() -> str:
     return f"{zlib.crc32(socket.gethostname().encode()):08x}"
 

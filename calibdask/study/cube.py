@@ -16,7 +16,7 @@ import zarr
 
 from calibdask.errors import Unavailable
 from calibdask.safe_text import shown_address, without_credentials
-from calibdask.storage.checked_store import CheckedStore, check_attributes
+from calibdask.storage.checked_store import CheckedStore, GroupManifest
 from calibdask.storage.cube_layout import (
     DONE,
     ERROR,
@@ -29,6 +29,7 @@ from calibdask.storage.cube_layout import (
     sealed,
 )
 from calibdask.storage.location import Location, read_error
+from calibdask.storage.manifest import ArrayRecord
 from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, VIEWS, StoredCube, open_store, read_fingerprint
 from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
@@ -163,7 +164,7 @@ class Cube:
             If there is no cube.
         """
         attributes = self._group("r").attrs
-        check_attributes(self.url, attributes)
+        GroupManifest.of(self.url, attributes)
         text = attributes.get(CUBE_MARK)
         if text is None:
             raise ValueError(f"{self.url} is not a study cube; create one with calibdask run.")
@@ -186,7 +187,7 @@ class Cube:
         """
         layout = self._present
         group = self._group("r+", layout)
-        check_attributes(self.url, group.attrs)
+        GroupManifest.of(self.url, group.attrs)
         recorded: list[dict[str, str]] = json.loads(str(group.attrs[_VERSIONS]))
         here = versions()
         if recorded[-1] != here:
@@ -306,7 +307,7 @@ class Cube:
                 if layout:
                     axes = 0 if variable == STATUS else len(self._shape)
                     rule = CellChunks(layout, axes, frozenset((variable,)))
-                    store = CheckedStore(array.store, self.url, {path: None}, rule)
+                    store = CheckedStore(array.store, self.url, {path: ArrayRecord(None)}, rule)
                     array = with_retries(lambda: zarr.open_array(store, path=path, mode="r+", zarr_format=3))
                 # A chunk of zeros or NaN is stored too: one that is not there was lost.
                 self._arrays[path] = array.with_config({"write_empty_chunks": True})

@@ -12,7 +12,7 @@ from calibdask.errors import Damaged
 from calibdask.merging import merge
 from calibdask.safe_text import listed
 from calibdask.storage.period_labels import COARSER, as_label, coarser, labels_of
-from calibdask.storage.period_log import Change, Label, Period, PeriodLog
+from calibdask.storage.period_log import Change, Label, Period, PeriodLog, commit_after_loss
 from calibdask.storage.period_store import PeriodStore, united_slices
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_format import stored_states
@@ -153,7 +153,7 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
             raise ValueError(f"{target.location.url} has no {log.dimension} {listed(unknown)}; it has {there}.")
         return Change(log.dimension, "drop", (), tuple(dict.fromkeys(removed)), reason)
 
-    target.change(change, recover=True)
+    commit_after_loss(target.location, change)
 
 
 def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = "month") -> dict[str, list[str]]:

@@ -1,6 +1,5 @@
 """A fitted calibrator in a file, applied to other rows: by the names of its slices, block by block."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from calibdask.engine.inputs.options import InputOptions
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array
 from calibdask.storage.location import Location
+from calibdask.storage.manifest import read_json
 from calibdask.storage.readers import Table
 from calibdask.storage.summary import Summary
 
@@ -66,8 +66,8 @@ class StoredMap:
             content = file.read()
         mend = "calibdask calibrate writes maps"
         try:
-            document = json.loads(content)
-        except (ValueError, RecursionError) as error:
+            document = read_json(content)
+        except ValueError as error:
             raise ValueError(f"{location.url} is no map, but text or bytes that are not JSON; {mend}.") from error
         try:
             calibrator: Calibrator = Calibrator.from_dict(document)

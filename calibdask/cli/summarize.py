@@ -38,7 +38,8 @@ cut as the first one was; --cuts does so for summaries that are to be merged.
 \b
 --append adds a period whole or not at all, in any order, also where several do so at
 once; what it writes is read like any other summary. The same period twice is
-refused. --expire goes by the latest period that is there, not by the clock.
+refused. --drop removes a period, also one whose files are damaged. --expire goes by
+the latest period that is there, not by the clock.
 \b
 Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
 with nothing written; 130 interrupted.

@@ -218,7 +218,8 @@ def read_zarr(location: Location, node: Any, choice: ColumnChoice) -> dict[str, 
     """Arrays of a Zarr group, as Dask arrays with the chunks of the store."""
     import zarr
 
-    if choice.missing_chunks == "fill":
+    # What calibdask wrote has all of its chunks.
+    if choice.missing_chunks == "fill" and not node.store.arrays:
         consolidated = False if location.local else None
         node = zarr.open_group(node.store.unchecked, path=node.path, mode="r", use_consolidated=consolidated)
     lists = node.store.supports_listing

@@ -283,25 +283,37 @@ def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in attributes.items() if name != MANIFEST}
 
 
-def seal(folder: Path) -> None:
-    """Write the manifest into a store on this machine: the last file that is written."""
-    identity = new_identity()
-    records = {path.parent.name: _sealed_array(path, identity) for path in sorted(folder.glob("*/zarr.json"))}
+def seal(folder: Path, store: str | None = None, chunks: Mapping[str, str] | None = None) -> None:
+    """Write the manifest into a store on this machine: the last file that is written.
+
+    Parameters
+    ----------
+    folder : Path
+    store : str, optional
+        The identity; None: a random one.
+    chunks : mapping from str to str, optional
+        The hashes of the chunks of each array, joined, where they were taken as the chunks were written.
+    """
+    identity, known = store or new_identity(), chunks or {}
+    paths = {path.parent.name: path for path in sorted(folder.glob("*/zarr.json"))}
+    records = {name: _sealed_array(path, identity, known.get(name)) for name, path in paths.items()}
     own = folder / "zarr.json"
     group = json.loads(own.read_text(encoding="utf-8"))
     group["attributes"] = GroupManifest(identity, records).with_attributes(group["attributes"])
     _write(own, json.dumps(group, indent=2).encode())
 
 
-def _sealed_array(path: Path, identity: str) -> ArrayRecord:
+def _sealed_array(path: Path, identity: str, known: str | None) -> ArrayRecord:
     """Write the identity into the metadata of an array; the hashes of its metadata and chunks."""
     metadata = json.loads(path.read_text(encoding="utf-8"))
     # Not an attribute, which xarray would copy into every selection. Readers ignore a field that they need not know.
     metadata[IDENTITY] = {"must_understand": False, "identity": identity}
     content = json.dumps(metadata, indent=2).encode()
     _write(path, content)
-    chunks = (path.parent.joinpath("c", *number) for number in chunk_numbers(grid_of(metadata)))
-    return ArrayRecord(content_hash(content), "".join(content_hash(chunk.read_bytes()) for chunk in chunks))
+    if known is None:
+        chunks = (path.parent.joinpath("c", *number) for number in chunk_numbers(grid_of(metadata)))
+        known = "".join(content_hash(chunk.read_bytes()) for chunk in chunks)
+    return ArrayRecord(content_hash(content), known)
 
 
 def chunk_numbers(grid: tuple[int, ...]) -> Iterator[tuple[str, ...]]:

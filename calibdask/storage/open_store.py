@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -16,6 +16,7 @@ import numpy as np
 
 from calibdask.safe_text import data_without_credentials
 from calibdask.storage import array_files, array_parts, arrow_files, csv_files, parquet_files
+from calibdask.storage.applied_manifest import intact_files
 from calibdask.storage.file_sets import FileSet, column_format, is_pattern
 from calibdask.storage.location import Location, MissingChunks, read_error
 from calibdask.storage.readers import StoredRows, Table
@@ -118,6 +119,12 @@ def open_store(url: str) -> Store:
             reader, parts = arrow_files.read_arrow, arrow_files.arrow_parts
         case _:
             reader, parts = parquet_files.read_parquet, parquet_files.parquet_parts
+    if kind == ".parquet":
+        # Once, when rows are read, whichever way comes first.
+        intact = cache(partial(intact_files, files))
+        return StoredRows(
+            location, lambda choice: reader(intact(), choice), lambda choice: parts(intact(), choice), "column"
+        )
     return StoredRows(location, partial(reader, files), partial(parts, files), "column")
 
 

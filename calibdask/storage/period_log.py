@@ -274,7 +274,7 @@ class PeriodLog:
         return cls(store.url, dimension, periods, len(names), tuple(history), gone, head, lost)
 
 
-def commit(store: Location, change: Callable[[PeriodLog], Change], *, recover: bool = False) -> PeriodLog:
+def commit(store: Location, change: Callable[[PeriodLog], Change]) -> PeriodLog:
     """Make a change to a store, whole or not at all; the log before it.
 
     Parameters
@@ -283,9 +283,16 @@ def commit(store: Location, change: Callable[[PeriodLog], Change], *, recover: b
     change : function
         Says what is to be changed, given the log; called again where another one was first. What it raises ends this,
         and nothing has changed.
-    recover : bool, default False
-        Accept that records at the end were lost.
     """
+    return _committed(store, change, recover=False)
+
+
+def commit_after_loss(store: Location, change: Callable[[PeriodLog], Change]) -> PeriodLog:
+    """The same for a store that may have lost its last records: their periods are given up."""
+    return _committed(store, change, recover=True)
+
+
+def _committed(store: Location, change: Callable[[PeriodLog], Change], *, recover: bool) -> PeriodLog:
     while True:
         log = PeriodLog.read(store, recover=recover)
         made = change(log)

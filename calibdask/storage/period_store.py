@@ -39,7 +39,17 @@ from calibdask.storage.manifest import content_hash
 from calibdask.storage.open_store import PERIODS
 from calibdask.storage.period_arrays import Manifests, PeriodArray, block_sizes
 from calibdask.storage.period_labels import check_kind, other_spelling, within
-from calibdask.storage.period_log import FOLDER, PARTS, Change, Head, Label, Period, PeriodLog, commit
+from calibdask.storage.period_log import (
+    FOLDER,
+    PARTS,
+    Change,
+    Head,
+    Label,
+    Period,
+    PeriodLog,
+    commit,
+    commit_after_loss,
+)
 from calibdask.storage.period_totals import Members, PeriodSumsArray, summed
 from calibdask.storage.replacing import owned_name, replacing
 from calibdask.storage.retry import with_retries
@@ -115,7 +125,8 @@ class PeriodStore:
                     # What others may have removed is not added. Without its lease it must not stay there either.
                     self._discard(added)
                     continue
-                log = commit(self.location, partial(_changed, change, added), recover=recover)
+                committing = commit_after_loss if recover else commit
+                log = committing(self.location, partial(_changed, change, added))
                 if lease.is_held:
                     replaced = {name: record for name, record in log.gone.items() if record}
                     of_parts = [(name.removeprefix(f"{PARTS}/"), record) for name, record in replaced.items()]
@@ -127,10 +138,6 @@ class PeriodStore:
             f"{self.location.url}: other processes have taken this one for dead, and removed what it wrote; compare "
             "the clocks and the load of the machines, and run it again."
         )
-
-    def change(self, change: Callable[[PeriodLog], Change], *, recover: bool = False) -> None:
-        """Make a change that adds nothing."""
-        commit(self.location, change, recover=recover)
 
     def _discard(self, added: Iterable[Period]) -> None:
         for name in (name for period in added for name in (period.folder, period.totals) if name):

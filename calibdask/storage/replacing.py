@@ -55,8 +55,11 @@ def replacing(target: Output) -> Iterator[Path]:
 
 def write_text(target: Output, text: str) -> None:
     """Write a text file so."""
-    with replacing(target) as part:
-        part.write_text(text, encoding="utf-8")
+    with replacing(target) as part, part.open("w", encoding="utf-8") as file:
+        file.write(text)
+        # Else a power cut may leave an empty file under the new name.
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def restore(target: Path) -> None:

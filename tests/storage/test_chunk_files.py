@@ -19,6 +19,7 @@ from calibdask.errors import Damaged
 from calibdask.storage.array_files import StoredArray
 from calibdask.storage.checked_store import CheckedStore, Chunks
 from calibdask.storage.chunk_files import ChunkFiles, chunk_files
+from calibdask.storage.manifest import ArrayRecord
 
 COMPRESSIONS: dict[str, tuple[Any, ...]] = {
     "none": (),
@@ -114,7 +115,7 @@ def test_other_arrays_are_left_to_zarr(tmp_path: Path) -> None:
 
 def test_chunks_that_should_have_checksums_are_left_to_zarr(tmp_path: Path) -> None:
     stored(tmp_path)
-    for arrays, expected in (({"scores": None}, None), ({"others": None}, VALUES)):
+    for arrays, expected in (({"scores": ArrayRecord(None)}, None), ({"others": ArrayRecord(None)}, VALUES)):
         checked = CheckedStore(LocalStore(tmp_path), "rows", arrays, Chunks())
         array = StoredArray(zarr.open_array(checked, path="scores", mode="r"), "rows", "scores")
         if expected is None:

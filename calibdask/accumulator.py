@@ -244,9 +244,7 @@ class Accumulator:
         layout = from_numbers(arrays[LAYOUT][:LAYOUT_SIZE])
         if layout is None:
             if any(np.any(array) for array in arrays.values()):
-                raise ValueError(
-                    "load_state_dict expects a state with the layout of its rows, which this one has lost."
-                )
+                raise ValueError("load_state_dict expects the layout of the rows, which this state has lost.")
             return self.reset()
         empty = self._empty(layout)
         expected = _parts(empty)

@@ -20,8 +20,8 @@ _FORMAT = 2
 class WatchState:
     """The state of the processes, the alarms so far, and the keys of those that have not been told.
 
-    ``text`` is that of the file, None where there is none: another run that writes it meanwhile is noticed. ``watch`` is
-    the identity of the watch, which stays the same from run to run.
+    ``text`` is that of the file, None where there is none: another run that writes it meanwhile is noticed. ``watch``
+    is the identity of the watch, which stays the same from run to run.
     """
 
     target: Output | None

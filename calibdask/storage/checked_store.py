@@ -53,7 +53,7 @@ class Chunks:
         return True
 
     async def check(self, store: "Store", key: str, content: np.ndarray, prototype: "BufferPrototype") -> None:
-        """Raise Damaged if a chunk, whose own checksum is right, does not belong where it is."""
+        """Raise ValueError if a chunk, whose own checksum is right, does not belong where it is."""
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,10 @@ class CheckedStore(WrapperStore["Store"]):
             expected = await self._expected(name, key, prototype)
             if content_hash(content) != expected if expected is not None else without_checksum(content) is None:
                 raise Damaged(self._changed(f"chunk {key}"))
-            await self.chunks.check(self._store, key, content, prototype)
+            try:
+                await self.chunks.check(self._store, key, content, prototype)
+            except ValueError as error:
+                raise Damaged(f"{self.url} is damaged: {error}; {self.chunks.mend}.") from None
         return value
 
     async def _metadata(self, key: str, prototype: "BufferPrototype") -> "Buffer | None":

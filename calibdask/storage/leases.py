@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Self
+from typing import Self
 
 from calibdask.storage.location import Location
-from calibdask.storage.replacing import is_running, owned_name
+from calibdask.storage.replacing import is_running, last_modified, owned_name
 from calibdask.storage.retry import with_retries
 
 LEASE, TAKEN = ".lease", ".taken"
@@ -111,12 +111,12 @@ def sweep(
         The folder of the log.
     """
     folder.fs.invalidate_cache(folder.path)
-    now = _modified(folder.child(f"{own}{LEASE}"))
+    now = last_modified(folder.child(f"{own}{LEASE}"))
     if now is None:
         return
 
     def is_old(place: Location) -> bool:
-        time = _modified(place)
+        time = last_modified(place)
         return time is not None and now - time > _GRACE_SECONDS
 
     removed = dict(replaced)
@@ -146,20 +146,6 @@ def sweep(
         matched = _PART.fullmatch(name)
         if matched is not None and not is_running(matched[1]) and is_old(log.child(name)):
             _remove(log, name)
-
-
-def _modified(place: Location) -> float | None:
-    """When a file, or the last one in a folder, was written by the clock of the store; None where that is not known."""
-    try:
-        if not place.fs.isdir(place.path):
-            return _time(place.fs.modified(place.path))
-        return max((_time(place.fs.modified(path)) for path in place.fs.find(place.path)), default=None)
-    except (NotImplementedError, OSError, KeyError, TypeError):
-        return None
-
-
-def _time(moment: Any) -> float:
-    return float(moment.timestamp())
 
 
 def _remove(folder: Location, name: str) -> None:

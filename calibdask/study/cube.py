@@ -16,6 +16,7 @@ import zarr
 
 from calibdask.errors import Unavailable
 from calibdask.safe_text import shown_address, without_credentials
+from calibdask.storage.cell_hashes import CELL_HASHES, VARIABLES, cell_hash
 from calibdask.storage.checked_store import CheckedStore, GroupManifest
 from calibdask.storage.cube_layout import (
     DONE,
@@ -35,7 +36,7 @@ from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
 from calibdask.study.fingerprint import FORMAT, READABLE, differences, fingerprint, versions
-from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, metadata_of, remove, sweep
+from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, records_of, remove, sweep
 from calibdask.study.study import Study
 
 _VERSIONS = "versions"
@@ -55,7 +56,8 @@ class Cube:
     -----
     No cell is done without its values, whoever else writes, however slow the store:
 
-    - The values of a cell are stored before its status is sent, and a file of a store is there whole or not at all.
+    - The values of a cell and their hashes are stored before its status is sent, and a file of a store is there whole
+      or not at all.
     - A layout is made in a folder of its own, whose name nobody else knows before the attribute of the cube names it,
       by one write of one file. Those who compute cells hold on to the folder that they began with. Cells of another
       study, or of the same one before it was laid out again, hence never come among those of this one.
@@ -131,7 +133,12 @@ class Cube:
             mark = {CUBE_MARK: json.dumps(fingerprint(study)), LAYOUT: layout}
             if study.views:
                 mark[VIEWS] = json.dumps(study.views)
-            with_retries(lambda: root.attrs.put(sealed(mark, metadata_of(location, layout, names))))
+            records = records_of(location, layout, names, [*study.cells(), *study.inside()])
+            with_retries(lambda: root.attrs.put(sealed(mark, records)))
+        if not Location.parse(self.address).has(f"{layout}/zarr.json"):
+            raise ValueError(
+                f"{self.url}: another process has taken this one for dead, and removed what it laid out; run it again."
+            )
         for name in arrays_of(before):
             remove(location, name)
         return Cube(self.address, layout)
@@ -269,6 +276,7 @@ class Cube:
             for variable in cells[run[0]]:
                 self._put(variable, run, np.stack([cells[number][variable] for number in run]))
         for run in runs:
+            self._put_hashes({number: cells[number] for number in run})
             if FAILED in self._at(STATUS, run):
                 with texts_settled():
                     self._put(ERROR, run, [""] * len(run))
@@ -276,10 +284,33 @@ class Cube:
 
     def fail(self, number: int, text: str) -> None:
         """Store the traceback of a failed cell."""
-        run = range(number, number + 1)
+        run, text = range(number, number + 1), without_credentials(text)
         with texts_settled():
-            self._put(ERROR, run, [without_credentials(text)])
+            self._put(ERROR, run, [text])
+        self._put_hashes({number: {ERROR: text}})
         self._put(STATUS, run, [FAILED])
+
+    def _put_hashes(self, cells: Mapping[int, Mapping[str, Any]]) -> None:
+        """Write the hashes of the values of neighbouring cells, before their status."""
+        if not self._is_hashed:
+            return
+        layout = self._present if self.layout is None else self.layout
+        array = self._array(CELL_HASHES)
+        hashes = np.zeros((len(cells), array.shape[-1]), np.uint64)
+        for row, (number, variables) in zip(hashes, cells.items(), strict=True):
+            for at, name in enumerate(array.attrs[VARIABLES]):
+                if name in variables:
+                    values = variables[name]
+                    typed = values if name == ERROR else np.asarray(values, self._array(name).dtype)
+                    row[at] = cell_hash(layout, name, number, typed)
+        numbers = [*cells]
+        self._put(CELL_HASHES, range(numbers[0], numbers[-1] + 1), hashes)
+
+    @cached_property
+    def _is_hashed(self) -> bool:
+        """Whether cells have hashes, which those of earlier versions have not."""
+        manifest = GroupManifest.of(self.url, self._group("r").attrs)
+        return manifest is not None and any(path.endswith(f"/{CELL_HASHES}") for path in manifest.arrays)
 
     def _put(self, variable: str, run: range, values: Any) -> None:
         """Write one variable of neighbouring cells of a chunk."""
@@ -306,7 +337,8 @@ class Cube:
                 array: Any = with_retries(lambda: zarr.open_array(self.address, path=path, mode="r+", zarr_format=3))
                 if layout:
                     axes = 0 if variable == STATUS else len(self._shape)
-                    rule = CellChunks(layout, axes, frozenset((variable,)))
+                    hashed = variable != STATUS and self._is_hashed
+                    rule = CellChunks(layout, axes, frozenset((variable,)), hashed=hashed)
                     store = CheckedStore(array.store, self.url, {path: ArrayRecord(None)}, rule)
                     array = with_retries(lambda: zarr.open_array(store, path=path, mode="r+", zarr_format=3))
                 # A chunk of zeros or NaN is stored too: one that is not there was lost.

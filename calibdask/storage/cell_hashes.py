@@ -104,7 +104,11 @@ def first_wrong(
     expected : array of uint64
         The hash of each place.
     """
-    values = cells.values(content)
+    try:
+        values = cells.values(content)
+    except Exception as error:
+        # Bytes of another kind of array make decompressors raise errors of many kinds.
+        raise ValueError(f"the values of cells in a chunk of {variable} cannot be read ({error})") from error
     for place, number in cells.numbers(chunk):
         if due[place] and cell_hash(layout, variable, number, values[place]) != int(expected[place]):
             return number

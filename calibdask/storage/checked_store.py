@@ -151,9 +151,6 @@ class CheckedStore(WrapperStore["Store"]):
         value = self._verified.get(key)
         if value is None:
             value = await self._store.get(key, prototype)
-            # Only members of a store with a manifest have an identity.
-            if value is not None and not self.arrays and IDENTITY.encode() in value.to_bytes():
-                raise Damaged(f"{self.url} is damaged: it has lost its manifest, to which {key} belongs; {_MEND}.")
         return value
 
     async def _verify(self, prototype: "BufferPrototype") -> "dict[str, Buffer]":

@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 TODO, DONE, FAILED = 0, 1, 2
 STATUS, ERROR = "status", "error"
-# Attributes: of the group, the folder of its arrays; of that folder, whether all cells were done.
+# Attributes: of the group, the folder of its arrays; of that folder, whether all cells were done. A group of this name
+# in that folder says so too.
 LAYOUT, FINISHED = "layout", "finished"
 # Not compressed, so that a chunk of the status can be looked at as it is.
 STATUS_CODECS = (Crc32cCodec(),)
@@ -164,7 +165,8 @@ def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset"
     within = f"{group.path}/{folder}" if group.path else folder
     hashed = f"{within}/{CELL_HASHES}" in group.store.arrays
     outputs = frozenset(known["outputs"])
-    rule = CellChunks(folder, len(known["cells"]), outputs, bool(own.get(FINISHED)), hashed)
+    finished = bool(own.get(FINISHED)) or FINISHED in group[folder]
+    rule = CellChunks(folder, len(known["cells"]), outputs, finished, hashed)
     store = group.store.with_chunks(rule)
     dataset = xr.open_zarr(store, group=folder, consolidated=False, chunks=None, drop_variables=[CELL_HASHES])
     check_cube(url, dataset, known)

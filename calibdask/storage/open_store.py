@@ -7,6 +7,7 @@ before, since importing them takes longer than reading a schema.
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import PurePosixPath
@@ -14,12 +15,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from calibdask.errors import Damaged
 from calibdask.safe_text import data_without_credentials
 from calibdask.storage import array_files, array_parts, arrow_files, csv_files, parquet_files
 from calibdask.storage.applied_manifest import intact_files
 from calibdask.storage.file_sets import FileSet, column_format, is_pattern
 from calibdask.storage.location import Location, MissingChunks, read_error
+from calibdask.storage.manifest import IDENTITY
 from calibdask.storage.readers import StoredRows, Table
+from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
 
 if TYPE_CHECKING:
@@ -339,6 +343,8 @@ def _open_zarr(location: Location) -> Store:
         from calibdask.storage.period_store import PeriodStore
 
         return PeriodStore(location).summary(node)
+    if not node.store.arrays:
+        _check_members(location)
     # What xarray wrote by itself has no manifest, and no chunks that hold nothing but the fill value.
     store = node.store if node.store.arrays else node.store.with_chunks(AnyChunks())
     with location.reading("a Zarr group"), location.warning():
@@ -352,6 +358,21 @@ def _open_zarr(location: Location) -> Store:
     # Numbers of others that are no rows may well leave out chunks.
     parts = partial(array_parts.zarr_parts, location, node)
     return StoredRows(location, reader, parts, labelled=partial(dataset, node.store.unchecked, chunks=None))
+
+
+def _check_members(location: Location) -> None:
+    """Raise Damaged if a group without a manifest has an array of a store with one."""
+    with location.reading(), suppress(FileNotFoundError, NotImplementedError):
+        for path in sorted(map(str, location.fs.ls(location.path, detail=False))):
+            metadata = location.child(f"{path.rstrip('/').rpartition('/')[2]}/zarr.json")
+            with suppress(OSError):
+                if IDENTITY.encode() in with_retries(partial(metadata.fs.cat_file, metadata.path)):
+                    raise Damaged(
+                        f"{location.url} is damaged: its manifest is lost, to which its arrays belong; copy the store "
+                        "again, or compute it again."
+                    )
+                # All arrays are of one store.
+                return
 
 
 def _open_netcdf(location: Location) -> Store:

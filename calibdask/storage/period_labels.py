@@ -44,7 +44,7 @@ def as_label(name: str, value: Any) -> Label:
         moment = np.asarray(value, "M8[s]")[()]
         if not np.isnat(moment):
             return str(moment).removesuffix("T00:00:00")
-    elif isinstance(value, str) and value not in ("", MISSING):
+    elif isinstance(value, str) and value not in ("", MISSING) and "\0" not in value:
         _check_spelling(name, str(value))
         return str(value)
     elif isinstance(value, int | np.integer) and not isinstance(value, bool):

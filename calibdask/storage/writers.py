@@ -156,6 +156,12 @@ def write_dataset(dataset: "xr.Dataset", path: Path, chunks: Mapping[str, tuple[
 
 
 def _write_netcdf(dataset: "xr.Dataset", path: Path) -> None:
+    for name, coordinate in dataset.coords.items():
+        if coordinate.dtype.kind in "OUT" and any("\0" in str(label) for label in coordinate.values.ravel()):
+            raise ValueError(
+                f"netCDF cannot hold the labels of {name}: one has the character NUL, at which texts end there; write "
+                "to .zarr."
+            )
     dataset.to_netcdf(path, engine="h5netcdf", encoding=_compressed(dataset))
     seal_file(path)
 

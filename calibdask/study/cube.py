@@ -208,6 +208,9 @@ class Cube:
         """Record that all cells are done: from now on a missing chunk is an error of the store."""
         layout = self.layout or ""
         if layout and not self._group("r", layout).attrs.get(FINISHED):
+            # In two places: an older copy of the attributes does not make it unfinished.
+            group = self._group("r+", layout)
+            with_retries(lambda: group.create_group(FINISHED, overwrite=True))
             self._set_attributes(layout, {FINISHED: True})
 
     def _set_attributes(self, layout: str, attributes: Mapping[str, Any]) -> None:

@@ -194,7 +194,7 @@ def test_misuse() -> None:
     binary = cd.Accumulator(cd.BrierScore()).update(LABELS == 1, SCORES[:, 1])
     with pytest.raises(ValueError, match="the same classes and precision"):
         cd.Accumulator(cd.BrierScore()).load_state_dict(summed(binary, filled(cd.BrierScore())))
-    with pytest.raises(ValueError, match=r"same metrics and settings; .* is not the same"):
+    with pytest.raises(ValueError, match="with the same metrics and settings, got that of"):
         cd.Accumulator(cd.ECE()).load_state_dict(binary.state_dict())
     with pytest.raises(ValueError, match="expects one mapping, as state_dict returns it, got list"):
         cd.Accumulator(cd.ECE()).load_state_dict([binary.state_dict()])  # type: ignore[arg-type]
@@ -204,7 +204,8 @@ def test_misuse() -> None:
 
 def harmed(state: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
     """A state with one bit of one number turned over, or two neighbouring numbers exchanged."""
-    name = rng.choice(sorted(state))
+    # Of a sum no use is made of the hashes of its parts, which are in the checksum.
+    name = rng.choice(sorted({*state} - {"checksum"}))
     content = bytearray(np.ascontiguousarray(state[name]).tobytes())
     if rng.random() < 0.5 and len(content) >= 16:
         at = 8 * int(rng.integers(len(content) // 8 - 1))

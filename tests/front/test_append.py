@@ -124,6 +124,26 @@ def test_slices_of_all_kinds(tmp_path: Path) -> None:
         xr.testing.assert_equal(cd.open_summary(tmp_path / f"{name}.zarr").load(), expected)
 
 
+def test_slices_are_told_apart_to_the_last_character(tmp_path: Path) -> None:
+    """NumPy's texts of fixed width drop NUL at their end."""
+    texts = np.array(["a", "a\0", "a\0b"] * 50, object)
+    whole = summary(slice(0, 150), by={"country": texts})
+    assert whole.country.values.tolist() == ["a", "a\0", "a\0b"]
+    for number, label in enumerate(["a", "a\0", "a\0b"]):
+        part = summary(np.flatnonzero(texts == label), by={"country": texts[texts == label]})
+        cd.append(part, tmp_path / "days.zarr", {"day": number})
+    write_dataset(whole, tmp_path / "whole.zarr")
+    for opened in (cd.open_summary(tmp_path / "days.zarr").load(), cd.open_summary(tmp_path / "whole.zarr").load()):
+        assert opened.country.values.tolist() == ["a", "a\0", "a\0b"]
+        pooled = opened.sum("day") if "day" in opened.dims else opened
+        np.testing.assert_array_equal(pooled.confidence_count, whole.confidence_count)
+    watched = cd.watch(cd.open_summary(tmp_path / "days.zarr").load(), by="country", setting="confidence")
+    again = cd.watch(cd.open_summary(tmp_path / "days.zarr"), by="country", setting="confidence", state=watched.state)
+    assert again.country.values.tolist() == ["a", "a\0", "a\0b"]
+    with pytest.raises(ValueError, match="netCDF cannot hold the labels of country: one has the character NUL"):
+        write_dataset(whole, tmp_path / "whole.nc")
+
+
 TOTALS = ["total_rows", "total_parts", "total_models"]
 
 

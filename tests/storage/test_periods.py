@@ -20,6 +20,7 @@ from calibdask.storage.location import Location
 from calibdask.storage.period_log import FOLDER, PARTS
 from calibdask.storage.period_store import PeriodStore
 from tests.storage import kills
+from tests.storage.earlier_versions import downgraded_periods
 from tests.storage.kills import Killed, killed_at
 from tests.storage.period_writers import START, SUMMARIES, label
 
@@ -306,3 +307,18 @@ def test_damage_is_told(pattern: str, harm: Callable[[Path], None], tmp_path: Pa
     harm(min((tmp_path / "store.zarr").glob(pattern)))
     with pytest.raises(Damaged, match=r"\.zarr is (damaged|not whole)"):
         cd.open_summary(tmp_path / "store.zarr").load()
+
+
+def test_stores_of_earlier_versions_are_read_and_go_on(tmp_path: Path) -> None:
+    store = tmp_path / "store.zarr"
+    for number in range(3):
+        cd.append(DAYS[number], store, {"day": label(number)})
+    downgraded_periods(store)
+    assert check(store) == {label(number) for number in range(3)}
+    cd.append(DAYS[0], store, {"day": label(3)})
+    cd.append(DAYS[1], store, {"day": label(1)}, replace="again")
+    assert check(store) == {label(number) for number in range(4)}
+    # From the first new record on the store has a head.
+    (store / FOLDER / "00000004.jsonl").unlink()
+    with pytest.raises(Damaged, match="the last records of log/ are missing"):
+        cd.open_summary(store)

@@ -73,7 +73,7 @@ class ChunkCells:
             if all(at < size for at, size in zip(position, self.shape, strict=True)):
                 yield place, int(np.ravel_multi_index(position, self.shape))
 
-    def values(self, content: npt.NDArray[np.uint8]) -> Sequence[Any]:
+    def values(self, content: npt.NDArray[np.uint8]) -> Any:
         """What a chunk holds, one entry for each place of a cell; ``content`` is the file."""
         codecs = [codec["name"] for codec in self.metadata["codecs"]]
         stored: Any = content[:-_SUM_BYTES].tobytes()

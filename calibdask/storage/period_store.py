@@ -223,7 +223,8 @@ class PeriodStore:
         Damaged
             If there are some, and all are damaged.
         """
-        without, error = {*replaced}, None
+        without = {*replaced}
+        error: ValueError | None = None
         for period in reversed(log.sorted):
             if period.label in without:
                 continue

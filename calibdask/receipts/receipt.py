@@ -1,7 +1,7 @@
 """`receipt` and `verify`: what was measured, in a document that a second party can recompute to the last bit."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -274,11 +274,9 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
 def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Slices and weights have to be there, or the fingerprint would differ for no good reason."""
     by = options.get("by")
-    are_names = isinstance(by, str) or (isinstance(by, list | tuple) and all(isinstance(name, str) for name in by))
-    columns: Iterable[Any] = named(by)
-    if are_names:
-        columns = [by] if isinstance(by, str) else by
-    names = sorted(map(str, columns))
+    columns = [by] if isinstance(by, str) else by
+    are_names = isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns)
+    names = sorted(columns) if are_names else sorted(map(str, named(by)))
     if names != request["by"] and not (request["by"] == [] and by is None):
         expected = listed(request["by"]) or "none"
         raise ValueError(f"The receipt has the slices {expected}, got {listed(names) or 'none'}; give them by `by`.")

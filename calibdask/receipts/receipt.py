@@ -274,7 +274,7 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
 def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Slices and weights have to be there, or the fingerprint would differ for no good reason."""
     by = options.get("by")
-    columns = [by] if isinstance(by, str) else by
+    columns: Any = [by] if isinstance(by, str) else by
     are_names = isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns)
     names = sorted(columns) if are_names else sorted(map(str, named(by)))
     if names != request["by"] and not (request["by"] == [] and by is None):

@@ -86,7 +86,8 @@ class CellChunks(Chunks):
         chunk = [int(number) for number in numbers.split("/")[: cells.axes]]
         if is_status:
             states = cells.values(content)
-            if any(states[place] != DONE for place, _ in cells.numbers(chunk)):
+            # What no study writes is refused with its number (`check_status`).
+            if any(states[place] in (TODO, FAILED) for place, _ in cells.numbers(chunk)):
                 raise ValueError(f"the status of cells in {key} is not that of a finished cube")
             return
         due, expected = await self._hashes(store, array, "/".join(map(str, chunk)), prototype)

@@ -163,7 +163,7 @@ def test_stores_without_manifests_are_read_as_before(name: str, stores: Stores, 
     old = copied(path, tmp_path)
     downgraded_group(old)
     assert damage.same(damage.read(old), truth)
-    chunk = first(old, "c/0")
+    chunk = first(old, "day/c/0")
     chunk.write_bytes(b"x" + chunk.read_bytes()[1:])
     with pytest.raises(Damaged, match="is not what was written"):
         damage.read(old)

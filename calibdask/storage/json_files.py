@@ -80,6 +80,10 @@ def _inferred(text: bytes) -> tuple[Any, int]:
     """The types of all keys in a text, and its rows."""
     import pyarrow
 
+    if text.lstrip()[:1] == b"[":
+        raise ValueError(
+            "it is one JSON array, where an object in each line is expected; convert it, for example by jq -c '.[]'."
+        )
     try:
         table = _read(text)
         return table.schema, table.num_rows

@@ -77,7 +77,7 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         evaluated(pl.from_arrow(TABLE).lazy(), label="clicked", score="country"),  # type: ignore[union-attr]
-        "Column 'country' expects scores, got large_string.",
+        "Column 'country' expects scores, got large_string; convert it, or name another column.",
     ),
     (
         evaluated(pl.from_arrow(TABLE).lazy(), label="clicked", score="prediction", sample_weight=np.ones(3)),  # type: ignore[union-attr]
@@ -165,7 +165,8 @@ FILES: list[tuple[Callable[[Path], object], dict[str, Any], str]] = [
         lambda folder: text(folder / "rows.csv", "label;score\n0;0,25\n1;0,75\n"),
         {},
         "{} cannot be read as CSV: column 'score' expects numbers, row 0: conversion error to double: invalid value "
-        "'0,25'; write decimal commas as points",
+        "'0,25'; write decimal commas as points; correct it, or name another column by --label, --score or --weight "
+        "(label=, score=, weight=)",
     ),
     (
         lambda folder: arrays(folder / "rows.npz"),

@@ -13,6 +13,19 @@ class NotInstalled(ImportError):
     """A package is missing that calibdask can do without; the message says how to install it."""
 
 
+def with_notes(error: BaseException) -> str:
+    """The message of an error, and the notes that were added to it.
+
+    Examples
+    --------
+    >>> error = ValueError("The cluster cannot start.")
+    >>> error.add_note("Its logs are in calibdask.log.")
+    >>> with_notes(error)
+    'The cluster cannot start. Its logs are in calibdask.log.'
+    """
+    return " ".join([str(error), *getattr(error, "__notes__", ())])
+
+
 class Unavailable(OSError):
     """External circumstances stopped the work, such as a lost cluster or a full disk.
 

@@ -16,21 +16,23 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.about import LOSSES, Description
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
+from calibdask.estimators.outcomes_alike import OutcomesAlike, setting_of
 from calibdask.estimators.panel import default_metrics, summary_metrics
-from calibdask.estimators.parts import Part
+from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.inference.choice import IntervalChoice, check_interval
-from calibdask.inference.ends import Bounds, where_outcomes_differ
+from calibdask.inference.ends import AlikeOutcomes, Bounds, where_outcomes_differ
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, check_names
+from calibdask.statistics.layout import Layout
 
 # The word for the full panel.
 ALL = "all"
 # The name of an estimator that is no metric: no user can give it.
-_TOTALS = "\0totals"
+_TOTALS, _OUTCOMES = "\0totals", "\0outcomes "
 
 
 def evaluate(
@@ -276,14 +278,19 @@ def evaluated(
         outcome = run(requested, data.source)
         measured = BoundedEstimates(outcome.estimates, {}, outcome.passes)
     else:
-        measured = estimates_with_intervals(requested, data.source, choice)
+        measured = estimates_with_intervals({**requested, **_outcomes(chosen, data.source)}, data.source, choice)
         attributes = {"ci": choice.level, "n_boot": choice.n_boot, "seed": choice.seed}
     frequency = measured.estimates[_TOTALS].get("frequency")
     for name, estimator in chosen.items():
-        bounds = measured.bounds.get(name, {})
+        bounds, estimate = measured.bounds.get(name, {}), measured.estimates[name]
+        description = estimator.describe(data.source.layout)
         if bounds and frequency is not None:
-            bounds = _known_bounds(bounds, estimator.describe(data.source.layout), frequency)
-        result.add(name, estimator, measured.estimates[name], bounds, axes)
+            bounds = _known_bounds(bounds, description, frequency)
+        outcomes = measured.estimates.get(_outcomes_of(estimator, data.source.layout))
+        if choice is not None and bounds and outcomes is not None:
+            alike = AlikeOutcomes(outcomes["alike"].values, outcomes["rows"].values)
+            estimate, bounds = _error_bounds(estimate, bounds, description, alike, choice.level)
+        result.add(name, estimator, estimate, bounds, axes)
     result.add_totals(measured.estimates[_TOTALS], requested[_TOTALS], axes)
     if metrics is None:
         attributes["panel"] = DEFAULT_PANEL
@@ -298,6 +305,36 @@ def _known_bounds(bounds: Mapping[str, Bounds], description: Description, freque
         else ends
         for part, ends in bounds.items()
     }
+
+
+def _error_bounds(
+    estimate: Estimate, bounds: Mapping[str, Bounds], description: Description, alike: AlikeOutcomes, level: float
+) -> tuple[Estimate, Mapping[str, Bounds]]:
+    """The parts that are errors, and their bounds, with what holds where all outcomes are alike."""
+    parts, ends = dict(estimate), dict(bounds)
+    for name, of_part in bounds.items():
+        if name in description and description[name].settled(estimate[name].kind).kind == "error":
+            is_mean_gap = description[name].quantity == "mean-gap"
+            parts[name] = alike.notes(estimate[name], of_part, is_mean_gap=is_mean_gap)
+            ends[name] = alike.bounds(of_part, level, is_mean_gap=is_mean_gap)
+    return parts, ends
+
+
+def _outcomes_of(metric: Estimator, layout: Layout) -> str:
+    """The name of what says where outcomes are alike in the columns that a metric measures."""
+    return f"{_OUTCOMES}{setting_of(metric, layout)}"
+
+
+def _outcomes(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Estimator]:
+    """What says where outcomes are alike, for all columns that errors are measured of."""
+    layout = source.layout
+    of_errors = [
+        metric
+        for metric in metrics.values()
+        if any(info.kind == "error" for info in metric.describe(layout).values())
+        and (not isinstance(source, SummarySource) or source.sums_up(setting_of(metric, layout)))
+    ]
+    return {_outcomes_of(metric, layout): OutcomesAlike(setting_of(metric, layout)) for metric in of_errors}
 
 
 def slice_totals(source: Source) -> SliceTotals:

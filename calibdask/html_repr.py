@@ -4,8 +4,9 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
-from html import escape
 from typing import Any
+
+from calibdask.markup import Html
 
 # Colours are inherited from the page, light or dark; explicit styles override the table layout of notebooks.
 _FAINT = "opacity:0.6"
@@ -28,12 +29,12 @@ class HtmlRepr:
         kind = type(self)
         return framed(_in_words(kind.__name__), _summary(kind), *self._more_html(), _choices(self))
 
-    def _more_html(self) -> Iterable[str]:
+    def _more_html(self) -> Iterable[Html]:
         """HTML before the table of parameters."""
         return ()
 
 
-def framed(title: str, about: str, *parts: str) -> str:
+def framed(title: str, about: str, *parts: Html) -> Html:
     """A frame with a heading, a sentence, and further parts, which are HTML already.
 
     Examples
@@ -41,12 +42,12 @@ def framed(title: str, about: str, *parts: str) -> str:
     >>> "<strong>This &amp; that</strong>" in framed("This & that", "A sentence.")
     True
     """
-    head = f"<strong>{escape(title)}</strong>" if title else ""
-    description = f'<div style="{_FAINT}">{escape(about)}</div>' if about else ""
-    return f'<div style="{_FRAME}">{head}{description}{"".join(parts)}</div>'
+    head = Html("<strong>{}</strong>").format(title) if title else Html()
+    description = Html('<div style="{}">{}</div>').format(_FAINT, about) if about else Html()
+    return Html('<div style="{}">{}</div>').format(_FRAME, Html().join([head, description, *parts]))
 
 
-def table_of(heading: Sequence[str], rows: Iterable[Row], *, right: Sequence[int] = (), code: bool = False) -> str:
+def table_of(heading: Sequence[str], rows: Iterable[Row], *, right: Sequence[int] = (), code: bool = False) -> Html:
     """A table of texts; rows with default values are faint.
 
     Parameters
@@ -64,25 +65,26 @@ def table_of(heading: Sequence[str], rows: Iterable[Row], *, right: Sequence[int
     --------
     >>> table_of(("choice", "value"), [(("bins", "<15>"), True)]).count("&lt;15&gt;")
     1
-    >>> table_of(("choice", "value"), [])
+    >>> str(table_of(("choice", "value"), []))
     ''
     """
 
-    def cells(tag: str, style: str, texts: Sequence[str]) -> str:
+    def cells(tag: str, style: str, texts: Sequence[str]) -> Html:
         styles = [f"{style};{_RIGHT}" if column in right else style for column in range(len(texts))]
         # The last column holds sentences, which narrow pages would wrap after every word.
         styles[-1] += ";min-width:12em"
-        return "".join(f'<{tag} style="{own}">{escape(text)}</{tag}>' for own, text in zip(styles, texts, strict=True))
+        cell = Html('<{tag} style="{style}">{text}</{tag}>')
+        return Html().join(cell.format(tag=tag, style=own, text=text) for own, text in zip(styles, texts, strict=True))
 
-    body = "".join(
-        f'<tr style="background:none;{_FAINT if default else ""}">{cells("td", _CODE if code else _CELL, texts)}</tr>'
-        for texts, default in rows
+    line = Html('<tr style="background:none;{}">{}</tr>')
+    body = Html().join(
+        line.format(_FAINT if default else "", cells("td", _CODE if code else _CELL, texts)) for texts, default in rows
     )
-    head = f"<thead><tr>{cells('th', _HEAD, heading)}</tr></thead>"
-    return f'<table style="{_TABLE}">{head}<tbody>{body}</tbody></table>' if body else ""
+    table = Html('<table style="{}"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>')
+    return table.format(_TABLE, cells("th", _HEAD, heading), body) if body else Html()
 
 
-def _choices(described: Any) -> str:
+def _choices(described: Any) -> Html:
     defaults = _defaults(type(described))
     values = {field.name: repr(getattr(described, field.name)) for field in fields(described) if field.init}
     rows = (((name, _short(value)), defaults.get(name) == value) for name, value in values.items())

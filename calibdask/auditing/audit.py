@@ -35,6 +35,8 @@ from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
 
 # What a summary says about rows that were left out.
+# More rows, or columns, than any data have.
+_MOST_WHOLE = 10**12
 _OF_ROWS = ("rows_ignored", "rows_skipped")
 # Segments that are told apart by the rows that each two share.
 _MOST_TRIED = 256
@@ -120,8 +122,8 @@ def audit(
 
         ``pvalue`` of the segment alone; ``pvalue_adjusted`` for all segments (Holm), and ``found`` where that is at
         most ``alpha``; ``log_e``, the logarithm of an e-value, and ``discovery``, e-BH, among which the expected share
-        of false ones is at most ``alpha``. ``described``: the smallest set of found segments that says what is
-        wrong.
+        of false ones is at most ``alpha``: more segments than ``found`` only where most of them are far off.
+        ``described``: the smallest set of found segments that says what is wrong.
 
         Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
         at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;
@@ -261,6 +263,8 @@ def check_cutting(depth: int, min_rows: int, values: int | None, score_cells: in
     for name, value in {"depth": depth, "min_rows": min_rows, "score_cells": score_cells or 1}.items():
         if not is_whole(value) or value < 1:
             raise ValueError(f"{name} expects a whole number from 1 on, got {value!r}.")
+        if value > _MOST_WHOLE:
+            raise ValueError(f"{name} expects a whole number up to {_MOST_WHOLE:,}, got {value!r}.")
 
 
 def one_setting(data: Input, setting: str | int | None = None) -> Setting:

@@ -137,12 +137,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         labels and scores, in this order.
         """
         options = InputOptions(
-            logits=self.logits,
-            labels=labels,
-            pos_label=pos_label,
-            label=label,
-            score=score,
-            skip_missing=skip_missing,
+            None, self.logits, labels, pos_label, label=label, score=score, skip_missing=skip_missing
         )
         if y_prob is None and X is None and y is None and not _is_array(y_true):
             return self._fit_data(Data.of(y_true, None, by, sample_weight, options), min_rows)._warned()

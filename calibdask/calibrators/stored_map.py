@@ -1,6 +1,5 @@
 """A fitted calibrator in a file, applied to other rows: by the names of its slices, block by block."""
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from calibdask.data.data import Data
 from calibdask.engine.arrays import is_dask
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array
+from calibdask.storage.documents import parse_json, read_bytes
 from calibdask.storage.location import Location
 
 
@@ -51,13 +51,15 @@ class StoredMap:
         """
         location = Location.parse(os.fspath(path))
         location.check_file()
-        with location.reading(), location.open() as file:
-            content = file.read()
+        with location.reading():
+            content = read_bytes(location)
         mend = "calibdask calibrate writes maps"
         try:
-            document = json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{location.url} is no map, but text or bytes that are not JSON; {mend}.") from error
+            document = parse_json(content)
+        except ValueError as error:
+            raise ValueError(
+                f"{location.url} is no map, but text or bytes that are not JSON ({error}); {mend}."
+            ) from error
         try:
             calibrator: Calibrator = Calibrator.from_dict(document)
             stored = cls(location.url, document, calibrator)

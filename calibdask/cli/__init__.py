@@ -5,6 +5,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -25,12 +26,13 @@ from calibdask.cli.report import report as _report
 from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
+from calibdask.cli.terminals import discard_output, substitute_characters
 from calibdask.cli.test_alias import alias as _test
 from calibdask.cli.threshold import threshold as _threshold
 from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm
 from calibdask.cli.watch import watch as _watch
-from calibdask.errors import NotInstalled, Unavailable
+from calibdask.errors import NotInstalled, Unavailable, with_notes
 from calibdask.safe_text import message, visible_lines, without_credentials
 
 __all__ = ["main"]
@@ -38,12 +40,25 @@ __all__ = ["main"]
 _STOPPED = 1
 _BAD = 2
 _INTERRUPTED = 130
-# Commands whose status 1 is what they have found: what stops them is trouble.
-_FINDERS = frozenset({"watch"})
+# As shells report it of a process that the signal PIPE has ended.
+_UNREAD = 141
+# Commands whose status 1 says what they have found in the data, and nothing else.
+_FINDERS = frozenset({"audit", "check", "verify", "watch"})
+
+
+class _Hidden(Exception):
+    """Caused by an error that click would end a command for by itself: without a word, or with status 1."""
 
 
 class _Commands(click.Group):
     """The commands; what is no command may be a file that evaluate was meant for."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        try:
+            return super().invoke(ctx)
+        except (EOFError, BrokenPipeError) as error:
+            raise _Hidden from error
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -101,13 +116,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit status.
 
     0 done, 1 stopped by circumstances or a defect, 2 bad use or bad input, 3 finished with failed cells or without a
-    threshold, 130 interrupted, 143 stopped by the signal TERM. Of ``watch`` 1 is an alarm, and what stops it is 2; of
-    ``check`` 1 is a broken limit and 3 an undecided one; of ``verify`` 1 is a difference, of ``audit`` a segment that
-    is found, and 3 that none has enough rows.
+    threshold, 130 interrupted, 141 nobody reads the output, 143 stopped by the signal TERM. Of ``check`` 1 is a broken
+    limit, and 3 an undecided one; of ``verify`` 1 is a difference; of ``audit`` 1 is a segment that is found, and 3
+    that none has enough rows; of ``watch`` 1 is an alarm. Whatever stops these four is 2.
 
     Whatever is wrong is one line on stderr; ``--debug`` shows before it where it was raised.
     """
     given = sys.argv[1:] if arguments is None else [*arguments]
+    substitute_characters()
     try:
         status = cli.main(given, "calibdask", standalone_mode=False)
     except click.Abort:
@@ -118,22 +134,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if "--debug" in given:
             sys.stderr.write(visible_lines(without_credentials(traceback.format_exc())))
-        return _failed(error, given)
+        return _failed(error.__cause__ if isinstance(error, _Hidden) else error, given)
     return status if isinstance(status, int) else 0
 
 
-def _failed(error: Exception, given: Sequence[str]) -> int:
+def _failed(error: BaseException | None, given: Sequence[str]) -> int:
     """The status of an error, which is said."""
+    if isinstance(error, BrokenPipeError):
+        discard_output()
+        return _UNREAD
+    if isinstance(error, OSError) and error.strerror and error.filename is None:
+        # Files have a name.
+        return _said(f"The standard output, or a connection, failed: {error.strerror}", _BAD)
     stopped = _BAD if next((word for word in given if word in cli.commands), "") in _FINDERS else _STOPPED
     if isinstance(error, Unavailable):
-        _said(str(error), stopped)
+        _said(with_notes(error), stopped)
         return _said(f"to continue: {shlex.join(['calibdask', *given])}", stopped)
     if isinstance(error, ValueError | OSError | NotInstalled):
-        return _said(str(error), _BAD)
+        return _said(with_notes(error), _BAD)
     if isinstance(error, MemoryError):
         return _said(f"The memory of this machine does not suffice: {error}", stopped)
     kind = type(error).__name__
-    return _said(f"This should not have happened: {kind}: {error} (calibdask --debug shows where)", stopped)
+    return _said(f"This should not have happened: {kind}: {with_notes(error)} (calibdask --debug shows where)", stopped)
 
 
 def _said(text: str, status: int) -> int:

@@ -1,5 +1,6 @@
 """``calibdask check``: limits that were declared beforehand, each met, broken or undecided."""
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +10,7 @@ from calibdask.cli.gates import (
     gate_options,
     limit_options,
     limits_given,
-    receipt_of,
+    receipt_and_gate_of,
     write_receipt,
 )
 from calibdask.cli.help_groups import GroupedCommand
@@ -46,8 +47,8 @@ In Python: cd.check(y_true, y_prob, {"ece": 0.03}); in tests:
 calibdask.testing.assert_calibrated(y_true, y_prob, limit=0.03).
 \b
 Exit status: 0 all limits are met; 1 one is broken; 3 none is broken, but one cannot be
-decided with these rows; 2 invalid use or input, explained in one line on stderr, with
-nothing written; 130 interrupted.
+decided with these rows; 2 invalid use or input, or other trouble, explained in one line
+on stderr, with nothing written; 130 interrupted.
 """
 
 
@@ -107,7 +108,7 @@ def check(
     few rows nothing is met. Each slice of --by is judged at a level for all slices of its column together.
     """
     from calibdask.gating.formats import headline, plain, text_lines
-    from calibdask.storage.replacing import write_text
+    from calibdask.storage.replacing import replacing
     from calibdask.storage.writers import check_apart, checked_output
 
     limits = limits_given(limits_path, limits_of_all, of_slices)
@@ -121,19 +122,22 @@ def check(
         raise click.UsageError("--slice-limit has no effect without --by: there are no slices.")
     if bool(not_worse) != (baseline is not None):
         raise click.UsageError("--not-worse and --baseline go together: by how much worse than what?")
-    check_apart(data, {f"--out {target}": target for target in out})
+    for path in filter(None, (data, baseline, limits_path)):
+        check_apart(path, {"--receipt": receipt, "--out": out})
     targets = [checked_output(target, tuple(_FORMATS), overwrite=overwrite) for target in out]
     if receipt is not None and not_worse:
         raise click.UsageError("--receipt is one of one model; leave out --not-worse.")
-    kept = checked_receipt(receipt, [data], overwrite=overwrite)
+    kept = checked_receipt(receipt, overwrite=overwrite)
     request = RowsRequest(data=data, **{**where, "by": by})
     level = confidence if confidence is not None else limits.confidence or 0.95
     options = gate_options(limits, profile, confidence=level, n_boot=n_boot, seed=seed)
     gate, document = _checked(request, baseline, not_worse, options, with_receipt=kept is not None)
-    for target in targets:
-        write_text(target, _text(gate, data, target.suffix.lower()))
-    if kept is not None:
-        write_receipt(kept, document)
+    with ExitStack() as written:
+        for target in targets:
+            part = written.enter_context(replacing(target))
+            part.write_text(_text(gate, data, target.suffix.lower()), encoding="utf-8")
+        if kept is not None:
+            write_receipt(kept, document, written)
     if as_text:
         from calibdask.cli.tables import json_text
 
@@ -172,7 +176,8 @@ def _checked(
             raise click.UsageError("--baseline and --receipt need rows; a summary has none.")
         with store.dataset, request.connected(), shown_progress("checking"), noted():
             return cd.check(store, by=list(request.by) or None, **options), {}
-    rows, document = rows_of(store), {}
+    rows = rows_of(store)
+    document: dict[str, Any] = {}
     with request.connected(), shown_progress("checking"), noted():
         if baseline is None:
             if score_models(request.score) is not None:
@@ -189,9 +194,12 @@ def _checked(
             tables = same_rows("check", requests, {"model": rows, "baseline": rows_of(other.opened())})
             table = tables["model"]
             options = {**options, "baseline": tables["baseline"].scores, "not_worse": list(not_worse)}
-        gate = cd.check(request.data_of(table), **options)
         if with_receipt:
-            document = receipt_of(table, options, request.reading)
+            document, measured = receipt_and_gate_of(table, options, request.reading)
+            assert measured is not None
+            gate = measured
+        else:
+            gate = cd.check(request.data_of(table), **options)
         request.note_excluded(gate.result.attrs)
     return gate, document
 

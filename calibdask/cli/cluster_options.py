@@ -26,7 +26,10 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def with_cluster(*arguments: Any, cluster: str, tls: str | None, insecure: bool, **options: Any) -> Any:
-        with stopped_by_term():
+        # Which imports this module.
+        from calibdask.cli.row_options import noted
+
+        with stopped_by_term(), noted():
             return command(*arguments, cluster=cluster_spec(cluster, tls=tls, insecure=insecure), **options)
 
     decorated: Callable[..., Any] = with_cluster

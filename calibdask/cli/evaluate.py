@@ -186,7 +186,7 @@ def evaluate(**given: Any) -> None:
         request = EvaluateRequest.of({**given, **own})
         request.check()
         result_path, plot_path, report_path = _outputs(request)
-        receipt_path = checked_receipt(request.receipt, list(files.values()), overwrite=request.overwrite)
+        receipt_path = checked_receipt(request.receipt, overwrite=request.overwrite)
         _ = request.map_attributes
         stores = {name: request.of_file(name).opened() for name in files}
         # Columns that are not there are found before estimators are imported, which takes longer.
@@ -228,7 +228,7 @@ def evaluate(**given: Any) -> None:
         if plot_path is not None:
             _plot(dataset, written, plot_path, request)
         if receipt_path is not None:
-            write_receipt(receipt_path, receipt_of_metrics(request, stores))
+            write_receipt(receipt_path, receipt_of_metrics(request, stores), written)
         if result_path is not None:
             write_result(figures, partial(as_json, figures, names), written, result_path)
     if request.as_text:
@@ -246,10 +246,12 @@ def _outputs(request: EvaluateRequest) -> "tuple[Output | None, Output | None, O
     """Where the result, the picture and the report go, checked."""
     from calibdask.storage.writers import check_apart, checked_output
 
+    named = {"--out": request.out, "--plot": request.plot, "--report": request.report}
+    outputs: dict[str, str | None] = {**named, "--receipt": request.receipt}
     for path in request.files.values():
-        check_apart(path, {"--out": request.out, "--plot": request.plot, "--report": request.report})
+        check_apart(path, outputs)
     if request.map_path is not None:
-        check_apart(request.map_path, {"--out": request.out})
+        check_apart(request.map_path, outputs)
     result_path = None if request.out is None else checked_output(request.out, RESULTS, overwrite=request.overwrite)
     plot_path = None
     if request.plot is not None:

@@ -1,6 +1,7 @@
 """Gates of scored rows and their receipts, as `check`, `report` and `evaluate` make them."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from calibdask.cli.row_options import noted, rows_of
 if TYPE_CHECKING:
     from calibdask.cli.evaluate_request import EvaluateRequest
     from calibdask.data.options import InputKeywords
+    from calibdask.gating.check import Gate
     from calibdask.gating.limits import Limit, Limits
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 _USUAL = ("ece", "smooth-ece", "mean-gap", "brier-score", "log-loss", "spiegelhalter-test")
 _FULL = ("ece(binning=equal-mass)", "density-ece", "ece(norm=l2, debias=true)", "mce")
 _OF_MATRICES, _OF_VECTORS = ("ece(setting=classwise)",), ("brier-decomposition",)
-_LEVEL = 0.95
+_LEVEL, _N_BOOT = 0.95, 200
 _CLOSE = 1e-9
 
 PROFILES = ("default", "ml", "clinical", "credit", "forecast")
@@ -125,16 +127,19 @@ def gated_rows(
     by = {name: codes for name, codes in table.by.items() if name not in periods}
     own = replace(table, labels=labels, scores=scores, by=by)
     data = Data.of(own, options=InputOptions(**reading))
-    gate = cd.check(data, **gating.options) if gating.options else None
+    if gating.with_receipt:
+        document, gate = receipt_and_gate_of(own, gating.options, reading)
+        gating.document.update(document)
+    else:
+        gate = cd.check(data, **gating.options) if gating.options else None
     if drawn := _pictures(gating.options):
         level = gating.options["confidence"]
         pictures = cd.evaluate(data.sliced(()), metrics=drawn, ci=level)
         measured = replace(measured, pictures=pictures)
     if not gating.with_receipt:
         return replace(measured, gate=gate, fingerprint=cd.fingerprint(data))
-    gating.document.update(receipt_of(own, gating.options, reading))
-    data, digest = gating.document["data"], gating.document["hash"]
-    return replace(measured, gate=gate, fingerprint=data["fingerprint"], receipt=digest)
+    filed, digest = gating.document["data"], gating.document["hash"]
+    return replace(measured, gate=gate, fingerprint=filed["fingerprint"], receipt=digest)
 
 
 def _pictures(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,19 +169,24 @@ def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], g
     return replace(measured, gate=cd.check(summary, by=list(by) or None, **gating.options), pictures=pictures)
 
 
-def receipt_of(table: "Table", options: Mapping[str, Any], reading: "InputKeywords") -> dict[str, Any]:
-    """The receipt of a gate: the metrics of its limits and its profile, and its decisions; the usual ones without."""
-    import calibdask as cd
+def receipt_and_gate_of(
+    table: "Table", options: Mapping[str, Any], reading: "InputKeywords"
+) -> "tuple[dict[str, Any], Gate | None]":
+    """A gate and its receipt: the metrics of its limits and its profile, or the usual ones, and its decisions."""
+    from calibdask.data.data import Data
+    from calibdask.data.options import InputOptions
     from calibdask.estimators.expression import parse_metrics
     from calibdask.gating.profiles import profile_of
+    from calibdask.receipts.receipt import receipt_and_gate
 
     named = [str(limit.metric) for limit in (*options.get("limits", ()), *(options.get("slice_limits") or ()))]
     filed = [one for text in profile_of(options.get("profile", "")).names for one in parse_metrics(text)]
     known = [str(one) for one in filed if table.weights is None or one.make().supports_weights]
-    own = {name: value for name, value in options.items() if name not in ("profile", "baseline", "not_worse")}
+    levels: dict[str, Any] = {"confidence": _LEVEL, "n_boot": _N_BOOT, "seed": 0}
+    own = {**levels, **options}
     metrics = list(dict.fromkeys((*named, *known))) or list(_USUAL)
-    given: dict[str, Any] = {**reading, **own, "limits": own.get("limits") or None}
-    return cd.receipt(table, None, metrics, **given)
+    data = Data.of(table, options=InputOptions(**reading))
+    return receipt_and_gate(data, metrics, **{**own, "limits": own.get("limits") or None})
 
 
 def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]) -> dict[str, Any]:
@@ -191,27 +201,26 @@ def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]
     expressions = request.metrics or [one for text in panel for one in parse_metrics(text)]
     given = {name: value for name, value in request.options.items() if value is not None}
     metrics = [str(expression.with_choices(given)) for expression in expressions]
-    intervals = {"confidence": request.ci or _LEVEL, "n_boot": request.n_boot or 200, "seed": request.seed or 0}
+    intervals = {"confidence": request.ci or _LEVEL, "n_boot": request.n_boot or _N_BOOT, "seed": request.seed or 0}
     arguments: dict[str, Any] = {**request.reading, **intervals}
     with request.connected(table), shown_progress("making the receipt"), noted():
         return cd.receipt(table, None, metrics, **arguments)
 
 
-def checked_receipt(path: str | None, files: Sequence[str], *, overwrite: bool) -> "Output | None":
+def checked_receipt(path: str | None, *, overwrite: bool) -> "Output | None":
     """Where the receipt goes; None without one."""
-    from calibdask.storage.writers import check_apart, checked_output
+    from calibdask.storage.writers import checked_output
 
     if path is None:
         return None
-    for data in files:
-        check_apart(data, {"--receipt": path})
     return checked_output(path, (".json",), overwrite=overwrite)
 
 
-def write_receipt(target: "Output", document: dict[str, Any]) -> None:
-    """The document as JSON that people can read."""
+def write_receipt(target: "Output", document: dict[str, Any], written: ExitStack) -> None:
+    """The document as JSON that people can read; it appears when ``written`` closes."""
     import json
 
-    from calibdask.storage.replacing import write_text
+    from calibdask.storage.replacing import replacing
 
-    write_text(target, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    part = written.enter_context(replacing(target))
+    part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,6 +1,7 @@
 """``calibdask report``: one page for the approval of models, or about a study."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -148,8 +149,8 @@ def report(
     limits = limits_given(limits_path, limits_of_all, of_slices)
     facts = _origin(limits_path, limits, given=bool(limits_of_all or of_slices)) | _facts(facts_path, own_facts)
     given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
-    target, named = _checked(data, out, overwrite=overwrite)
-    kept = checked_receipt(receipt, list(named.values()), overwrite=overwrite)
+    target = _checked(data, {"--out": out, "--receipt": receipt}, overwrite=overwrite)
+    kept = checked_receipt(receipt, overwrite=overwrite)
     watched = [given.pop(name) for name in _WATCHING]
     check_every(watched[0], given["every"], given["zone"])
     requests = model_requests(data, {**given, "period": watched[0]})
@@ -169,7 +170,8 @@ def report(
     decides = bool(limits.limits or options["profile"])
     gating = Gating(options if decides else {}, kept is not None)
     models: dict[str, Any] = {}
-    with replacing(target) as part:
+    with ExitStack() as written:
+        part = written.enter_context(replacing(target))
         if cubes:
             _write_cube(cubes[0], part, title)
         else:
@@ -182,7 +184,7 @@ def report(
                 raise click.UsageError("--receipt is one of one model; select one.")
             write_models(part, models, title, facts, compared_models(requests, stores, **intervals))
             if kept is not None:
-                write_receipt(kept, gating.document)
+                write_receipt(kept, gating.document, written)
     for line in _lines(models):
         click.echo(visible(line))
     for path in filter(None, (target, kept)):
@@ -204,13 +206,12 @@ def _origin(path: str | None, limits: "Limits", *, given: bool) -> dict[str, str
 
 def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:
     """What the page says about itself: of the file, and of the options, which replace it."""
-    import tomllib
-    from pathlib import Path
+    from calibdask.storage.documents import read_toml
 
     facts: dict[str, str] = {}
     if path is not None:
         try:
-            read = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+            read = read_toml(path)
         except OSError as error:
             raise click.UsageError(f"--facts {path} cannot be read: {error.strerror}.") from error
         except ValueError as error:
@@ -274,15 +275,14 @@ def _check_slices(stores: "Iterable[Store]", by: Sequence[str], has_limits: bool
             raise click.UsageError(f"--slice-limit has no effect on {store.url}: it is a summary without slices.")
 
 
-def _checked(data: tuple[str, ...], out: str, *, overwrite: bool) -> "tuple[Output, dict[str, str]]":
-    """Where the page goes, and what is read, before any of it is."""
+def _checked(data: tuple[str, ...], outputs: dict[str, str | None], *, overwrite: bool) -> "Output":
+    """Where the page goes, checked before anything is read."""
     from calibdask.report.writing import FORMATS
     from calibdask.storage.writers import check_apart, checked_output
 
-    named = named_data(data)
-    for path in named.values():
-        check_apart(path, {"--out": out})
-    return checked_output(out, FORMATS, overwrite=overwrite), named
+    for path in named_data(data).values():
+        check_apart(path, outputs)
+    return checked_output(str(outputs["--out"]), FORMATS, overwrite=overwrite)
 
 
 def _check_alone(cube: "StoredCube", stores: "Sized") -> None:

@@ -22,7 +22,7 @@ stopped by TERM, after the cells in progress. The same command resumes.
 @click.option("--store", metavar="CUBE", required=True, help="The cube to fill: a path or a URL.")
 @cluster_options
 @click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a parameter, or preset; repeatable.")
-@click.option("--lay-out", is_flag=True, help="Only write the empty cube, which shards then fill.")
+@click.option("--lay-out", is_flag=True, help="Write the empty cube only; with --shard, 0 writes it and others wait.")
 @click.option("--shard", metavar="INDEX/COUNT", help="Compute this part of a laid out cube; the first is 0/COUNT.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing cube.")
 @click.pass_context
@@ -46,11 +46,13 @@ def run(
     from calibdask.study.loading import load_study
 
     chosen = load_study(study).with_settings(dict(map(_pair, settings)))
-    if lay_out:
+    part = None if shard is None else _shard(shard)
+    if lay_out and part is not None:
+        running.lay_out_together(chosen, store, part)
+    elif lay_out:
         counts = running.lay_out(chosen, store, overwrite=overwrite)
         click.echo(f"{shown_address(store)}: laid out, {counts.done} of {counts.total} cells done")
         return
-    part = None if shard is None else _shard(shard)
     with stopped_by_term() as stop, cell_progress(f"running {chosen.name}"), noted():
         counts = running.run(chosen, store, cluster, overwrite=overwrite, shard=part, stop=stop)
     whose = "cells" if shard is None else f"cells of shard {shard}"

@@ -6,6 +6,7 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.cli.terminals import is_encodable
 from calibdask.plot.style import OVER, UNDER
 from calibdask.results.format import plain
 from calibdask.results.text_layout import Line, asides
@@ -52,7 +53,7 @@ def as_json(dataset: xr.Dataset, metrics: Iterable[str], strata: Sequence[int] |
 
 
 def json_text(document: Any) -> str:
-    r"""A document as JSON, in which signs that do not show are escaped: it is printed on terminals too.
+    r"""A document as JSON, in which characters that do not show, or that stdout cannot encode, are escaped.
 
     Examples
     --------
@@ -60,9 +61,10 @@ def json_text(document: Any) -> str:
     (False, '"\\u007f"')
     """
     text = json.dumps(document, indent=2, allow_nan=False, ensure_ascii=False)
-    if text.replace("\n", "").isprintable():
+    if text.replace("\n", "").isprintable() and is_encodable(text):
         return text
-    return "".join(sign if sign == "\n" or sign.isprintable() else json.dumps(sign)[1:-1] for sign in text)
+    shows = {sign: sign == "\n" or (sign.isprintable() and is_encodable(sign)) for sign in set(text)}
+    return "".join(sign if shows[sign] else json.dumps(sign)[1:-1] for sign in text)
 
 
 def metric_values(dataset: xr.Dataset, metrics: Iterable[str]) -> dict[str, dict[str, Any]]:

@@ -21,7 +21,7 @@ A receipt proves nothing about who made it. Sign the file, and check the signatu
   minisign -Vm receipt.json -p minisign.pub
 \b
 Exit status: 0 everything agrees; 1 something differs, which is named; 2 invalid use or
-input, explained in one line on stderr; 130 interrupted.
+input, or other trouble, explained in one line on stderr; 130 interrupted.
 """
 _MOST_LINES = 20
 
@@ -39,7 +39,7 @@ def verify(receipt: str, data: str, **where: Any) -> None:
 
     import calibdask as cd
     from calibdask.progress import shown_progress
-    from calibdask.receipts.receipt import read_receipt
+    from calibdask.receipts.stored_receipt import read_receipt
 
     try:
         given = read_receipt(receipt)

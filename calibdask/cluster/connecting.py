@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from calibdask.cluster.parse import cluster_spec
+from calibdask.cluster.quiet_losses import quiet_losses
 from calibdask.cluster.spec import ClusterLost, ClusterSpec
 from calibdask.cluster.versions import check_versions
 from calibdask.errors import Unavailable
@@ -23,7 +24,8 @@ def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:
     Raises
     ------
     ValueError
-        If there is no such cluster, or if the versions of workers differ from those of this process.
+        If there is no such cluster, if the versions of workers differ from those of this process, or if a worker does
+        not see a path.
     Unavailable
         If the scheduler does not answer, or no worker joins.
     ClusterLost
@@ -37,7 +39,7 @@ def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:
     0.25
     """
     spec = cluster_spec(where)
-    with spec.opened() as client:
+    with quiet_losses(), spec.opened() as client:
         if client is not None:
             _await_worker(client, spec.patience)
             check_versions(client)

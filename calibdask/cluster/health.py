@@ -1,16 +1,23 @@
 """``python -m calibdask.cluster.health``: whether a scheduler or worker is healthy, for the probes of containers.
 
 ``health PORT`` asks the HTTP server that each of them runs on the loopback, ``health PORT --if-any`` also succeeds if
-none listens, and ``health HOST:PORT SECONDS`` waits until something listens. Exit status 0: yes; 1: no; 2: bad use.
+none listens, and ``health HOST:PORT SECONDS`` waits until something listens. Exit status 0: yes; 1: no; 2: bad use;
+143: ended by TERM.
 """
 
+import signal
 import socket
 import sys
 from collections.abc import Sequence
 from http.client import HTTPConnection, HTTPException
 from time import monotonic, sleep
+from types import FrameType
 
-_TIMEOUT, _PAUSE = 5.0, 0.5
+# Longer than the event loop of a worker on a busy node takes to answer, shorter than the probe waits.
+_TIMEOUT, _PAUSE = 20.0, 0.5
+# To connect, when waiting for something to listen.
+_CONNECT_TIMEOUT = 5.0
+_TERMINATED = 128 + signal.SIGTERM
 
 
 def healthy(port: int, *, if_any: bool = False) -> bool:
@@ -36,7 +43,7 @@ def listens(host: str, port: int, seconds: float) -> bool:
     end = monotonic() + seconds
     while True:
         try:
-            socket.create_connection((host, port), _TIMEOUT).close()
+            socket.create_connection((host, port), _CONNECT_TIMEOUT).close()
             return True
         except OSError:
             if monotonic() >= end:
@@ -64,5 +71,11 @@ def main(arguments: Sequence[str]) -> int:
         return 2
 
 
+def _end(number: int, frame: FrameType | None) -> None:
+    raise SystemExit(_TERMINATED)
+
+
 if __name__ == "__main__":
+    # The first process of a container ignores signals that it does not handle.
+    signal.signal(signal.SIGTERM, _end)
     sys.exit(main(sys.argv[1:]))

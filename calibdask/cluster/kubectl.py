@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic, sleep
@@ -13,11 +13,44 @@ from typing import IO, Any
 
 from calibdask.errors import Unavailable
 
-_PAUSE = 0.5
+_PAUSE = 0.1
 _FORWARD_TIMEOUT = 60
 _FORWARDED = re.compile(r"^Forwarding from 127\.0\.0\.1:(\d+) ", re.MULTILINE)
+_CREATED = re.compile(r"^(\S+) (?:created|configured|unchanged|serverside-applied)$", re.MULTILINE)
 # Runs a command until it ends or standard input is closed, so that it never outlives this process.
-_GUARD = 'exec 3<&0; "$@" 3<&- & child=$!; (read -r _ <&3; kill "$child" 2>/dev/null) & wait "$child"'
+_GUARD = 'exec 3<&0; "$@" 3<&- & child=$!; (read -r _ <&3; kill "$child") >/dev/null 2>&1 & wait "$child"'
+# What passes, or is mended outside: servers that do not answer, logins that have expired, quotas that others use up.
+_NO_ANSWER = re.compile(
+    "unable to connect|was refused|connection refused|connection reset|no such host|no route to host|i/o timeout|"
+    r"timed? ?out|deadline exceeded|\bEOF\b|connection lost|lost connection|error dialing backend|etcdserver|"
+    "too many requests|unavailable|currently unable to handle|internal error",
+    re.IGNORECASE,
+)
+_NO_LOGIN = re.compile(
+    "must be logged in|unauthorized|please enter username|provide credentials|getting credentials|"
+    "certificate has expired|token.*expired",
+    re.IGNORECASE,
+)
+_QUOTA = re.compile("exceeded quota", re.IGNORECASE)
+_NO_PERMISSION = re.compile("forbidden: User|cannot .* resource", re.IGNORECASE)
+_NO_NAMESPACE = re.compile('namespaces? "[^"]*" not found', re.IGNORECASE)
+_LOGGED = re.compile(r"[EIW]\d{4} \d\d:")
+_NO_CLUSTER = re.compile("localhost:8080")
+# An API server that restarts is back after seconds.
+_DELETE_PAUSES = (1.0, 4.0, 15.0)
+
+
+def is_circumstance(message: str) -> bool:
+    """Whether an error of Kubernetes concerns its present state, so that the same call may succeed later.
+
+    Examples
+    --------
+    >>> is_circumstance("Unable to connect to the server: dial tcp 10.0.0.1:6443: i/o timeout")
+    True
+    >>> is_circumstance('namespaces "calibration" not found')
+    False
+    """
+    return any(pattern.search(message) for pattern in (_NO_ANSWER, _NO_LOGIN, _QUOTA))
 
 
 @dataclass(frozen=True)
@@ -27,7 +60,9 @@ class Kubectl:
     Raises
     ------
     ValueError
-        If kubectl is not installed, or fails.
+        If kubectl is not installed, or the server refuses a request.
+    Unavailable
+        If the server does not answer, or a login or a quota does not suffice at present.
     """
 
     namespace: str
@@ -39,54 +74,105 @@ class Kubectl:
                 "Tools) and check that 'kubectl get pods' works."
             )
 
-    def _command(self, *arguments: str) -> list[str]:
+    def command(self, *arguments: str) -> list[str]:
+        """The words of a command in the namespace."""
         return ["kubectl", "--namespace", self.namespace, *arguments]
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:
         """Run a command, with text on its standard input, and return what it prints."""
-        done = subprocess.run(
-            self._command(*arguments), input=stdin, capture_output=True, encoding="utf-8", check=False
-        )
+        done = self._run(*arguments, stdin=stdin)
         if done.returncode:
-            message = " ".join((done.stderr or done.stdout).split())
-            raise ValueError(f"kubectl {arguments[0]} failed: {message}")
+            raise self.error(arguments[0], done.stderr or done.stdout)
         return done.stdout
 
+    def _run(self, *arguments: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
+        command = self.command(*arguments)
+        # Not the terminal, where kubectl would ask for a name and a password.
+        return subprocess.run(command, input=stdin or "", capture_output=True, encoding="utf-8", check=False)
+
+    def error(self, verb: str, output: str) -> Exception:
+        """The error for what a failed command has printed: `Unavailable` for circumstances, ValueError otherwise."""
+        # Once each: several objects fail for the same reason.
+        lines = [" ".join(line.split()) for line in output.splitlines() if line.strip()]
+        # What kubectl logs of its attempts; what came of them is the last line.
+        lines = list(dict.fromkeys(line for line in lines if not _LOGGED.match(line)))
+        text = f"kubectl {verb} failed in the namespace {self.namespace}: {' '.join(lines) or 'no output'}"
+        kind = Unavailable if is_circumstance(text) else ValueError
+        return kind(f"{text}{'' if text.endswith('.') else '.'}{self._advice(text)}")
+
+    def _advice(self, message: str) -> str:
+        """How to continue, where that is known."""
+        if _NO_CLUSTER.search(message):
+            return " No cluster is configured: name one by KUBECONFIG, or in ~/.kube/config."
+        if _NO_NAMESPACE.search(message):
+            create = f"kubectl create namespace {self.namespace}"
+            return f" Create it with '{create}', or name another one (namespace, at calibdask.kubernetes)."
+        if _QUOTA.search(message):
+            return " Ask for less (workers, worker, at calibdask.kubernetes), or wait until others use less."
+        if _NO_LOGIN.search(message):
+            return " Log in again, and check that 'kubectl get pods' works."
+        if _NO_PERMISSION.search(message):
+            return " The role in deploy/kubernetes/role.yaml has the permissions that are needed."
+        if _NO_ANSWER.search(message):
+            return " Check that 'kubectl get pods' works."
+        return ""
+
     @contextmanager
-    def applied(self, manifests: str) -> Iterator[None]:
-        """Apply manifests for the block and delete their objects at the end, also after a partial apply.
+    def applied(self, manifests: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+        """Create objects for the block and delete them at the end, also after a partial creation.
 
         Warns
         -----
         UserWarning
-            If they could not be deleted; an error would hide that of the block.
+            If objects could not be deleted; an error would hide that of the block.
         """
+        from calibdask.cluster.manifests import as_yaml
+
+        text = as_yaml(manifests)
+        # Unless kubectl says otherwise: this process may be interrupted while it runs.
+        created = names = _names(manifests)
         try:
-            self("apply", "-f", "-", stdin=manifests)
+            done = self._run("apply", "-f", "-", stdin=text)
+            if done.returncode:
+                created = _CREATED.findall(done.stdout)
+                raise self.error("apply", done.stderr or done.stdout)
             yield
         finally:
+            if created:
+                self._delete(text, names)
+
+    def _delete(self, manifests: str, names: Sequence[str]) -> None:
+        for pause in (*_DELETE_PAUSES, None):
             try:
                 self("delete", "-f", "-", "--ignore-not-found", "--wait=false", stdin=manifests)
-            except ValueError as error:
-                warnings.warn(f"{error} Objects that were created in {self.namespace} may still exist.", stacklevel=2)
+                return
+            except (ValueError, Unavailable) as error:
+                if pause is None or not isinstance(error, Unavailable):
+                    command = " ".join(self.command("delete", "--ignore-not-found", *names))
+                    text = f"{error} Objects in {self.namespace} may still exist; delete them with: {command}"
+                    warnings.warn(text, stacklevel=2)
+                    return
+            sleep(pause)
 
-    def wait_until_ready(self, deployment: str, seconds: float) -> None:
-        """Return when a pod of the Deployment is ready.
-
-        Raises
-        ------
-        Unavailable
-            If none is ready within this many seconds.
-        """
-        query = ("get", "deployment", deployment, "--ignore-not-found", "-o", "jsonpath={.status.readyReplicas}")
-        end = monotonic() + seconds
-        while self(*query).strip() in ("", "0"):
-            if monotonic() >= end:
-                raise Unavailable(
-                    f"{deployment} is not ready after {seconds:g} s; see 'kubectl get events' for missing resources or "
-                    "images."
-                )
-            sleep(_PAUSE)
+    @contextmanager
+    def running(self, *arguments: str, stdout: int | IO[Any]) -> "Iterator[subprocess.Popen[bytes]]":
+        """A command that runs until the end of the block, or of this process."""
+        # In a new session, because an interrupt at the terminal is meant for this process, which still needs it.
+        child = subprocess.Popen(
+            ["sh", "-c", _GUARD, "sh", *self.command(*arguments)],
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            yield child
+        finally:
+            assert child.stdin is not None
+            child.stdin.close()
+            if child.stdout is not None:
+                child.stdout.close()
+            child.wait()
 
     @contextmanager
     def forwarded(self, target: str, port: int) -> Iterator[int]:
@@ -94,35 +180,28 @@ class Kubectl:
 
         Raises
         ------
-        ValueError
+        ValueError, Unavailable
             If kubectl fails to forward.
         """
-        command = self._command("port-forward", "--address", "127.0.0.1", target, f":{port}")
-        with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
-            # In a new session, because an interrupt at the terminal is meant for this process, which still needs it.
-            child = subprocess.Popen(
-                ["sh", "-c", _GUARD, "sh", *command],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-            try:
-                yield _forwarded_port(child, output, target)
-            finally:
-                assert child.stdin is not None
-                child.stdin.close()
-                child.wait()
+        words = ("port-forward", "--address", "127.0.0.1", target, f":{port}")
+        with tempfile.TemporaryFile("w+", encoding="utf-8") as output, self.running(*words, stdout=output) as child:
+            yield self._forwarded_port(child, output)
+
+    def _forwarded_port(self, child: "subprocess.Popen[bytes]", output: IO[str]) -> int:
+        end = monotonic() + _FORWARD_TIMEOUT
+        while True:
+            ended = child.poll() is not None or monotonic() >= end
+            output.seek(0)
+            text = output.read()
+            if match := _FORWARDED.search(text):
+                return int(match[1])
+            if ended:
+                error = self.error("port-forward", text)
+                # Whatever keeps a connection from a pod that is ready, the same command may succeed later.
+                raise error if _NO_PERMISSION.search(text) else Unavailable(str(error))
+            sleep(_PAUSE)
 
 
-def _forwarded_port(child: "subprocess.Popen[Any]", output: IO[str], target: str) -> int:
-    end = monotonic() + _FORWARD_TIMEOUT
-    while True:
-        ended = child.poll() is not None or monotonic() >= end
-        output.seek(0)
-        text = output.read()
-        if match := _FORWARDED.search(text):
-            return int(match[1])
-        if ended:
-            raise ValueError(f"kubectl port-forward to {target} failed: {' '.join(text.split()) or 'no output'}")
-        sleep(_PAUSE / 5)
+def _names(manifests: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Objects as kubectl names them, such as ``service/trial-scheduler``."""
+    return [f"{manifest['kind'].lower()}/{manifest['metadata']['name']}" for manifest in manifests]

@@ -109,6 +109,9 @@ class KubernetesSettings:
         ID of the user and of the group of all processes; not 0.
     scratch : str, default "4Gi"
         Size of the only writable folder, for data spilled from memory and compiled kernels.
+    patience : int, default 900
+        Seconds to wait for the scheduler, and for the first worker, including their images and nodes that are started
+        for them; and for another worker when all are lost.
 
     Raises
     ------
@@ -140,6 +143,7 @@ class KubernetesSettings:
     pull_secret: str = ""
     user: int = 1000
     scratch: str = "4Gi"
+    patience: int = 900
 
     PORT: ClassVar[int] = 8786
 
@@ -175,6 +179,8 @@ class KubernetesSettings:
             yield f"pull_policy expects one of {', '.join(_PULL_POLICIES)}, got {self.pull_policy!r}."
         if self.user < 1:
             yield f"user expects the ID of a user that is not root, got {self.user}."
+        if self.patience < 1:
+            yield f"patience expects a number of seconds from 1 on, got {self.patience}."
         if not _QUANTITY.fullmatch(self.scratch):
             yield f"scratch expects a quantity such as 4Gi, got {self.scratch!r}."
 

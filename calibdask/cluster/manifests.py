@@ -1,20 +1,22 @@
 """Kubernetes manifests of a Dask cluster, as plain data: Deployments, network policies, an account without rights.
 
-``python -m calibdask.cluster.manifests`` writes those of the cluster described by Dask's configuration, and
-``python -m calibdask.cluster.manifests STUDY STORE [ARGUMENT ...]`` those of a study run on it.
+``python -m calibdask.cluster.manifests`` writes those of the cluster described by Dask's configuration,
+``python -m calibdask.cluster.manifests STUDY STORE [ARGUMENT ...]`` those of a study run on it, and the same with
+``--shards N`` before STUDY those of N independent processes without a cluster.
 """
 
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
-from calibdask.cluster.pods import NANNY_PORT, WORKER_PORT, client_pod, scheduler_pod, worker_pod
+from calibdask.cluster.pods import NANNY_PORT, WORKER_PORT, client_pod, scheduler_pod, shard_pod, worker_pod
 
 Manifest = dict[str, Any]
 
 # Exit statuses of calibdask run for bad use and for failed cells: a retry would change neither.
-_FINAL_STATUSES = [2, 3]
+_BAD_USE, _FAILED_CELLS = 2, 3
 _RETRIES = 6
 # A lull between tasks should not remove workers.
 _SCALE_DOWN_SECONDS = 300
@@ -35,8 +37,7 @@ def cluster(settings: KubernetesSettings) -> list[Manifest]:
     >>> [manifest["kind"] for manifest in cluster(settings)[-3:]]
     ['Deployment', 'Service', 'Deployment']
     """
-    account = {**_object(settings, "ServiceAccount", "v1"), "automountServiceAccountToken": False}
-    return [account, *_policies(settings), *_scheduler(settings), *_workers(settings)]
+    return [_account(settings), *_policies(settings), *_scheduler(settings), *_workers(settings)]
 
 
 def study_run(settings: KubernetesSettings, study: str, store: str, arguments: Sequence[str] = ()) -> list[Manifest]:
@@ -61,23 +62,77 @@ def study_run(settings: KubernetesSettings, study: str, store: str, arguments: S
     command = ["calibdask", "run", study, "--store", store, "--cluster", settings.address]
     command += [*(["--insecure"] if settings.insecure else []), *arguments]
     pod = client_pod(settings, command)
-    rules: list[Manifest] = [
-        # The eviction of a pod from its node does not count as an attempt.
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-        {
-            "action": "FailJob",
-            "onExitCodes": {"containerName": "client", "operator": "In", "values": _FINAL_STATUSES},
-        },
-    ]
     job = {
         "backoffLimit": _RETRIES,
-        "podFailurePolicy": {"rules": rules},
+        "podFailurePolicy": {"rules": [_EVICTED, _on_status("FailJob", _BAD_USE, _FAILED_CELLS)]},
         "template": _template(settings, "client", pod),
     }
-    return [*cluster(settings), _object(settings, "Job", "batch/v1", f"{settings.name}-run", job, "client")]
+    return [*cluster(settings), _job(settings, job)]
 
 
-def as_yaml(manifests: Sequence[Manifest]) -> str:
+def sharded_run(
+    settings: KubernetesSettings, study: str, store: str, shards: int, arguments: Sequence[str] = ()
+) -> list[Manifest]:
+    """An Indexed Job of independent processes, each of which executes ``calibdask run --shard INDEX/COUNT``.
+
+    There is no scheduler, and nothing listens: pods need neither certificates nor one another. At a time there are as
+    many pods as `settings` has workers, of the size of a worker.
+
+    Parameters
+    ----------
+    settings : KubernetesSettings
+        Its TLS secret is not used.
+    study, store, arguments
+        As for `study_run`.
+    shards : int
+        Number of shards.
+
+    Returns
+    -------
+    list of dict
+        ServiceAccount, NetworkPolicy and Job.
+
+    Raises
+    ------
+    ValueError
+        If there is no shard.
+    """
+    if shards < 1:
+        raise ValueError(f"--shards expects a number from 1 on, got {shards}.")
+    settings = replace(settings, tls_secret="", insecure=True)
+    command = ["calibdask", "run", study, "--store", store, "--shard", f"$(JOB_COMPLETION_INDEX)/{shards}"]
+    command += ["--lay-out", "--cluster", f"threads:{settings.threads}", *arguments]
+    job = {
+        "completionMode": "Indexed",
+        "completions": shards,
+        "parallelism": min(shards, settings.workers),
+        "backoffLimitPerIndex": _RETRIES,
+        # Bad use is the same for all shards; the cells of others are computed although some have failed.
+        "podFailurePolicy": {
+            "rules": [_EVICTED, _on_status("FailJob", _BAD_USE), _on_status("FailIndex", _FAILED_CELLS)]
+        },
+        "template": _template(settings, "client", shard_pod(settings, command)),
+    }
+    return [_account(settings), _policy(settings, "client", []), _job(settings, job)]
+
+
+# The eviction of a pod from its node does not count as an attempt.
+_EVICTED: Manifest = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+
+
+def _on_status(action: str, *statuses: int) -> Manifest:
+    return {"action": action, "onExitCodes": {"containerName": "client", "operator": "In", "values": [*statuses]}}
+
+
+def _job(settings: KubernetesSettings, spec: Manifest) -> Manifest:
+    return _object(settings, "Job", "batch/v1", f"{settings.name}-run", spec, "client")
+
+
+def _account(settings: KubernetesSettings) -> Manifest:
+    return {**_object(settings, "ServiceAccount", "v1"), "automountServiceAccountToken": False}
+
+
+def as_yaml(manifests: Sequence[Mapping[str, Any]]) -> str:
     """One YAML document per manifest, as read by ``kubectl apply -f``."""
     import json
 
@@ -185,13 +240,25 @@ def _workers(settings: KubernetesSettings) -> list[Manifest]:
     return manifests
 
 
+def _requested(arguments: Sequence[str]) -> list[Manifest]:
+    shards, words = "", [*arguments]
+    if words[:1] == ["--shards"]:
+        shards, words = "".join(words[1:2]), words[2:]
+        if not shards.isdecimal():
+            raise ValueError(f"--shards expects a number from 1 on, got {shards!r}.")
+    settings = KubernetesSettings.from_configuration(**({"tls_secret": "", "insecure": True} if shards else {}))
+    if len(words) == 1 or (shards and not words):
+        raise ValueError("expected [--shards N] STUDY STORE [ARGUMENT ...], or nothing for a cluster without a study.")
+    if not words:
+        return cluster(settings)
+    study, store, *rest = words
+    return sharded_run(settings, study, store, int(shards), rest) if shards else study_run(settings, study, store, rest)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Write manifests to standard output; the exit status is 2, with a message on standard error, if that fails."""
     try:
-        settings = KubernetesSettings.from_configuration()
-        if len(arguments) == 1:
-            raise ValueError("expected STUDY STORE [ARGUMENT ...], or nothing for a cluster without a study.")
-        manifests = study_run(settings, arguments[0], arguments[1], arguments[2:]) if arguments else cluster(settings)
+        manifests = _requested(arguments)
     except ValueError as error:
         sys.stderr.write(f"manifests: {error}\n")
         return 2

@@ -59,6 +59,15 @@ def client_pod(settings: KubernetesSettings, arguments: Sequence[str]) -> dict[s
     return {**pod, "restartPolicy": "Never"}
 
 
+def shard_pod(settings: KubernetesSettings, arguments: Sequence[str]) -> dict[str, Any]:
+    """One of many independent processes, each of which finds its number in the variable ``JOB_COMPLETION_INDEX``."""
+    container = {**_container(settings, "client", arguments, settings.worker), **_store(settings)}
+    # Kubernetes sets it by itself too, but only variables that are declared are replaced in commands.
+    index = {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}
+    container["env"].insert(0, {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": index}})
+    return {**_pod(settings, container, _CLIENT_GRACE), "restartPolicy": "Never"}
+
+
 def _pod(settings: KubernetesSettings, container: dict[str, Any], grace: int) -> dict[str, Any]:
     volumes: list[dict[str, Any]] = [{"name": "scratch", "emptyDir": {"sizeLimit": settings.scratch}}]
     if settings.tls_secret:
@@ -137,13 +146,13 @@ def _ports(ports: Mapping[str, int]) -> list[dict[str, Any]]:
 def _probes(*, ready: bool = True) -> dict[str, Any]:
     """Commands inside the container, since the HTTP server listens on the loopback.
 
-    Startup allows for compiling kernels and unpacking images. A process that does not answer for three minutes, longer
-    than the scheduler waits for a worker, is restarted.
+    Each starts an interpreter, which takes long on a node whose processors are busy. Startup may take ten minutes. A
+    process that does not answer for three minutes, longer than the scheduler waits for a worker, is restarted.
     """
-    probe = {"exec": {"command": [*_HEALTH, str(_HTTP_PORT)]}, "timeoutSeconds": 10}
+    probe = {"exec": {"command": [*_HEALTH, str(_HTTP_PORT)]}, "timeoutSeconds": 30}
     probes = {
-        "startupProbe": {**probe, "periodSeconds": 5, "failureThreshold": 60},
+        "startupProbe": {**probe, "periodSeconds": 5, "failureThreshold": 120},
         "livenessProbe": {**probe, "periodSeconds": 30, "failureThreshold": 6},
     }
     # No service routes to workers, so they need no readiness probe.
-    return probes | ({"readinessProbe": {**probe, "periodSeconds": 5, "failureThreshold": 3}} if ready else {})
+    return probes | ({"readinessProbe": {**probe, "periodSeconds": 5, "failureThreshold": 12}} if ready else {})

@@ -1,15 +1,15 @@
 """An existing Dask scheduler."""
 
-import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from calibdask.cluster.security import Transport
 from calibdask.cluster.spec import ClusterSpec
 from calibdask.errors import Unavailable
+from calibdask.storage.documents import read_json
 
 SECONDS_TO_ANSWER = 15
 _WORKER_TTL, _DASK_DEFAULT = "2 minutes", "5 minutes"
@@ -28,7 +28,7 @@ class Scheduler(ClusterSpec):
         if "://" in self.where:
             return self.where
         try:
-            address = json.loads(Path(self.where).read_text(encoding="utf-8"))["address"]
+            address = read_json(self.where)["address"]
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{self.where} cannot be read as a scheduler file: {error}") from error
         return str(address)
@@ -37,11 +37,15 @@ class Scheduler(ClusterSpec):
     def opened(self) -> Iterator[Any]:
         """Connect a client; the scheduler and its workers keep running afterwards."""
         from distributed import Client
+        from distributed.versions import VersionMismatchWarning
 
         address = self.address
         security = self.transport.security(address)
         try:
-            client = Client(address, security=security, timeout=SECONDS_TO_ANSWER)
+            with warnings.catch_warnings():
+                # `check_versions` refuses differences that matter; this is a table of all others too.
+                warnings.simplefilter("ignore", VersionMismatchWarning)
+                client = Client(address, security=security, timeout=SECONDS_TO_ANSWER)
         except (OSError, ValueError, TypeError) as error:
             raise Unavailable(f"No scheduler answers at {self.where}: {' '.join(str(error).split())}") from error
         with client:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from calibdask.cluster.scheduler import worker_ttl
 from calibdask.cluster.security import Transport
@@ -44,8 +44,10 @@ class Slurm(ClusterSpec):
 
     transport: Transport
 
-    # Jobs may queue for hours.
-    patience: ClassVar[float] = 86_400.0
+    @property
+    def patience(self) -> float:
+        """A day, because jobs may queue for hours."""
+        return 86_400.0
 
     @contextmanager
     def opened(self) -> Iterator[Any]:

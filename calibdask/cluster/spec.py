@@ -3,9 +3,12 @@
 from abc import ABC, abstractmethod
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from calibdask.errors import Unavailable
+
+# Seconds without workers, of clusters whose workers are not started by this process.
+PATIENCE = 300.0
 
 
 class ClusterLost(Unavailable):
@@ -16,11 +19,6 @@ class ClusterLost(Unavailable):
 class ClusterSpec(ABC):
     """Description of a cluster, which starts nothing until it is opened.
 
-    Attributes
-    ----------
-    patience : float
-        Seconds to wait for workers when there are none.
-
     Examples
     --------
     >>> from calibdask.cluster import cluster_spec
@@ -28,7 +26,10 @@ class ClusterSpec(ABC):
     300.0
     """
 
-    patience: ClassVar[float] = 300.0
+    @property
+    def patience(self) -> float:
+        """Seconds to wait for workers when there are none."""
+        return PATIENCE
 
     @abstractmethod
     def opened(self) -> AbstractContextManager[Any]:

@@ -1,4 +1,4 @@
-"""Versions of Python and packages, which must be the same in this process and on all workers."""
+"""Versions of Python and packages, and BLAS kernels, which must be the same wherever one result is computed."""
 
 import platform
 from collections.abc import Iterable, Mapping
@@ -22,6 +22,35 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed"
+
+
+@cache
+def blas_kernels() -> str:
+    """The libraries that multiply matrices in this process, and the processor whose instructions each of them uses.
+
+    With other kernels products are rounded differently. So models that are trained on other processors differ, and with
+    them what is estimated of the models; metrics of given scores do not. ``OPENBLAS_CORETYPE=Haswell`` in the
+    environment of all processes makes OpenBLAS use the same kernels on all processors of x86-64 since 2013.
+    """
+    # Libraries are found once they are loaded: NumPy and SciPy have one each.
+    import numpy  # noqa: F401
+    import scipy.linalg  # noqa: F401
+    from threadpoolctl import threadpool_info
+
+    libraries = [library for library in threadpool_info() if library["user_api"] == "blas"]
+    parts = ("internal_api", "version", "architecture")
+    return ", ".join(sorted({" ".join(str(library.get(part) or "") for part in parts) for library in libraries}))
+
+
+def other_kernels(here: str, there: str, where: str) -> str:
+    """A message about BLAS kernels of a worker that differ from those of the cube; empty if they are equal."""
+    if there == here:
+        return ""
+    return (
+        f"The worker {where} has other BLAS kernels: {there} there, and {here} where other cells are computed. Models "
+        "that are trained with other kernels differ slightly. Set OPENBLAS_CORETYPE=Haswell in the environment of all "
+        "workers (deploy/README.md, BLAS kernels), or use nodes with equal processors."
+    )
 
 
 def version_mismatch(here: Mapping[str, str], there: Mapping[str, str], where: str) -> str:

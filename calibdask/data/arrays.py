@@ -90,12 +90,14 @@ def _renamed(arrays: Mapping[Any, Any], names: Mapping[Any, str]) -> dict[str, A
 def hosted(name: str, array: Any) -> Any:
     """Tensors and series of other libraries as NumPy arrays; what has names or is read later stays as it is."""
     if is_dask(array):
-        return plain(array)
+        array = plain(array)
+        is_objects = not is_frame(array) and array.dtype.kind == "O" and name != "y_true"
+        return array.map_blocks(numbers_of_objects, name, dtype=np.float64) if is_objects else array
     if type(array).__module__.startswith("scipy.sparse"):
         raise ValueError(f"{name} is a sparse matrix, {type(array).__name__}; pass {name}.toarray().")
     known = type(array).__module__.partition(".")[0] in ("numpy", "pandas", "dask", "dask_expr", "xarray")
     foreign = not (known or hasattr(type(array), "columns")) and (hasattr(array, "to_numpy") or speaks_protocols(array))
-    array = plain(array, name) if foreign else array
+    array = plain(array, name) if foreign or isinstance(array, list | tuple) else array
     if isinstance(array, np.ndarray):
         return numbers_of_objects(rows_of_lists(array, name), name)
     if not (is_pandas(array) and array.ndim == 1 and array.dtype == object):

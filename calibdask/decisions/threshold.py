@@ -15,7 +15,7 @@ from calibdask.data.options import InputOptions, Task
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.ordered.score_points import histogram_of
-from calibdask.inference.choice import check_level
+from calibdask.inference.choice import check_confidence, check_level
 from calibdask.inference.fixed_sequence import Fallback, RiskTest, level_of_each
 from calibdask.results.promised import PROMISED, Limited, sentence
 from calibdask.results.watched import described
@@ -129,7 +129,7 @@ def threshold(
     (0.83, 0.34, True)
     """
     check_level(risk, "risk")
-    check_level(confidence, "confidence")
+    check_confidence(confidence)
     options = InputOptions(
         task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )

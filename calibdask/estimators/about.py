@@ -1,5 +1,6 @@
 """Descriptions of estimators and of the parts of their estimates: names, kinds and definitions."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -15,6 +16,16 @@ LOSSES: tuple[Kind, ...] = ("score", "term")
 Direction = Literal["zero", "lower", "higher", "none"]
 
 _DIRECTIONS: dict[str, Direction] = {"error": "zero", "score": "lower", "difference": "zero"}
+Bounds = tuple[float, float]
+_UNBOUNDED: Bounds = (-math.inf, math.inf)
+# Of most numbers of a kind; all others declare their own.
+_BOUNDS: dict[str, Bounds] = {
+    "error": (0.0, 1.0),
+    "score": (0.0, math.inf),
+    "difference": (-1.0, 1.0),
+    "pvalue": (0.0, 1.0),
+    "count": (0.0, math.inf),
+}
 
 # What a number is where that decides how it can be stated, see `PartInfo`.
 Quantity = Literal["", "mean-gap"]
@@ -59,12 +70,20 @@ class PartInfo:
         None: determined by the kind.
     quantity : {"", "mean-gap"}
         ``"mean-gap"``: the mean absolute difference of score and frequency, which can be stated in percentage points.
+    bounds : pair of float, optional
+        The range outside which no data have the number, for `possible`. None: determined by the kind.
     """
 
     meaning: str = ""
     kind: Kind | None = None
     direction: Direction | None = None
     quantity: Quantity = ""
+    bounds: Bounds | None = None
+
+    @property
+    def possible(self) -> Bounds:
+        """The smallest and the largest number that any data can have."""
+        return self.bounds or _BOUNDS.get(self.kind or "", _UNBOUNDED)
 
     def settled(self, kind: Kind) -> "PartInfo":
         """The same with this kind, and the direction of the kind, where none is declared."""

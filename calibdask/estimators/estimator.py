@@ -58,6 +58,13 @@ class Estimator(HtmlRepr, ABC):
         """How intervals are computed; by default from replicates of the rows."""
         return FromRows()
 
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        """The least and the largest value of a row where this part is a mean over rows; None for other parts.
+
+        Gates need it: large values may be so rare that none of them is among the rows.
+        """
+        return None
+
     def is_test(self, layout: Layout) -> bool:
         """Whether this is a test: it has a p-value and no intervals."""
         has_pvalue = any(info.kind == "pvalue" for info in self.describe(layout).values())

@@ -91,7 +91,7 @@ def calibrator_signatures() -> Mapping[str, Signature]:
     Examples
     --------
     >>> list(calibrator_signatures()["platt"].choices), calibrator_signatures()["platt"].public
-    (['smooth_targets', 'setting'], 'PlattScaling')
+    (['slope', 'smooth_targets', 'setting'], 'PlattScaling')
     """
     read = (
         _calibrator_signature(f"calibdask.{module}", name)

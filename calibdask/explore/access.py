@@ -1,7 +1,11 @@
 """Who may open the pages of the explorer, how many at a time, and what browsers may do with them."""
 
 import re
+import secrets
+import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,28 +16,56 @@ from tornado.web import OutputTransform, RequestHandler
 MOST_SESSIONS = 32
 # What makes a session; what a page loads besides belongs to one.
 _SESSIONS = re.compile(r"/(autoload\.js)?")
-# Bokeh and Panel run code that is in the page, and from blobs; nothing else is loaded from, or sent to, elsewhere.
+# Stands where a page has the nonce of its answer. It is as long, and nobody who writes texts can know it.
+NONCE = secrets.token_urlsafe(24)
+# The scripts of the page itself run, by their nonce: none that a text brings, neither as an element nor as an attribute
+# such as onerror. Bokeh runs the code of its callbacks, transforms and formatters by `new Function`, and so do the
+# notifications of Panel, which takes 'unsafe-eval'; both put styles into elements, which takes 'unsafe-inline' for
+# styles alone. Bokeh's pages are connected by WebSockets; downloads and icons are data and blobs.
+_POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        f"script-src 'nonce-{NONCE}' 'unsafe-eval'",
+        "style-src 'self' 'unsafe-inline'",
+        "img-src 'self' data: blob:",
+        "font-src 'self' data:",
+        "connect-src 'self' data: blob:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
 _HEADERS = {
-    "Content-Security-Policy": "; ".join(
-        (
-            "default-src 'self'",
-            "script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:",
-            "style-src 'self' 'unsafe-inline'",
-            "img-src 'self' data: blob:",
-            "font-src 'self' data:",
-            "connect-src 'self' data: blob:",
-            "worker-src 'self' blob:",
-            "object-src 'none'",
-            "base-uri 'self'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-        )
-    ),
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+def check_address(address: str) -> None:
+    """Raise ValueError where this is no address, or all interfaces under another name than their own.
+
+    Examples
+    --------
+    >>> check_address("127.0.0.1")
+    >>> check_address("")
+    Traceback (most recent call last):
+    ValueError: address expects one to listen on, such as 127.0.0.1, got ''; all interfaces are 0.0.0.0.
+    """
+    with suppress(ValueError):
+        ip_address(address.strip("[]"))
+        return
+    try:
+        found = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM) if address.strip() else []
+    except (OSError, UnicodeError):
+        found = []
+    addresses = [ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+    # "0", "0x0" and the like.
+    if not addresses or any(one.is_unspecified for one in addresses):
+        raise ValueError(
+            f"address expects one to listen on, such as 127.0.0.1, got {address!r}; all interfaces are 0.0.0.0."
+        )
 
 
 def hosts_of(address: str, origins: Sequence[str]) -> set[str]:
@@ -120,11 +152,13 @@ class _Forged(Matcher):
 
 
 class _Protected(OutputTransform):
-    """Headers that tell browsers what the page may do."""
+    """Headers that tell browsers what the page may do, and the nonce of its scripts, another one for each answer."""
 
     def transform_first_chunk(
         self, status_code: int, headers: Any, chunk: bytes, finishing: bool
     ) -> tuple[int, Any, bytes]:
+        nonce = secrets.token_urlsafe(24)
+        headers["Content-Security-Policy"] = _POLICY.replace(NONCE, nonce)
         for name, value in _HEADERS.items():
             headers[name] = value
-        return status_code, headers, chunk
+        return status_code, headers, chunk.replace(NONCE.encode(), nonce.encode())

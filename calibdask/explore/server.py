@@ -5,11 +5,19 @@ import secrets
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Any, ClassVar
 
-from calibdask.explore.access import check_hosts, check_tokens, hosts_of, limit_sessions, protect_pages
+from calibdask.explore.access import (
+    NONCE,
+    check_address,
+    check_hosts,
+    check_tokens,
+    hosts_of,
+    limit_sessions,
+    protect_pages,
+)
+from calibdask.markup import Html
 
 # How long a session waits for its page, at first or after the connection was lost.
 UNUSED_MILLISECONDS = 15_000
@@ -44,9 +52,12 @@ def serve(
     ------
     OSError
         If the port is taken.
+    ValueError
+        If the address is none to listen on.
     """
     import panel as pn
 
+    check_address(address)
     pn.extension("tabulator", notifications=True)
     filter_messages()
     try:
@@ -124,6 +135,8 @@ def framed(page: Page) -> Any:
     from panel.io.resources import get_dist_path
     from panel.template import VanillaTemplate
 
+    title = f"calibdask · {page.title}"
+
     class Frame(VanillaTemplate):
         """With landmarks and a drawer, and without the fonts of a network: pages open offline."""
 
@@ -136,13 +149,18 @@ def framed(page: Page) -> Any:
             # Panel says so where it serves the page; a session that begins later, with the connection of a slow
             # browser, would name a server elsewhere.
             doc.template_variables["dist_url"] = get_dist_path(cdn=False)
+            doc.template_variables["nonce"] = NONCE
             # Or all models are gone through again for each part of the page.
             with doc.models.freeze():
-                return super()._init_doc(doc, *options, **named)
+                document = super()._init_doc(doc, *options, **named)
+            # A text, where the title of the frame is HTML.
+            document.title = title
+            return document
 
     frame: Any = Frame
     return frame(
-        title=f"calibdask · {escape(page.title)}",
+        # The templates of Panel escape nothing, in the heading nor in the head of the page.
+        title=str(Html.escape(title)),
         header_background=_HEADER,
         header_color="#ffffff",
         sidebar=[*page.side],

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
+
+from calibdask.explore.html_widgets import notify
 
 
 def bind_to_url(widgets: Mapping[str, Any]) -> list[str]:
@@ -47,19 +48,8 @@ def bind_to_url(widgets: Mapping[str, Any]) -> list[str]:
         widget.param.watch(update, "value")
     if ignored:
         update()
-        pn.state.onload(lambda: _notify(ignored))
+        pn.state.onload(lambda: notify(ignored))
     return ignored
-
-
-def _notify(messages: list[str]) -> None:
-    """Show messages until they are clicked away."""
-    import panel as pn
-
-    notifications = pn.state.notifications
-    if notifications is not None:
-        for message in messages:
-            # Notifications are markup, and a URL may come from anybody.
-            notifications.warning(escape(message), duration=0)
 
 
 def in_link(widget: Any, value: Any) -> str:

@@ -18,6 +18,7 @@ from calibdask.evaluation import interval_choice
 from calibdask.gating.judging import Judgement, Judges, difference_judged, overall
 from calibdask.gating.limits import Limit, limits_of
 from calibdask.gating.profiles import profile_of
+from calibdask.inference.choice import check_confidence
 from calibdask.results.decisions import Outcome
 from calibdask.safe_text import listed
 
@@ -134,7 +135,13 @@ def check(
     that is the true value is met in about (1 - confidence) / 2 of data sets at most. Of calibration errors with bins,
     and of mean gaps, the interval is widened to ends that hold with few rows and few events too. Other intervals hold
     with enough events only: with fewer than 20 events, or fewer than 20 rows without one (for several classes right and
-    wrong predictions), they decide nothing, unless they are exact ones. Slices of fewer than 10 rows are never decided.
+    wrong predictions, or those of the class that a metric is about), they decide nothing, unless they are exact ones.
+    With weights no interval is exact, and events count as (sum w)**2 / sum w**2 over those with the outcome: at most
+    as many as there are, whatever they weigh. Slices of fewer than 10 rows are never decided.
+
+    Means over rows, such as the Brier score, have ends that allow for the largest losses that did not occur, those of
+    Clopper & Pearson for a mean of the same variance. The log loss has no largest one: a limit on it is undecided
+    unless it states a bound, as in ``"log-loss(clip=0.001)=0.4"``.
 
     Profiles: ``default`` (six numbers), ``ml`` (calibration errors, proper scores, risk and coverage, conformal sets),
     ``clinical`` (observed to expected, calibration intercept and slope, ICI, belt, net benefit, c statistic, Brier
@@ -151,6 +158,7 @@ def check(
     >>> cd.check(rng.random(20_000) < scores**2, scores, "ece=0.03").outcome
     'broken'
     """
+    check_confidence(confidence)
     choice = interval_choice(confidence, None, n_boot, seed)
     assert choice is not None
     whole, margins = limits_of(limits), limits_of(not_worse)
@@ -170,6 +178,8 @@ def check(
     if slice_limits and not given.slice_names:
         raise ValueError("slice_limits expects slices; give by too.")
     data = given.sliced(()).read()
+    for margin in margins:
+        margin.check_margin(data.source.layout)
     sliced = [given.sliced((name,)).read() for name in given.slice_names]
     if data.batch:
         raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")
@@ -188,7 +198,7 @@ def check(
         metrics = {str(limit.metric): limit.metric.make() for limit in margins}
         both = given.sliced(()).with_scores({"baseline": baseline, "model": given.scores})
         compared = compare(both, metrics=metrics, ci=confidence, n_boot=n_boot, seed=seed)
-        judgements += [difference_judged(limit, compared.isel(challenger=0), result) for limit in margins]
+        judgements += [difference_judged(limit, compared.isel(challenger=0), data) for limit in margins]
     return Gate(tuple(judgements), result, confidence, profile, measured)
 
 

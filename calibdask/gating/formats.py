@@ -8,6 +8,8 @@ from xml.etree import ElementTree
 from calibdask.gating.check import Gate
 from calibdask.gating.judging import Judgement
 from calibdask.gating.profiles import profile_of
+from calibdask.markup import in_markdown
+from calibdask.results.cautions import of_metrics
 from calibdask.results.decisions import OUTCOMES, Outcome
 from calibdask.results.format import counted, figure
 from calibdask.results.values import Results
@@ -113,10 +115,18 @@ def text_lines(gate: Gate) -> Iterator[str]:
         yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
     yield ""
     yield headline(gate)
-    yield from (f"  {line}" for line in wanting(gate))
+    if gate.judgements:
+        yield level_text(gate)
+    yield from (f"  {line}" for line in (*wanting(gate), *cautions(gate)))
     if gate.profile:
         yield ""
         yield from _named_lines(gate)
+
+
+def level_text(gate: Gate) -> str:
+    """The level of the decisions."""
+    slices = ", adjusted for the slices of its column (Bonferroni)" if gate.slices else ""
+    return f"Each decision holds at {100 * gate.confidence:g} %{slices}."
 
 
 def wanting(gate: Gate) -> Iterator[str]:
@@ -125,6 +135,14 @@ def wanting(gate: Gate) -> Iterator[str]:
         would = _rows_needed(judgement) if math.isfinite(judgement.rows_needed) else ""
         if words := "; ".join(filter(None, (judgement.reason, would))):
             yield f"{judgement.limit} of {judgement.place}: {words}."
+
+
+def cautions(gate: Gate) -> Iterator[str]:
+    """What makes the numbers of the limits and of the profile less than they seem, a sentence each."""
+    own = dict.fromkeys(of_metrics(Results(gate.result).numbers))
+    yield from own
+    for column, result in gate.slices.items():
+        yield from (f"By {column}: {line}" for line in of_metrics(Results(result).numbers) if line not in own)
 
 
 def named_rows(gate: Gate) -> Iterator[tuple[str, str, str]]:
@@ -144,15 +162,20 @@ def _named_lines(gate: Gate) -> Iterator[str]:
 
 def markdown(gate: Gate, title: str) -> str:
     """A comment for a pull request."""
-    lines = [f"### {_cell(title)}", "", f"**{headline(gate)}**", "", _line(_HEAD), _line(("---",) * len(_HEAD))]
+    lines = [f"### {in_markdown(title)}", "", f"**{headline(gate)}**", "", _line(_HEAD), _line(("---",) * len(_HEAD))]
     for row, judgement in zip(rows_of_table(gate), _worst_first(gate), strict=True):
-        lines.append(_line((*map(_cell, row[:-1]), _MARKS[judgement.outcome])))
-    level = f"{100 * gate.confidence:g} %"
-    lines += ["", f"Each decision holds at {level}, adjusted for the slices of its column (Bonferroni)."]
-    lines += ["", *(f"- {_cell(line)}" for line in wanting(gate))] if any(wanting(gate)) else []
+        lines.append(_line((*map(in_markdown, row[:-1]), _MARKS[judgement.outcome])))
+    lines += ["", level_text(gate)]
+    said = [*wanting(gate), *cautions(gate)]
+    lines += ["", *(f"- {in_markdown(line)}" for line in said)] if said else []
     if gate.profile:
-        lines += ["", _line((profile_of(gate.profile).title, "number", f"{level} interval")), _line(("---",) * 3)]
-        lines += [_line((_cell(name), number, ends)) for name, number, ends in named_rows(gate)]
+        interval = f"{100 * gate.confidence:g} % interval"
+        lines += [
+            "",
+            _line((in_markdown(profile_of(gate.profile).title), "number", interval)),
+            _line(("---",) * 3),
+        ]
+        lines += [_line((in_markdown(name), number, ends)) for name, number, ends in named_rows(gate)]
     return "\n".join(lines) + "\n"
 
 
@@ -164,14 +187,11 @@ def _line(cells: tuple[str, ...]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(text: str) -> str:
-    return "".join(f"\\{letter}" if letter in "\\|`*_[]<>" else letter for letter in visible(text))
-
-
 def junit(gate: Gate, title: str) -> str:
     """One test case for each judgement; what is broken, or cannot be decided, is a failure of that type."""
     failures = len(gate.judgements) - len(gate.of("met"))
     numbers = {"tests": str(len(gate.judgements)), "failures": str(failures), "errors": "0", "skipped": "0"}
+    title = visible(title)
     suite = ElementTree.Element("testsuite", {"name": title, **numbers})
     for judgement in gate.judgements:
         name = visible(f"{judgement.limit} of {judgement.place}")
@@ -179,7 +199,9 @@ def junit(gate: Gate, title: str) -> str:
         if judgement.outcome != "met":
             kind = WORDS[judgement.outcome].lower()
             failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": visible(sentence(judgement))})
-            failure.text = judgement.meaning
+            failure.text = visible(judgement.meaning)
+    if said := "\n".join(visible(line) for line in cautions(gate)):
+        ElementTree.SubElement(suite, "system-out").text = said
     suites = ElementTree.Element("testsuites", numbers)
     suites.append(suite)
     ElementTree.indent(suites)
@@ -198,6 +220,7 @@ def plain(gate: Gate) -> dict[str, Any]:
         "profile": gate.profile,
         "calibdask_version": str(attributes["calibdask_version"]),
         "limits": [_plain(judgement) for judgement in gate.judgements],
+        "cautions": list(cautions(gate)),
         "measured": {
             part.variable: _number(part.value().value)
             for part in Results(gate.result).numbers

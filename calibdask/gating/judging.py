@@ -6,12 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy
 import xarray as xr
 
 from calibdask.data.input import Input
+from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.estimators.outcome_counts import OutcomeCounts
+from calibdask.estimators.outcomes_alike import setting_of
 from calibdask.evaluation import evaluated
 from calibdask.gating.limits import Limit
 from calibdask.inference.choice import IntervalChoice
@@ -21,14 +24,20 @@ from calibdask.results.format import slice_text
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.safe_text import listed
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
 
 _EVIDENCE = "evidence of "
+_OUTCOMES = "outcomes of "
 _OPEN: Outcome = "cannot be decided"
 # Fewest events, and rows without one, with which intervals of replicates and of normal theory decide anything.
 FEWEST_EVENTS = 20
 _FEW_EVENTS = f"fewer than {FEWEST_EVENTS} events, or rows without one"
-# These hold with any number of rows.
-_EXACT = (CLOPPER_PEARSON,)
+_FEW_WEIGHTED = f"{_FEW_EVENTS}, or no more information than fewer of equal weight"
+_UNBOUNDED = (
+    "it has no bound, and no rows exclude large losses that did not occur; state one, as in log-loss(clip=0.001)"
+)
+# Methods of intervals that hold with any number of rows, of equal weight.
+_EXACT = (CLOPPER_PEARSON, "score")
 # Replicates beyond both ends of an interval that should be there, and most replicates.
 _BEYOND, _MOST_REPLICATES = 20, 10_000
 
@@ -114,6 +123,10 @@ class Judges:
             if limit.part not in parts:
                 known = [f"{name}.{part}" if part else name for part in parts]
                 raise ValueError(f"{name} has no number {limit.text!r}; a limit expects one of {listed(known)}.")
+            info = parts[limit.part].settled("number")
+            # Before anything is measured; several numbers are refused when they are.
+            if info.kind not in ("curve", "diagram"):
+                limit.check_breakable(info)
             metrics[name] = metric
             cautious = cautious_metric(metric, layout)
             if cautious is not None:
@@ -135,77 +148,148 @@ class Judges:
         slices = math.prod(axis.size for axis in data.by)
         level = 1 - (1 - choice.level) / max(1, slices)
         replicates = int(min(max(choice.n_boot, np.ceil(_BEYOND / (1 - level))), _MOST_REPLICATES))
-        metrics = {**(shown or {}), **self.metrics}
+        layout = data.source.layout
+        metrics = {**(shown or {}), **self.metrics, **_outcome_counts(self.metrics, data)}
         result = evaluated(data, metrics, IntervalChoice(level, choice.method, replicates, choice.seed))
         results = Results(result)
         judgements = []
         for at, labels in results.strata():
             here = results.at(at)
             where = {str(name): slice_text(label) for name, label in labels.items()}
-            judgements += [_judgement(limit, here, where) for limit in self.limits]
+            judgements += [self._judgement(limit, here, where, layout) for limit in self.limits]
         return judgements, result
 
+    def _judgement(self, limit: Limit, here: Results, where: Mapping[str, str], layout: Layout) -> Judgement:
+        name = str(limit.metric)
+        (part,) = here.of(name, limit.part)
+        if part.values.ndim:
+            raise ValueError(
+                f"{limit.text} has several numbers, along {listed(part.values.dims)}; a limit expects one. Choose a "
+                "class by its number, as in ece(setting=0)."
+            )
+        least, most = limit.range(part.kind, part.direction)
+        value, rows = part.value(), _rows(here.dataset)
+        outcomes = RowsOfOutcomes.of(here, _outcomes_of(self.metrics[name], layout), layout)
+        ends = _ends(part, value, here, name, most, rows, outcomes)
+        ends = _with_unseen(ends, value, self.metrics[name].row_range(limit.part, layout), here.level, outcomes)
+        if math.isnan(ends.low + ends.high) and outcomes.are_few and not ends.reason:
+            ends = replace(ends, reason=outcomes.reason)
+        if clipping := part.notes.get("rests_on_clipping"):
+            ends = ends.undecided(str(clipping))
+        if rows < TOO_FEW_IN_A_SLICE:
+            ends = ends.undecided(f"fewer than {TOO_FEW_IN_A_SLICE} rows")
+        about = (part.title, part.meaning, ends.reason)
+        numbers = (float(value.value), ends.low, ends.high, rows, ends.rows_needed)
+        return Judgement(limit.text, least, most, where, *numbers, *about, ends.leaning)
 
-def _judgement(limit: Limit, here: Results, where: Mapping[str, str]) -> Judgement:
-    name = str(limit.metric)
-    (part,) = here.of(name, limit.part)
-    if part.values.ndim:
-        raise ValueError(
-            f"{limit.text} has several numbers, along {listed(part.values.dims)}; a limit expects one. Choose a class "
-            "by its number, as in ece(setting=0)."
-        )
-    least, most = limit.range(part.kind, part.direction)
-    value, rows = part.value(), _rows(here.dataset)
-    low, high, needed, leaning = _ends(part, value, here, name, most, rows)
-    reason = _FEW_EVENTS if math.isnan(low + high) and _rarest(here.dataset, rows) < FEWEST_EVENTS else ""
-    if rows < TOO_FEW_IN_A_SLICE:
-        low, high, reason = math.nan, math.nan, f"fewer than {TOO_FEW_IN_A_SLICE} rows"
-    about = (part.title, part.meaning, reason)
-    return Judgement(limit.text, least, most, where, float(value.value), low, high, rows, needed, *about, leaning)
+
+@dataclass(frozen=True)
+class RowsOfOutcomes:
+    """How many rows of either outcome a number rests on, see `calibdask.estimators.outcome_counts.OutcomeCounts`."""
+
+    rarer: float
+    rows: float
+    weighted: bool
+
+    @classmethod
+    def of(cls, here: Results, metric: str, layout: Layout) -> "RowsOfOutcomes":
+        """Of a result without dimensions; none where they were not counted."""
+        counts = {part.part: float(part.values) for part in here.of(metric)}
+        return cls(counts.get("rarer", 0.0), counts.get("rows", 0.0), layout.weighted)
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are too few for intervals of replicates and of normal theory."""
+        # Whole numbers are exact but for rounding.
+        return round(self.rarer, 6) < FEWEST_EVENTS
+
+    def rows_needed(self, rows: float) -> float:
+        """Of how many rows there would be enough; NaN where there are, or that cannot be said."""
+        return float(np.ceil(rows * FEWEST_EVENTS / self.rarer)) if self.are_few and self.rarer else math.nan
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is decided of so few."""
+        return _FEW_WEIGHTED if self.weighted else _FEW_EVENTS
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Ends that decide, rows that would do and what these would decide, and why there are no ends if there are none."""
+
+    low: float
+    high: float
+    rows_needed: float = math.nan
+    leaning: Outcome = _OPEN
+    reason: str = ""
+
+    def undecided(self, reason: str, rows_needed: float = math.nan) -> "Ends":
+        """Without ends."""
+        return Ends(math.nan, math.nan, rows_needed, _OPEN, reason)
+
+
+def _outcomes_of(metric: Estimator, layout: Layout) -> str:
+    """The name of the counts of outcomes that a metric rests on: those of its column, of several the usual ones."""
+    return f"{_EVIDENCE}{_OUTCOMES}{_counted_setting(metric, layout)}"
+
+
+def _counted_setting(metric: Estimator, layout: Layout) -> Setting:
+    setting = setting_of(metric, layout)
+    return setting if setting.columns(layout.classes) == 1 else layout.setting(None)
+
+
+def _outcome_counts(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
+    """What counts the outcomes of all metrics; those that a summary does not hold are left out."""
+    layout, source = data.source.layout, data.source
+    counts: dict[str, Estimator] = {}
+    for metric in metrics.values():
+        setting = _counted_setting(metric, layout)
+        if not isinstance(source, SummarySource) or source.tells(setting):
+            choice = setting.index if setting.kind == "class" else setting.kind
+            k = setting.index if setting.kind == "top-k" else None
+            counts[_outcomes_of(metric, layout)] = OutcomeCounts(setting=choice, k=k)
+    return counts
 
 
 def _ends(
-    part: PartResult, value: Value, here: Results, name: str, most: float, rows: float
-) -> tuple[float, float, float, Outcome]:
-    """Ends that decide, rows that would do, and what these would decide."""
+    part: PartResult, value: Value, here: Results, name: str, most: float, rows: float, outcomes: RowsOfOutcomes
+) -> Ends:
+    """Ends that decide by the interval, and by the evidence for errors that have it."""
     needs = requires_evidence(part)
     if not needs or part.kind != "error" or part.part:
-        low, high, rarest = _end(value.low), _end(value.high), _rarest(here.dataset, rows)
-        if rarest >= FEWEST_EVENTS or part.interval_method in _EXACT:
-            return low, high, math.nan, _OPEN
-        if (gap := _gap_of_few(part, here)) is not None:
-            return min(low, gap[0]), max(high, gap[1]), math.nan, _OPEN
-        needed = float(np.ceil(rows * FEWEST_EVENTS / rarest)) if rarest else math.nan
-        return math.nan, math.nan, needed, _OPEN
+        ends = Ends(_end(value.low), _end(value.high))
+        is_exact = part.interval_method in _EXACT and not outcomes.weighted
+        return (
+            ends.undecided(outcomes.reason, outcomes.rows_needed(rows)) if outcomes.are_few and not is_exact else ends
+        )
     evidence = Evidence.of(here, _EVIDENCE + name) if here.of(_EVIDENCE + name) else None
     decision = Decision(value, most, evidence, needs)
     weight = max(1.0, rows / evidence.effective_rows) if evidence is not None and evidence.effective_rows else math.nan
-    low, high = decision.ends
-    return low, high, decision.rows_needed * weight, decision.leaning
+    ends = Ends(*decision.ends, decision.rows_needed * weight, decision.leaning)
+    if outcomes.weighted and outcomes.are_few:
+        return ends.undecided(outcomes.reason, outcomes.rows_needed(rows))
+    return ends
+
+
+def _with_unseen(
+    ends: Ends, value: Value, span: tuple[float, float] | None, level: float | None, outcomes: RowsOfOutcomes
+) -> Ends:
+    """Ends of a mean over rows that allow for values of rows, within this range, that did not occur.
+
+    The limits of Clopper & Pearson for a mean of the variance of its interval; without a bound nothing is decided.
+    """
+    if span is None or math.isnan(ends.low + ends.high) or level is None:
+        return ends
+    if math.isinf(span[1] - span[0]):
+        return ends.undecided(_UNBOUNDED)
+    deviation = (ends.high - ends.low) / (2 * float(scipy.special.ndtri(0.5 + level / 2)))
+    mean = BoundedMean(float(value.value), deviation**2 * outcomes.rows, outcomes.rows, *span)
+    low, high = map(float, mean.ends(level))
+    return replace(ends, low=min(ends.low, low), high=max(ends.high, high))
 
 
 def _end(end: Any) -> float:
     return math.nan if end is None else float(end)
-
-
-def _rarest(dataset: xr.Dataset, rows: float) -> float:
-    """Events, or rows without one, whichever are fewer; of weighted rows as many as their share."""
-    if "frequency" not in dataset.coords or math.isnan(share := float(dataset["frequency"])):
-        return 0.0
-    # Whole numbers of events are exact in this product but for its rounding.
-    return round(min(share, 1 - share) * rows, 6)
-
-
-def _gap_of_few(part: PartResult, here: Results) -> tuple[float, float] | None:
-    """Ends of the mean gap by the limits of Clopper & Pearson for the frequency; None for other numbers."""
-    totals = here.totals
-    is_counted = "events" in totals and totals["events"].dtype.kind in "iu"
-    if part.estimator_class != MeanGap.__name__ or part.part or part.choices["setting"] is not None or not is_counted:
-        return None
-    assert here.level is not None
-    rows, score, share = (float(totals[name]) for name in ("rows", "mean_score", "frequency"))
-    low, high = BoundedMean(share, share * (1 - share), rows, 0.0, 1.0).ends(here.level)
-    return float(low) - score, float(high) - score
 
 
 def _rows(dataset: xr.Dataset) -> float:
@@ -218,10 +302,10 @@ def overall(judgements: Sequence[Judgement]) -> Outcome:
     return next((outcome for outcome in OUTCOMES[:-1] if outcome in outcomes), "met")
 
 
-def difference_judged(limit: Limit, result: xr.Dataset, whole: xr.Dataset) -> Judgement:
+def difference_judged(limit: Limit, result: xr.Dataset, data: Input) -> Judgement:
     """A limit of how much worse a model may be than the baseline, held against a result of `calibdask.compare`.
 
-    ``whole`` is what was measured of the same rows.
+    ``data`` are the same rows with the scores of the model.
 
     Raises
     ------
@@ -229,7 +313,10 @@ def difference_judged(limit: Limit, result: xr.Dataset, whole: xr.Dataset) -> Ju
         If the metric has no best value.
     """
     results = Results(result)
-    name = str(limit.metric)
+    name, metric, layout = str(limit.metric), limit.metric.make(), data.source.layout
+    counts = Results(evaluated(data, _outcome_counts({name: metric}, data)))
+    outcomes = RowsOfOutcomes.of(counts, _outcomes_of(metric, layout), layout)
+    span = metric.row_range(limit.part, layout)
     (part,) = results.of(name, limit.part)
     parts = results.of(name, f"{limit.part}_difference" if limit.part else "difference")
     (difference,) = (one for one in parts if one.kind != "pvalue")
@@ -240,21 +327,26 @@ def difference_judged(limit: Limit, result: xr.Dataset, whole: xr.Dataset) -> Ju
             f"log-loss=0.001; got {limit.text}."
         )
     value = difference.value()
-    ends = sorted((worse * _end(value.low), worse * _end(value.high)))
+    low, high = sorted((worse * _end(value.low), worse * _end(value.high)))
     rows = float(result.attrs["rows"])
-    few = (rarest := _rarest(whole, rows)) < FEWEST_EVENTS
-    low, high = (math.nan, math.nan) if few or math.isnan(sum(ends)) else ends
+    ends = Ends(low, high)
+    if outcomes.are_few or math.isnan(low + high):
+        ends = ends.undecided(outcomes.reason if outcomes.are_few else "", outcomes.rows_needed(rows))
+    if span is not None:
+        span = span[0] - span[1], span[1] - span[0]
+    shifted = replace(value, value=worse * float(value.value))
+    ends = _with_unseen(ends, shifted, span, results.level, outcomes)
     return Judgement(
         f"worsening of {limit.text}",
         -math.inf,
         limit.bound,
         {},
-        worse * float(value.value),
-        low,
-        high,
+        float(shifted.value),
+        ends.low,
+        ends.high,
         rows,
-        float(np.ceil(rows * FEWEST_EVENTS / rarest)) if few and rarest else math.nan,
+        ends.rows_needed,
         part.title,
         "difference from the baseline, positive where the model is worse",
-        _FEW_EVENTS if few else "",
+        ends.reason,
     )

@@ -2,16 +2,17 @@
 
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
+from calibdask.estimators.about import PartInfo
 from calibdask.estimators.expression import Expression, parse_metrics
-from calibdask.inference.choice import check_level
+from calibdask.inference.choice import check_confidence
 from calibdask.safe_text import listed, visible
+from calibdask.statistics.layout import Layout
+from calibdask.storage.documents import read_toml
 
 # name, or name(choices), with a part after a dot.
 _TARGET = re.compile(r"\s*([\w-]+(?:\(.*\))?)(?:\.([\w-]+))?\s*")
@@ -91,6 +92,29 @@ class Limit:
         """The metric, and its part."""
         return f"{self.metric}.{self.part}" if self.part else str(self.metric)
 
+    def check_breakable(self, info: PartInfo) -> None:
+        """Raise ValueError unless some data keep the limit, and some break it."""
+        least, most = self.range(info.kind or "", info.direction or "")
+        lowest, highest = info.possible
+        if least <= lowest and highest <= most:
+            self._refuse(info, "nothing can break a limit")
+        if most < lowest or highest < least:
+            self._refuse(info, "nothing can keep a limit")
+
+    def check_margin(self, layout: Layout) -> None:
+        """The same for the limit of how much worse than a baseline a model may be."""
+        info = self.metric.make().describe(layout).get(self.part, PartInfo())
+        lowest, highest = info.possible
+        if self.bound is not None and self.bound >= highest - lowest:
+            self._refuse(info, "no model can be worse by more than a limit")
+
+    def _refuse(self, info: PartInfo, why: str) -> NoReturn:
+        lowest, highest = info.possible
+        span = f"at least {lowest:g}" if math.isinf(highest) else f"from {lowest:g} to {highest:g}"
+        limit = f"{self.low:g}..{self.high:g}" if self.bound is None else f"{self.bound:g}"
+        hint = ", such as 0.03 for 3 percentage points" if info.kind == "error" and highest == 1 else ""
+        raise ValueError(f"{self.text} is {span} whatever the data, and {why} of {limit}; give another one{hint}.")
+
     def range(self, kind: str, direction: str) -> tuple[float, float]:
         """The values that keep it, by what the number is, see ``calibdask.estimators.about``.
 
@@ -130,7 +154,7 @@ def _ends(target: str, value: Any) -> tuple[float | None, float, float]:
         return float(value), -math.inf, math.inf
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
         low, high = (float(end) if isinstance(end, int | float) else math.nan for end in value)
-        if low < high:
+        if low < high and (math.isfinite(low) or math.isfinite(high)):
             return None, low, high
     raise ValueError(f"The limit of {visible(target)} expects a number, or a range such as 0.9..1.1, got {value!r}.")
 
@@ -171,8 +195,8 @@ class Limits:
             If it cannot be read.
         """
         try:
-            given = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            given = read_toml(path)
+        except ValueError as error:
             raise ValueError(f"{visible(path)} is no TOML file of limits: {error}.") from error
         if unknown := given.keys() - _KEYS:
             raise ValueError(f"{visible(path)} expects the entries {listed(sorted(_KEYS))}, got {listed(unknown)} too.")
@@ -193,7 +217,7 @@ class Limits:
                 f"{told[1]!r}."
             )
         if "confidence" in given:
-            check_level(given["confidence"], f"{visible(path)}: confidence")
+            check_confidence(given["confidence"], f"{visible(path)}: confidence")
         whole, slices = (limits_of(given.get(name), of_slices=name != "limits") for name in ("limits", "slice-limits"))
         return cls((*whole, *slices), profile, tuple(by), given.get("confidence"), *map(str, told))
 

@@ -15,6 +15,14 @@ def check_level(level: object, name: str = "level") -> None:
         raise ValueError(f"{name} expects a number between 0 and 1 such as {usual}, got {level!r}.")
 
 
+def check_confidence(confidence: object, name: str = "confidence") -> None:
+    """Raise ValueError unless a decision may have this confidence: below 0.5 it would rather be wrong than right."""
+    check_level(confidence, name)
+    assert isinstance(confidence, int | float | np.number)
+    if confidence < 0.5:
+        raise ValueError(f"{name} expects a number from 0.5 on and below 1, such as 0.95, got {confidence!r}.")
+
+
 def check_interval(ci: object, n_boot: object, seed: object) -> None:
     """Raise ValueError unless these are a level, a number of replicates and a seed."""
     check_level(ci, "ci")

@@ -1,7 +1,7 @@
 """Ends of intervals, and bands, of the parts of an estimate."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -65,6 +65,54 @@ def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
     """
     differ = (frequency.values > 0) & (frequency.values < 1)
     return {name: where(end, differ) if _is_replicated(end) else end for name, end in bounds.items()}
+
+
+@dataclass(frozen=True)
+class AlikeOutcomes:
+    """Slices whose outcomes are all alike, by (batch, groups, columns), and their rows, NaN with weights.
+
+    Of n such rows the other outcome has at most the probability u = 1 - ((1 - level) / 2)**(1 / n).
+    """
+
+    alike: npt.NDArray[np.bool_]
+    rows: Array
+
+    def bounds(self, bounds: Bounds, level: float, *, is_mean_gap: bool) -> Bounds:
+        """The bounds of an error, of such slices without the ends of replicates, which all have the same outcomes.
+
+        A mean over rows of |P(o = 1 | s) - s|, binned or smoothed, is at most u away from what it would be if the other
+        outcome never occurred, which is what was measured: the ends are moved by u. Other errors have none.
+        """
+        return {name: self._end(end, name, level, is_mean_gap) for name, end in bounds.items()}
+
+    def notes(self, part: Part, bounds: Bounds, *, is_mean_gap: bool) -> Part:
+        """The error, which says where its ends are not those of replicates."""
+        count = int(self._of(part).sum())
+        if not count or not any(_is_replicated(end) for end in bounds.values()):
+            return part
+        slices = "" if count == self._of(part).size else f" ({count} of {self._of(part).size})"
+        ends = "the interval is that of the largest rate of the other outcome that the rows do not exclude"
+        if not is_mean_gap or np.isnan(self.rows).any():
+            ends = "there is no interval"
+        return replace(part, notes={**part.notes, "no_replicates": f"where all outcomes are alike{slices} {ends}"})
+
+    def _of(self, part: Part) -> npt.NDArray[np.bool_]:
+        """Of the columns that a part has, or of all together."""
+        per_class = part.values.ndim == self.alike.ndim and part.values.shape == self.alike.shape
+        return self.alike if per_class else np.asarray(self.alike.all(-1))
+
+    def _end(self, end: Part, name: str, level: float, is_mean_gap: bool) -> Part:
+        alike = self._of(end)
+        if name not in ("low", "high") or not _is_replicated(end) or alike.ndim != end.values.ndim:
+            return end
+        moved = np.full(end.values.shape, np.nan)
+        if is_mean_gap:
+            rows = self.rows.reshape(*self.rows.shape, *(1,) * (end.values.ndim - 2))
+            with np.errstate(divide="ignore"):
+                # A slice without rows has no end: its mean is NaN.
+                reach = -np.expm1(np.log((1 - level) / 2) / rows)
+            moved = np.clip(end.values + (reach if name == "high" else -reach), 0.0, 1.0)
+        return replace(end, values=np.where(alike, moved, end.values))
 
 
 def _is_replicated(end: Part) -> bool:

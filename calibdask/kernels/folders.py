@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 _PACKAGE = Path(__file__).parent
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_CHECKSUM_BYTES = 32
 
 
 class Folders(NamedTuple):
@@ -37,16 +38,22 @@ class Folders(NamedTuple):
 
 
 def loaded(folder: Path, name: str) -> bytes | None:
-    """The content of a file, None where there is none that can be trusted."""
+    """The content of a file; None unless only this user could write it and it is exactly what was saved by this name.
+
+    Machine code with a single flipped bit may compute other numbers, or crash.
+    """
     try:
         with (folder / name).open("rb") as file:
-            return file.read() if _is_private(os.fstat(file.fileno())) else None
+            if not (_is_private(os.fstat(file.fileno())) and _is_private(folder.stat())):
+                return None
+            checksum, content = file.read(_CHECKSUM_BYTES), file.read()
     except OSError:
         return None
+    return content if checksum == _checksum(folder, name, content) else None
 
 
 def saved(folder: Path, name: str, content: bytes) -> None:
-    """Write a file, whole or not at all.
+    """Write a file behind its checksum, whole or not at all.
 
     Raises
     ------
@@ -56,7 +63,11 @@ def saved(folder: Path, name: str, content: bytes) -> None:
     handle, part = tempfile.mkstemp(dir=folder, prefix=f".{name}")
     try:
         with os.fdopen(handle, "wb") as file:
+            file.write(_checksum(folder, name, content))
             file.write(content)
+            # Otherwise a power cut may leave the new name with an empty file.
+            file.flush()
+            os.fsync(file.fileno())
         # As readable as the folder that it is in.
         os.chmod(part, stat.S_IMODE(folder.stat().st_mode) & 0o644)
         os.replace(part, folder / name)
@@ -64,6 +75,13 @@ def saved(folder: Path, name: str, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(part)
         raise
+
+
+def _checksum(folder: Path, name: str, content: bytes) -> bytes:
+    """Of the names too, since a kernel of other sources or types is as wrong as a damaged one."""
+    checksum = hashlib.blake2b(f"{folder.name}/{name}\n".encode(), digest_size=_CHECKSUM_BYTES)
+    checksum.update(content)
+    return checksum.digest()
 
 
 def _beside_sources() -> Path:

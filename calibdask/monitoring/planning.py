@@ -8,11 +8,13 @@ import xarray as xr
 from calibdask.estimators.checks import check_whole
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import PeriodCells
-from calibdask.inference.sequential.processes import LOG_SHARES, Monitor, ProcessState
+from calibdask.inference.sequential.processes import Monitor, ProcessState
 
 # Scores that stand for evenly spread ones.
 _SCORES = (np.arange(20) + 0.5) / 20
-_HALVINGS = 50
+# The tolerance that the traffic supports: the share of streams that are caught, the widest that is tried, and in how
+# many steps it is found, to 1e-5.
+_MOST, _WIDEST, _HALVINGS = 0.9, 0.25, 15
 
 
 def watch_power(
@@ -54,8 +56,9 @@ def watch_power(
         after the shift (also those with a false alarm before), ``detected``, the same for the restarting detector,
         which counts from the shift on. ``median_caught`` and ``median_detected``, the number of periods for half of the
         streams, NaN where fewer than half are caught; and
-        ``supported_tolerance``, the smallest tolerance within which a model that is off by twice as much is caught in
-        one period, by the growth of the best bet: with less traffic, allow more, or wait longer.
+        ``supported_tolerance``, the smallest tolerance within which a new model that is off by twice as much, in the
+        direction of the shift, is caught in its first period in nine of ten streams; NaN if that is above 0.25. With
+        less traffic, allow more, or wait longer.
 
     Raises
     ------
@@ -64,15 +67,16 @@ def watch_power(
 
     Notes
     -----
-    A bet on outcomes of probability q against s' grows by q log(q / s') + (1 - q) log((1 - q) / (1 - s')) a row on
-    average. The best of the bets of `calibdask.watch` has 1 / 24 of the capital, and an alarm needs log(24 / alpha).
+    In the first period nothing has been learnt: of the bets of `calibdask.watch` only those with fixed tilts gain,
+    which have half of the capital. The supported tolerance is found by bisection, with the same random numbers of
+    ``streams`` streams at each step.
 
     Examples
     --------
     >>> import calibdask as cd
     >>> plan = cd.watch_power(1000, 0.05, streams=100)
     >>> int(plan.median_caught), round(float(plan.supported_tolerance), 3)
-    (1, 0.038)
+    (1, 0.062)
     """
     check_level(alpha, "alpha")
     for name, number, least in (
@@ -95,9 +99,7 @@ def watch_power(
     caught, detected = np.zeros((periods, streams), np.bool_), np.zeros((periods, streams), np.bool_)
     for number in range(calibrated + periods):
         since = number - calibrated
-        chances = np.clip(values + (shift if since >= 0 else 0.0), 0.0, 1.0)
-        cells = rng.multinomial(rows, np.full(values.size, 1 / values.size), streams)
-        period = PeriodCells.of_table(cells, rng.binomial(cells, chances), values)
+        period = _period(rng, rows, streams, values, shift if since >= 0 else 0.0)
         state, detection = monitor.advanced(state, period, number)
         if since >= 0:
             caught[since] = state.largest >= monitor.threshold
@@ -106,7 +108,7 @@ def watch_power(
     meanings = {"caught": "share with an alarm by then", "detected": "share with a detection by then"}
     variables = {name: ("period", share, {"meaning": meanings[name]}) for name, share in shares.items()}
     medians = {f"median_{name}": _median(share) for name, share in shares.items()}
-    supported = {"supported_tolerance": _supported(values, rows, alpha, math.copysign(1.0, shift))}
+    supported = {"supported_tolerance": _supported(values, rows, alpha, math.copysign(1.0, shift), streams, seed)}
     attributes = {"rows_per_period": rows, "shift": shift, "alpha": alpha, "tolerance": tolerance}
     attributes |= {"calibrated": calibrated, "streams": streams, "seed": seed}
     return xr.Dataset({**variables, **medians, **supported}, {"period": np.arange(1, periods + 1)}, attributes)
@@ -118,21 +120,25 @@ def _median(share: np.ndarray) -> float:
     return float(enough.argmax() + 1) if enough.any() else math.nan
 
 
-def _supported(scores: np.ndarray, rows: int, alpha: float, sign: float) -> float:
-    """The smallest tolerance whose double is caught in one period on average; NaN if none is."""
+def _supported(scores: np.ndarray, rows: int, alpha: float, sign: float, streams: int, seed: int) -> float:
+    """The smallest tolerance whose double is caught by `_MOST` of the streams in one period; NaN if none is."""
 
-    def growth(tolerance: float) -> float:
-        chance = np.clip(scores + 2 * sign * tolerance, 0.0, 1.0)
-        null = np.clip(scores + sign * tolerance, 0.0, 1.0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ones = np.where(chance > 0, chance * np.log(chance / null), 0.0)
-            zeros = np.where(chance < 1, (1 - chance) * np.log((1 - chance) / (1 - null)), 0.0)
-        return float((ones + zeros).mean()) * rows
+    def caught(tolerance: float) -> bool:
+        monitor = Monitor(tolerance, alpha)
+        period = _period(np.random.default_rng(seed), rows, streams, scores, 2 * sign * tolerance)
+        state, _ = monitor.advanced(ProcessState.empty(streams), period, 0)
+        return bool((state.largest >= monitor.threshold).mean() >= _MOST)
 
-    required, low, high = -float(LOG_SHARES.min()) - math.log(alpha), 0.0, 0.25
-    if growth(high) < required:
+    low, high = 0.0, _WIDEST
+    if not caught(high):
         return math.nan
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        low, high = (low, middle) if growth(middle) >= required else (middle, high)
+        low, high = (low, middle) if caught(middle) else (middle, high)
     return high
+
+
+def _period(rng: np.random.Generator, rows: int, streams: int, scores: np.ndarray, shift: float) -> PeriodCells:
+    """A period of each stream, with outcomes that are more frequent than scores say by the shift."""
+    cells = rng.multinomial(rows, np.full(scores.size, 1 / scores.size), streams)
+    return PeriodCells.of_table(cells, rng.binomial(cells, np.clip(scores + shift, 0.0, 1.0)), scores)

@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from calibdask.estimators.scores.mean_gap import Means
 from calibdask.inference.multiplicity import e_benjamini_hochberg
+from calibdask.inference.outcome_counts import tails
 from calibdask.inference.sequential.cells import Index, PeriodCells
+from calibdask.inference.sequential.factors import null_scores
 from calibdask.inference.sequential.processes import Monitor, ProcessState
 from calibdask.inference.sequential.saved import SavedState
 from calibdask.inference.sequential.sequences import error_ends, gap_ends
@@ -20,13 +21,20 @@ Labels = npt.NDArray[Any]
 
 
 class PeriodTotals(NamedTuple):
-    """One period by process: sums of rows, outcomes, scores, (o - s)**2 and s (1 - s), and the detector."""
+    """One period by process: sums of rows, outcomes, scores and (o - s)**2, the detector, and the null hypothesis.
+
+    ``least`` and ``most`` are the numbers of outcomes that scores moved down and up by the tolerance expect, with their
+    variances.
+    """
 
     rows: Array
     events: Array
     scores: Array
     square: Array
-    variance: Array
+    least: Array
+    least_variance: Array
+    most: Array
+    most_variance: Array
     log_detector: Array
     detected: npt.NDArray[np.bool_]
     run_length: Counts
@@ -34,9 +42,14 @@ class PeriodTotals(NamedTuple):
     @classmethod
     def none(cls, state: ProcessState) -> "PeriodTotals":
         """Those of no period, after this state."""
-        zeros = np.zeros(state.largest.size)
-        detected = np.zeros(zeros.size, np.bool_)
-        return cls(zeros, zeros, zeros, zeros, zeros, state.log_detector, detected, state.run_length)
+        size = state.largest.size
+        return cls.of(np.zeros((8, size)), (state.log_detector, np.zeros(size, np.bool_), state.run_length))
+
+    @classmethod
+    def of(cls, sums: Array, detection: tuple[Array, npt.NDArray[np.bool_], Counts]) -> "PeriodTotals":
+        """Of the eight sums in their order, and the detector."""
+        rows, events, scores, square, least, least_variance, most, most_variance = sums
+        return cls(rows, events, scores, square, least, least_variance, most, most_variance, *detection)
 
 
 class SliceProcesses:
@@ -59,22 +72,22 @@ class SliceProcesses:
     def advance(self, monitor: Monitor, blocks: Iterable[tuple[Index, PeriodCells]], number: int) -> PeriodTotals:
         """One more period, in blocks of processes of this summary."""
         size = self.state.largest.size
-        sums = np.zeros((5, size))
+        sums = np.zeros((8, size))
         log_detector = self.state.log_detector
         detected, run_length = np.zeros(size, np.bool_), self.state.run_length.copy()
         for block, cells in blocks:
             here = self._here[block]
             after, detection = monitor.advanced(self.state.at(here), cells, number)
             self.state.put(here, after)
-            sums[:, here] = _sums(cells)
+            sums[:, here] = _sums(cells, monitor.tolerance)
             log_detector[here], run_length[here], detected[here] = detection
-        rows, events, scores, square, variance = sums
-        return PeriodTotals(rows, events, scores, square, variance, log_detector, detected, run_length)
+        return PeriodTotals.of(sums, (log_detector, detected, run_length))
 
 
-def _sums(cells: PeriodCells) -> list[Array]:
-    scores = cells.rows * cells.mean
-    terms = (cells.rows, cells.events, scores, cells.square, scores * (1 - cells.mean))
+def _sums(cells: PeriodCells, tolerance: float) -> list[Array]:
+    terms = [cells.rows, cells.events, cells.rows * cells.mean, cells.square]
+    for null in null_scores(cells, tolerance):
+        terms += [cells.rows * null, cells.rows * null * (1 - null)]
     return [cells.by_process(term) for term in terms]
 
 
@@ -82,7 +95,7 @@ def period_numbers(
     processes: SliceProcesses, moment: PeriodTotals, monitor: Monitor, periods: Labels, number: int
 ) -> dict[str, npt.NDArray[Any]]:
     """The values of all variables at the end of a period, in the shape of the slices."""
-    state, alpha, tolerance = processes.state, monitor.alpha, monitor.tolerance
+    state, alpha = processes.state, monitor.alpha
     count, residual = state.rows.sum(-1), state.events - state.scores
     log_e, since = state.log_e, state.since
     gap = _over(residual.sum(-1), count)
@@ -92,8 +105,6 @@ def period_numbers(
     period_gap = frequency - mean_score
     spread = _over(moment.square, moment.rows) - period_gap**2
     period_low, period_high = Means(mean_score, frequency, spread, moment.rows).ends(1 - alpha)
-    # Within the tolerance a residual says nothing against the model.
-    beyond = np.abs(moment.events - moment.scores) - tolerance * moment.rows
     values = {
         "log_e": log_e,
         "pvalue": np.exp(-state.largest),
@@ -112,7 +123,7 @@ def period_numbers(
         "period_gap": period_gap,
         "period_gap_low": np.where(moment.rows > 0, period_low, np.nan),
         "period_gap_high": np.where(moment.rows > 0, period_high, np.nan),
-        "period_pvalue": 2 * special.ndtr(-_over(np.maximum(beyond, 0.0), np.sqrt(moment.variance))),
+        "period_pvalue": _period_pvalue(moment),
         "rows": moment.rows.astype(np.int64),
         "events": moment.events.astype(np.int64),
         "mean_score": mean_score,
@@ -121,6 +132,13 @@ def period_numbers(
     shaped = {name: value.reshape(processes.shape) for name, value in values.items()}
     shaped["found"] = _found(shaped["log_e"], len(processes.sums.summary.batch), alpha)
     return shaped
+
+
+def _period_pvalue(moment: PeriodTotals) -> Array:
+    """Twice the smaller tail of the number of outcomes, each at its end of the tolerance; NaN without rows."""
+    more, _ = tails(moment.events, moment.rows, moment.most, moment.most_variance)
+    _, fewer = tails(moment.events, moment.rows, moment.least, moment.least_variance)
+    return np.where(moment.rows > 0, np.minimum(2 * np.minimum(more, fewer), 1.0), np.nan)
 
 
 def _found(log_e: Array, models: int, alpha: float) -> npt.NDArray[np.bool_]:

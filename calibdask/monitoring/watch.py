@@ -76,8 +76,9 @@ def watch(
         ``log_detector``, ``detected``, ``run_length``: a detector that forgets, and starts anew after each detection.
 
         ``period_gap``, ``period_gap_low``, ``period_gap_high``, ``period_pvalue``: of the period alone, for one look;
-        by these a calibrated model raises false alarms again and again. Coordinates ``rows``, ``events``,
-        ``mean_score`` and ``frequency`` of the period.
+        by these a calibrated model raises false alarms again and again. The p-value is twice the smaller tail
+        probability of the number of outcomes, where every score is off by the whole tolerance. Coordinates ``rows``,
+        ``events``, ``mean_score`` and ``frequency`` of the period.
 
         The attribute ``state`` is a JSON text from which `watch` goes on, to the same bits as in one call; ``pending``
         is one of a list of the periods that are not due, each with its rows and the moment when it is.

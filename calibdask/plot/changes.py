@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from markupsafe import Markup
 
+from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.results.format import slice_text
 
@@ -24,7 +24,7 @@ class Change(NamedTuple):
     within: tuple[float, float, float]
 
 
-def change_picture(changes: Sequence[Change], words: str) -> Markup:
+def change_picture(changes: Sequence[Change], words: str) -> Html:
     """Changes of the mean gap in percentage points, each as two points with intervals."""
     width = _WIDTH
     foot = _LEGEND + _LINE * len(changes)

@@ -1,13 +1,15 @@
 """Files of plots: an HTML page that needs no network, or an image."""
 
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from html import escape
+from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from typing import Any
 
 from calibdask.extras import check_plot
+from calibdask.markup import Html
 from calibdask.plot.options import styled
 from calibdask.plot.style import OVER, UNDER
 
@@ -97,6 +99,7 @@ _PAGE = Template("""<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
+<meta http-equiv="Content-Security-Policy" content="$policy">
 <title>$title</title>
 <style>
   body { margin: 2rem auto; max-width: 1450px; padding: 0 1.5rem; color: #222;
@@ -123,21 +126,30 @@ def _page(plots: Mapping[str, Any], title: str, lead: str) -> str:
     from bokeh.embed import components
     from bokeh.resources import Resources
 
-    script, elements = components([hv.render(plot, backend="bokeh") for plot in plots.values()])
-    figures = [
-        (f"<h2>{escape(heading)}</h2>\n" if heading else "") + f"<figure>{element}</figure>"
-        for heading, element in zip(plots, elements, strict=True)
-    ]
+    drawing, elements = components([hv.render(plot, backend="bokeh") for plot in plots.values()], wrap_script=False)
+    headings = [Html("<h2>{}</h2>\n").format(heading) if heading else "" for heading in plots]
+    figures = [f"{heading}<figure>{element}</figure>" for heading, element in zip(headings, elements, strict=True)]
+    # Bokeh's own scripts only: by default it also links to files of all packages that extend it.
+    codes = [*Resources("inline", components=["bokeh"]).js_raw, drawing]
+    *library, drawn = (f"<script>{code}</script>" for code in codes)
     return _PAGE.substitute(
-        title=escape(title),
-        lead=f"<p>{escape(lead)}</p>" if lead else "",
+        policy=_policy(codes),
+        title=Html.escape(title),
+        lead=Html("<p>{}</p>").format(lead) if lead else "",
         legends="\n".join(f"<p>{text.strip()}</p>" for text in _legends(plots.values())),
-        # Bokeh's own scripts only: by default it also links to files of all packages that extend it.
-        scripts="\n".join(f"<script>{code}</script>" for code in Resources("inline", components=["bokeh"]).js_raw),
-        figures="\n".join([*figures, script]),
+        scripts="\n".join(library),
+        figures="\n".join([*figures, drawn]),
         over=OVER,
         under=UNDER,
     )
+
+
+def _policy(codes: Iterable[str]) -> str:
+    """What browsers may do with the page: run these scripts and no others, and load nothing."""
+    hashes = (b64encode(sha256(code.encode()).digest()).decode() for code in codes)
+    allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
+    others = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+    return f"default-src 'none'; script-src {allowed}; {others}"
 
 
 def _legends(plots: Iterable[Any]) -> list[str]:

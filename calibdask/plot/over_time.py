@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from markupsafe import Markup
 
+from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.plot.style import BAND, BARS, OVER, UNDER
 from calibdask.results.format import counted
@@ -84,7 +84,7 @@ class _Timeline:
         number = int(np.searchsorted(self.labels, np.asarray(label).astype(self.labels.dtype)))
         return max(self.left, float(self.x[min(number, self.x.size - 1)]) - self.half)
 
-    def ticks(self, y: float, sign: float, most: int) -> str:
+    def ticks(self, y: float, sign: float, most: int) -> Html:
         """Labels of some periods, as many as there is room for, the first and the last among them."""
         texts = [svg.short(period_text(label)) for label in self.labels]
         wide = sign * max(map(len, texts))
@@ -97,10 +97,10 @@ class _Timeline:
             x = min(max(float(self.x[number]), half + 1), self.right + 8 - half)
             parts.append(svg.text(x, y, texts[number], "middle"))
             ends.append((x - half, x + half))
-        return "".join(part for part, kept in zip(parts, svg.spread_out(ends, sign), strict=True) if kept)
+        return svg.joined(part for part, kept in zip(parts, svg.spread_out(ends, sign), strict=True) if kept)
 
 
-def gap_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending | None = None) -> Markup:
+def gap_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending | None = None) -> Html:
     """The running gap with its confidence sequence, daily gaps with intervals faint behind, rows beneath."""
     across = _Timeline.of(process, pending, _LEFT, _WIDTH - _RIGHT)
     top, foot = _TOP, _HEIGHT - _BOTTOM - _STRIP - _BETWEEN
@@ -121,7 +121,8 @@ def gap_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending 
     # Of many days one would see nothing else.
     faint = min(1.0, 0.1 + across.half / 2)
     days = svg.sticks(x, within(process.period_low), within(process.period_high), "once", min(1.2, 0.4 + across.half))
-    parts.append(f'<g opacity="{faint:.2f}">{days}{svg.dots(x, within(daily), "day")}</g>')
+    group = Html('<g opacity="{:.2f}">{}{}</g>')
+    parts.append(group.format(faint, days, svg.dots(x, within(daily), "day")))
     # After periods without rows the running gap is what it was.
     bottom, over = (up(np.clip(ends, low, high)) for ends in (process.gap_low, process.gap_high))
     parts.append(svg.between(x, bottom, over, "sequence"))
@@ -135,7 +136,7 @@ def gap_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending 
     return svg.picture("time", _WIDTH, _HEIGHT, parts, f"{_name(process)}: running gap by {process.period}; {told}")
 
 
-def evidence_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending | None = None) -> Markup:
+def evidence_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending | None = None) -> Html:
     """The e-process on a log axis, the line of an alarm, and the time since when evidence grows."""
     across = _Timeline.of(process, pending, _LEFT, _WIDTH - _RIGHT)
     top, foot = _TOP, _HEIGHT - _BOTTOM
@@ -163,7 +164,7 @@ def evidence_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pen
     return svg.picture("time", _WIDTH, _HEIGHT, parts, f"{_name(process)}: evidence by {process.period}, {told}")
 
 
-def small_picture(process: OverTime, powers: tuple[float, float], pending: Pending | None = None) -> Markup:
+def small_picture(process: OverTime, powers: tuple[float, float], pending: Pending | None = None) -> Html:
     """The e-process of one of many, between two powers of ten that are the same for all of them."""
     across = _Timeline.of(process, pending, 8.0, _MINI_WIDTH - 8.0)
     top, foot = _MINI_TOP, _MINI_HEIGHT - _MINI_BOTTOM
@@ -218,7 +219,7 @@ def _powers(low: float, high: float) -> list[float]:
     return [float(step * number) for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
 
 
-def _shaded(across: _Timeline, process: OverTime, pending: Pending | None, top: float, foot: float) -> str:
+def _shaded(across: _Timeline, process: OverTime, pending: Pending | None, top: float, foot: float) -> Html:
     """The time since when a process is off, and the periods that are pending."""
     parts = []
     if process.is_off:
@@ -227,12 +228,12 @@ def _shaded(across: _Timeline, process: OverTime, pending: Pending | None, top: 
     if pending is not None and pending.periods.size:
         at = across.at(pending.periods).tolist()
         parts += [svg.rect(x - across.half, top, x + across.half, foot, "pending") for x in at]
-    return "".join(parts)
+    return svg.joined(parts)
 
 
 def _marked(
     across: _Timeline, process: OverTime, marks: Sequence[Mark], pending: Pending | None, top: float, foot: float
-) -> str:
+) -> Html:
     """What is shaded, with its words, and lines where something is new."""
     parts = [_shaded(across, process, pending, top, foot)]
     if process.is_off:
@@ -247,7 +248,7 @@ def _marked(
     for mark, span, kept in zip(inside, spans, svg.spread_out(spans, _SIGN), strict=True):
         if kept:
             parts.append(svg.titled(svg.text(span[0], top - 17, svg.short(mark.words), "start", "new"), mark.words))
-    return "".join(parts)
+    return svg.joined(parts)
 
 
 def _span(across: _Timeline, x: float, words: str) -> tuple[float, float]:
@@ -257,11 +258,11 @@ def _span(across: _Timeline, x: float, words: str) -> tuple[float, float]:
     return start, start + wide
 
 
-def _above(across: _Timeline, x: float, y: float, words: str, name: str) -> str:
+def _above(across: _Timeline, x: float, y: float, words: str, name: str) -> Html:
     return svg.text(_span(across, x, words)[0], y, words, "start", name)
 
 
-def _rows(across: _Timeline, process: OverTime, pending: Pending | None) -> str:
+def _rows(across: _Timeline, process: OverTime, pending: Pending | None) -> Html:
     """Rows by period, pending ones in grey."""
     foot = _HEIGHT - _BOTTOM
     waiting = np.zeros(0) if pending is None else pending.rows.astype(np.float64)
@@ -281,7 +282,7 @@ def _rows(across: _Timeline, process: OverTime, pending: Pending | None) -> str:
     parts.append(svg.line(across.left, foot, across.right, foot, "axis"))
     parts.append(svg.text(across.left - 5, foot - _STRIP + 7, _count(most), "end"))
     parts.append(svg.text(across.left, foot - _STRIP - 4, "rows", "start", "quiet"))
-    return "".join(parts)
+    return svg.joined(parts)
 
 
 def _count(number: float) -> str:

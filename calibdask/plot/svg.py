@@ -5,51 +5,77 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from markupsafe import Markup
 
-from calibdask.safe_text import visible
+from calibdask.markup import Html
 
 Array = npt.NDArray[np.float64]
 
 _LONGEST = 16
 
 
-def picture(name: str, width: float, height: float, parts: Iterable[str], label: str) -> Markup:
+def picture(name: str, width: float, height: float, parts: Iterable[Html], label: str) -> Html:
     """A picture of these parts, as wide as where it is put; ``label`` is what is read aloud."""
-    box = f'viewBox="0 0 {width:.0f} {height:.0f}"'
-    words = Markup.escape(visible(label))
-    return Markup(f'<svg class="{name}" {box} role="img" aria-label="{words}">{"".join(parts)}</svg>')
+    frame = Html('<svg class="{}" viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">{}</svg>')
+    return frame.format(name, width, height, label, joined(parts))
 
 
-def line(x1: float, y1: float, x2: float, y2: float, name: str) -> str:
+def joined(parts: Iterable[Html]) -> Html:
+    """Parts as one part."""
+    return Html().join(parts)
+
+
+def window(x: float, y: float, width: float, height: float, parts: Iterable[Html]) -> Html:
+    """Parts within a rectangle, cut off at its sides."""
+    frame = Html('<svg x="{:.0f}" y="{:.0f}" width="{:.0f}" height="{:.0f}" aria-hidden="true">{}</svg>')
+    return frame.format(x, y, width, height, joined(parts))
+
+
+def hidden(name: str, width: float, height: float, parts: Iterable[Html]) -> Html:
+    """A picture of a fixed size that is not read aloud: the numbers stand beside it."""
+    box = Html('width="{0:.0f}" height="{1:.0f}" viewBox="0 0 {0:.0f} {1:.0f}"').format(width, height)
+    return Html('<svg class="{}" {} aria-hidden="true">{}</svg>').format(name, box, joined(parts))
+
+
+def line(x1: float, y1: float, x2: float, y2: float, name: str) -> Html:
     """A straight line."""
-    return f'<line class="{name}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+    return Html('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"/>').format(name, x1, y1, x2, y2)
 
 
-def rect(x1: float, y1: float, x2: float, y2: float, name: str) -> str:
+def circle(x: float, y: float, radius: float, name: str) -> Html:
+    """A circle around a point."""
+    return Html('<circle class="{}" cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>').format(name, x, y, radius)
+
+
+def rect(x1: float, y1: float, x2: float, y2: float, name: str) -> Html:
     """A rectangle from its left to its right and from its top to its bottom."""
-    size = f'width="{max(x2 - x1, 0):.1f}" height="{max(y2 - y1, 0):.1f}"'
-    return f'<rect class="{name}" x="{x1:.1f}" y="{y1:.1f}" {size}/>'
+    box = Html('<rect class="{}" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"/>')
+    return box.format(name, x1, y1, max(x2 - x1, 0), max(y2 - y1, 0))
 
 
-def text(x: float, y: float, words: str, anchor: str, name: str = "") -> str:
-    """Words, escaped."""
-    kind = f' class="{name}"' if name else ""
-    return f'<text{kind} x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{Markup.escape(visible(words))}</text>'
+def text(x: float, y: float, words: str, anchor: str, name: str = "") -> Html:
+    """Words at a point."""
+    kind = Html(' class="{}"').format(name) if name else ""
+    return Html('<text{} x="{:.1f}" y="{:.1f}" text-anchor="{}">{}</text>').format(kind, x, y, anchor, words)
 
 
-def upward(x: float, middle: float, words: str, name: str = "fine") -> str:
+def upward(x: float, middle: float, words: str, name: str = "fine") -> Html:
     """The name of a vertical axis."""
-    place = f'transform="translate({x:.0f},{middle:.0f}) rotate(-90)"'
-    return f'<text class="{name}" {place} text-anchor="middle">{Markup.escape(visible(words))}</text>'
+    turned = Html('<text class="{}" transform="translate({:.0f},{:.0f}) rotate(-90)" text-anchor="middle">{}</text>')
+    return turned.format(name, x, middle, words)
 
 
-def titled(part: str, words: str) -> str:
+def titled(part: Html, words: str) -> Html:
     """A part that tells more where the pointer rests on it."""
-    return f"<g><title>{Markup.escape(visible(words))}</title>{part}</g>"
+    return Html("<g><title>{}</title>{}</g>").format(words, part)
 
 
-def polyline(x: Array, y: Array, name: str) -> str:
+def path(name: str, steps: str, style: str = "") -> Html:
+    """A path; nothing where it has no steps."""
+    look = Html(' style="{}"').format(style) if style else ""
+    return Html('<path class="{}" d="{}"{}/>').format(name, steps, look) if steps else Html()
+
+
+def polyline(x: Array, y: Array, name: str) -> Html:
     """A line with gaps where it is not defined."""
     parts, begun = [], False
     for along, up in zip(x.tolist(), y.tolist(), strict=True):
@@ -58,10 +84,10 @@ def polyline(x: Array, y: Array, name: str) -> str:
             continue
         parts.append(f"{'L' if begun else 'M'}{along:.1f} {up:.1f}")
         begun = True
-    return f'<path class="{name}" d="{"".join(parts)}"/>' if parts else ""
+    return path(name, "".join(parts))
 
 
-def between(x: Array, low: Array, high: Array, name: str) -> str:
+def between(x: Array, low: Array, high: Array, name: str) -> Html:
     """The area between two lines, where both are defined."""
     there = np.isfinite(low) & np.isfinite(high)
     parts = []
@@ -69,24 +95,22 @@ def between(x: Array, low: Array, high: Array, name: str) -> str:
         if run.size and there[run[0]]:
             around = [*zip(x[run], high[run], strict=True), *reversed(list(zip(x[run], low[run], strict=True)))]
             parts.append("M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in around) + "Z")
-    return f'<path class="{name}" d="{"".join(parts)}"/>' if parts else ""
+    return path(name, "".join(parts))
 
 
-def sticks(x: Array, low: Array, high: Array, name: str, width: float = 0.0) -> str:
+def sticks(x: Array, low: Array, high: Array, name: str, width: float = 0.0) -> Html:
     """Vertical lines as one part, where both of their ends are defined."""
     there = np.isfinite(low) & np.isfinite(high)
     ends = zip(x[there].tolist(), low[there].tolist(), high[there].tolist(), strict=True)
-    path = "".join(f"M{along:.1f} {start:.1f}V{end:.1f}" for along, start, end in ends)
-    wide = f' style="stroke-width:{width:.2f}"' if width else ""
-    return f'<path class="{name}" d="{path}"{wide}/>' if path else ""
+    steps = "".join(f"M{along:.1f} {start:.1f}V{end:.1f}" for along, start, end in ends)
+    return path(name, steps, f"stroke-width:{width:.2f}" if width else "")
 
 
-def dots(x: Array, y: Array, name: str) -> str:
+def dots(x: Array, y: Array, name: str) -> Html:
     """Points as one part, where they are defined."""
     there = np.isfinite(y)
     pairs = zip(x[there].tolist(), y[there].tolist(), strict=True)
-    path = "".join(f"M{along:.1f} {up:.1f}h0" for along, up in pairs)
-    return f'<path class="{name}" d="{path}"/>' if path else ""
+    return path(name, "".join(f"M{along:.1f} {up:.1f}h0" for along, up in pairs))
 
 
 def scale(low: float, high: float, start: float, end: float) -> Callable[[Any], Any]:

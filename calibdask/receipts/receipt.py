@@ -1,6 +1,5 @@
 """`receipt` and `verify`: what was measured, in a document that a second party can recompute to the last bit."""
 
-import json
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,8 @@ from typing import Any
 from calibdask.calibrators.comparing.refinement import Refinement
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions, Task
+from calibdask.data.slices import named
+from calibdask.engine.sources.memory import MemorySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
 from calibdask.estimators.interval import FromRows
@@ -18,20 +19,20 @@ from calibdask.estimators.kernel.skce import SKCE
 from calibdask.estimators.tests.consistency_test import ConsistencyTest
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.evaluation import evaluate
-from calibdask.gating.check import Given, check
-from calibdask.gating.judging import Judgement
+from calibdask.gating.check import Gate, Given, check
 from calibdask.gating.limits import Limit, limits_of
-from calibdask.receipts.document import FORMAT, KIND, Document, differences, document, hash_of
+from calibdask.receipts.document import Document, differences, document, hash_of
 from calibdask.receipts.fingerprint import fingerprint_of
+from calibdask.receipts.stored_receipt import read_receipt
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
 from calibdask.storage.readers import Table
 
 _USUAL = "ece,mean-gap,brier-score,log-loss"
+# How rows were read, as far as a receipt says it.
+_READING = ("task", "logits", "labels", "pos_label", "ignore_label")
 # What a receipt says about how it was made.
 _CHOICES = ("metrics", "confidence", "n_boot", "seed", "skip_missing")
-_REQUESTED = (*_CHOICES, "limits", "slice_limits", "by", "weighted", "reading")
-_READING = ("task", "logits", "labels", "pos_label", "ignore_label")
 # What kernels note whose bandwidth is that of a sample of rows.
 _SAMPLED = "bandwidth_sample"
 # Numbers with weights agree within rounding only.
@@ -104,29 +105,46 @@ def receipt(
     >>> cd.verify(first, [1, 0, 0, 1], [0.75, 0.5, 0.25, 0.5]).agrees
     True
     """
-    reading: dict[str, Any] = {
-        "task": task,
-        "logits": logits,
-        "labels": labels,
-        "pos_label": pos_label,
-        "ignore_label": ignore_label,
-    }
-    options = InputOptions(**reading, label=label, score=score, skip_missing=skip_missing)
-    given = Data.of(y_true, y_prob, by, sample_weight, options)
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
+    )
+    data = Data.of(y_true, y_prob, by, sample_weight, options)
+    intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
+    return receipt_and_gate(
+        data, metrics, limits=limits, slice_limits=slice_limits, confidence=confidence, **intervals
+    )[0]
+
+
+def receipt_and_gate(
+    given: Data,
+    metrics: str | Sequence[str],
+    *,
+    limits: Given = None,
+    slice_limits: Given = None,
+    profile: str = "",
+    confidence: float,
+    n_boot: int,
+    seed: int,
+) -> tuple[Document, Gate | None]:
+    """A receipt, and the decisions that are on it; none where there are neither limits nor a profile."""
+    reading = {name: getattr(given.options, name) for name in _READING}
     data = given.rows_for("receipt", "whose fingerprint it contains").read()
     texts = [metrics] if isinstance(metrics, str) else list(metrics)
     expressions = [expression for text in texts for expression in parse_metrics(text)]
     chosen = {str(expression): _same_in_any_order(expression.make(), data.source.layout) for expression in expressions}
     _refuse_ordered([name for name, metric in chosen.items() if _takes_order(bare(metric))])
+    rows = fingerprint_of(data)
     intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     result = evaluate(given, metrics=chosen, ci=confidence, **intervals)
     _refuse_ordered({str(one.attrs["metric"]) for one in result.data_vars.values() if _SAMPLED in one.attrs})
     declared = [*limits_of(limits), *limits_of(slice_limits, of_slices=True)]
     _refuse_ordered({str(limit.metric) for limit in declared if _takes_order(limit.metric.make())})
-    judgements: Sequence[Judgement] = ()
-    if declared:
-        gate = check(given, limits=limits, slice_limits=slice_limits, confidence=confidence, **intervals)
-        judgements = gate.judgements
+    gate = None
+    if declared or profile:
+        levels: dict[str, Any] = {"confidence": confidence, "profile": profile, **intervals}
+        gate = check(given, limits=limits, slice_limits=slice_limits, **levels)
+    if not isinstance(data.source, MemorySource) and fingerprint_of(data) != rows:
+        raise ValueError("The rows changed while they were measured; measure them again when nobody writes them.")
     names = sorted(map(str, given.slice_names))
     request = {
         "metrics": [str(expression) for expression in expressions],
@@ -139,7 +157,7 @@ def receipt(
         **intervals,
         "reading": {name: value if value is None else _json(value) for name, value in reading.items()},
     }
-    return document(result, fingerprint_of(data), request, judgements)
+    return document(result, rows, request, () if gate is None else gate.judgements), gate
 
 
 def _same_in_any_order(metric: Estimator, layout: Layout) -> Estimator:
@@ -196,7 +214,7 @@ class Verification:
 
 
 def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **options: Any) -> Verification:
-    """Measure again what a receipt says, and compare.
+    """Measure again what a receipt says, and compare all of it.
 
     Parameters
     ----------
@@ -241,46 +259,24 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
         for path, before, after in differences(*parts)
         if not _close(before, after, tolerance)
     ]
+    decided = [[(one["limit"], one["where"]) for one in each["decisions"]] for each in (given, again)]
+    if decided[0] != decided[1]:
+        problems.append("The decisions are not those on the limits of the receipt, each once and in their order.")
+    if request != again["request"]:
+        problems += [
+            f"{visible(path)} is {_said(before)} in the receipt, and is written {_said(after)} here."
+            for path, before, after in differences(request, again["request"], "request")
+        ]
     # A limit may have the number of a metric that is measured in any case.
     return Verification(tuple(dict.fromkeys(problems)), again)
-
-
-def read_receipt(given: Document | str | Path) -> Document:
-    """A receipt, of a file too.
-
-    Raises
-    ------
-    ValueError
-        If it is none, or of another format.
-    OSError
-        If it cannot be read.
-    """
-    if not isinstance(given, dict):
-        name = visible(given)
-        try:
-            given = json.loads(Path(given).read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{name} is no receipt: it is no JSON ({error}).") from error
-    if not isinstance(given, dict) or given.get("kind") != KIND:
-        raise ValueError(f"This is no receipt: JSON with the entry kind, {KIND!r}, is expected.")
-    if given.get("format") != FORMAT:
-        raise ValueError(f"The receipt has the format {given.get('format')!r}; this version reads {FORMAT}.")
-    expected = {"calibdask": str, "data": dict, "request": dict, "numbers": dict, "decisions": list, "hash": str}
-    for name, kind in expected.items():
-        if not isinstance(given.get(name), kind):
-            raise ValueError(f"The receipt is damaged: its entry {name!r} is missing or of another type.")
-    for entry, names in (("request", _REQUESTED), ("data", ("rows", "fingerprint", "parts"))):
-        if missing := [name for name in names if name not in given[entry]]:
-            raise ValueError(f"The receipt is damaged: its entry {entry!r} has no {listed(missing)}.")
-    return given
 
 
 def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Slices and weights have to be there, or the fingerprint would differ for no good reason."""
     by = options.get("by")
-    names = sorted(map(str, by)) if isinstance(by, Mapping | list | tuple) else [by] if isinstance(by, str) else []
-    if by is not None and not names:
-        names = ["by"]
+    columns = [by] if isinstance(by, str) else by
+    are_names = isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns)
+    names = sorted(columns) if are_names else sorted(map(str, named(by)))
     if names != request["by"] and not (request["by"] == [] and by is None):
         expected = listed(request["by"]) or "none"
         raise ValueError(f"The receipt has the slices {expected}, got {listed(names) or 'none'}; give them by `by`.")
@@ -291,10 +287,7 @@ def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> No
 
 def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Mapping[str, Any]) -> Document:
     choices: dict[str, Any] = {name: request[name] for name in _CHOICES}
-    try:
-        reading: dict[str, Any] = {name: request["reading"][name] for name in _READING}
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"The receipt is damaged: how rows are read has no {error}.") from error
+    reading: dict[str, Any] = dict(request["reading"])
     limits: dict[str, Any] = {name: request[name] or None for name in ("limits", "slice_limits")}
     if isinstance(y_true, Table):
         # What was left out was left out in reading.
@@ -305,16 +298,11 @@ def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Map
 def _decided(receipt: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers that were held against limits, and the decisions, by what they are of."""
     decided: dict[str, Any] = {}
-    try:
-        for one in receipt["decisions"]:
-            place = ", ".join(f"{name}={label}" for name, label in one["where"].items())
-            everywhere = f"{one['limit']} of all rows" if receipt["request"]["by"] else one["limit"]
-            name = f"{one['limit']}.{place}" if place else everywhere
-            decided |= {name: one["number"], f"The decision on {name}": one["decision"]}
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            "The receipt is damaged: its entry 'decisions' has none with limit, number and place."
-        ) from error
+    for one in receipt["decisions"]:
+        place = ", ".join(f"{name}={label}" for name, label in one["where"].items())
+        everywhere = f"{one['limit']} of all rows" if receipt["request"]["by"] else one["limit"]
+        name = f"{one['limit']}.{place}" if place else everywhere
+        decided |= {name: one["number"], f"The decision on {name}": one["decision"]}
     return decided
 
 

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
-from markupsafe import Markup
 
+from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.results.audited import points_up
 from calibdask.results.format import counted
@@ -23,7 +23,7 @@ _ROOM = 1.12
 _MOST_TICKS = 7
 
 
-def funnel_picture(result: xr.Dataset, excluded: Mapping[int, float]) -> Markup:
+def funnel_picture(result: xr.Dataset, excluded: Mapping[int, float]) -> Html:
     """The gap of each group in points against its rows, those that were found in colour, and what is not excluded."""
     rows, gap = result.rows.values.astype(np.float64), 100 * result.gap.values
     found = result.found.values
@@ -32,17 +32,17 @@ def funnel_picture(result: xr.Dataset, excluded: Mapping[int, float]) -> Markup:
     parts = [scale.frame()]
     parts += [_limit(scale, excluded)]
     for i in _thinned(rows, ~found):
-        parts.append(f'<circle class="speck" cx="{scale.x(rows[i]):.1f}" cy="{scale.y(gap[i]):.1f}" r="1.7"/>')
+        parts.append(svg.circle(scale.x(rows[i]), scale.y(gap[i]), 1.7, "speck"))
     for i in np.flatnonzero(found)[:_MOST_DOTS][::-1].tolist():
         side, size = "over" if gap[i] < 0 else "under", 4.5 if result.described.values[i] else 2.4
-        parts.append(f'<circle class="dot {side}" cx="{scale.x(rows[i]):.1f}" cy="{scale.y(gap[i]):.1f}" r="{size}"/>')
+        parts.append(svg.circle(scale.x(rows[i]), scale.y(gap[i]), size, f"dot {side}"))
     label = (
         f"Frequency less mean score against rows, of {counted(rows.size, 'group')}, {int(found.sum()):,} of them off"
     )
     return _svg(parts, label)
 
 
-def guarantee_picture(excluded: Mapping[int, float]) -> Markup:
+def guarantee_picture(excluded: Mapping[int, float]) -> Html:
     """The largest error that is not excluded, in points, by the least number of rows of groups."""
     most = 100 * max(excluded.values())
     foot, width = _TOP + _HIGH, _SIDE / max(len(excluded), 3)
@@ -50,10 +50,7 @@ def guarantee_picture(excluded: Mapping[int, float]) -> Markup:
     for place, (size, error) in enumerate(excluded.items()):
         height = (_HIGH - 14) * 100 * error / most
         left = _LEFT + width * place
-        parts.append(
-            f'<rect class="bar" x="{left + 4:.1f}" y="{foot - height:.1f}" width="{width - 8:.1f}" '
-            f'height="{height:.1f}"/>'
-        )
+        parts.append(svg.rect(left + 4, foot - height, left + width - 4, foot, "bar"))
         parts.append(svg.text(left + width / 2, foot - height - 4, points_up(error), "middle"))
         parts.append(svg.text(left + width / 2, foot + 14, short_count(size), "middle"))
     parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 6, "groups of at least so many rows", "middle"))
@@ -89,7 +86,7 @@ class _Scale:
         within = min(max(points / self.reach, -1.0), 1.0)
         return _TOP + _HIGH / 2 * (1 - within)
 
-    def frame(self) -> str:
+    def frame(self) -> Html:
         """Grid, ticks and names of the axes."""
         parts = [svg.line(_LEFT, self.y(0), _LEFT + _SIDE, self.y(0), "diagonal")]
         for tick in svg.nice_ticks(-self.reach, self.reach, _MOST_TICKS):
@@ -101,10 +98,10 @@ class _Scale:
             parts.append(svg.text(x, _TOP + _HIGH + 14, short_count(10.0**power), "middle"))
         parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 6, "rows of the group", "middle"))
         parts.append(svg.upward(_NAME_AT, _TOP + _HIGH / 2, "frequency less score, points"))
-        return "".join(parts)
+        return svg.joined(parts)
 
 
-def _limit(scale: _Scale, excluded: Mapping[int, float]) -> str:
+def _limit(scale: _Scale, excluded: Mapping[int, float]) -> Html:
     """Steps on either side of 0, beyond which errors are excluded for groups of so many rows."""
     parts = []
     sizes = [*excluded, 10**scale.high]
@@ -113,7 +110,7 @@ def _limit(scale: _Scale, excluded: Mapping[int, float]) -> str:
         if 100 * error <= scale.reach and right > left:
             ends = (scale.y(100 * error), scale.y(-100 * error))
             parts += [svg.line(left, y, right, y, "bound") for y in ends]
-    return "".join(parts)
+    return svg.joined(parts)
 
 
 def _thinned(rows: Array, chosen: npt.NDArray[np.bool_]) -> list[int]:
@@ -124,5 +121,5 @@ def _thinned(rows: Array, chosen: npt.NDArray[np.bool_]) -> list[int]:
     return [int(i) for i in at[::every]]
 
 
-def _svg(parts: list[str], label: str) -> Markup:
+def _svg(parts: list[Html], label: str) -> Html:
     return svg.picture("picture", _WIDTH, _HEIGHT, parts, label)

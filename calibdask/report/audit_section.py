@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import xarray as xr
-from markupsafe import Markup
 
+from calibdask.markup import Html
 from calibdask.report.audit_drawing import funnel_picture, guarantee_picture
 from calibdask.report.blocks import (
     Block,
@@ -187,7 +187,7 @@ def _columns(level: str) -> Sequence[tuple[str, bool]]:
     return [("rows", True), (f"{level} interval", False), ("gap, points", True), ("p, adjusted", True)]
 
 
-def _axis(reach: tuple[float, float]) -> Markup:
+def _axis(reach: tuple[float, float]) -> Html:
     return forest_axis(reach, lambda points: f"{points:+.1f}".replace("-", "−"))
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from markupsafe import Markup
+from calibdask.markup import Html
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,7 @@ class Cell:
     text: str = ""
     value: float | None = None
     detail: str = ""
-    picture: Markup = field(default_factory=Markup)
+    picture: Html = field(default_factory=Html)
     numeric: bool = False
     mark: str = ""
 
@@ -112,7 +112,7 @@ class Banner(Block):
     icon: str
     line: str
     sentences: Sequence[str]
-    picture: Markup = field(default_factory=Markup)
+    picture: Html = field(default_factory=Html)
     caption: str = ""
     link: tuple[str, str] | None = None
 
@@ -149,7 +149,7 @@ class Table(Block):
 class Figure:
     """A figure and its caption."""
 
-    picture: Markup
+    picture: Html
     caption: str
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from calibdask.gating.formats import cautions as cautions_of_gate
 from calibdask.report.headline import is_binned, is_mean_gap, is_smooth
 from calibdask.report.model_result import ModelResult
 from calibdask.results import cautions as sentences
@@ -56,7 +57,9 @@ def _scores(model: ModelResult) -> Iterator[str]:
     yield from sentences.saturated(model.spread("at_zero"), model.spread("at_one"))
     for part in model.metrics:
         yield from sentences.clipped_rows(part.variable, int(part.values.attrs.get("clipped_rows", 0)))
-    yield from sentences.of_metrics(model.results.numbers)
+    gate = model.measured.gate
+    of_gate = () if gate is None else cautions_of_gate(gate)
+    yield from dict.fromkeys((*sentences.of_metrics(model.results.numbers), *of_gate))
 
 
 def _outcomes(model: ModelResult) -> Iterator[str]:

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from itertools import islice, product
 
 import xarray as xr
-from markupsafe import Markup
 
+from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.plot.decision_charts import BELT, KINDS, Chart, Range
 from calibdask.report.blocks import Figure
@@ -33,7 +33,7 @@ def chart_figures(dataset: xr.Dataset, name: str) -> Iterator[Figure]:
                 yield Figure(chart_picture(chart, title, height), f"{title}; {_reading(chart)}")
 
 
-def chart_picture(chart: Chart, title: str, height: float) -> Markup:
+def chart_picture(chart: Chart, title: str, height: float) -> Html:
     """Bands, lines of reference and the line, cut off at the ends of the axes."""
     (left, right), (low, high) = chart.reach_x, chart.reach_y
     along, up = svg.scale(left, right, 0, SIDE), svg.scale(low, high, height, 0)
@@ -47,15 +47,14 @@ def chart_picture(chart: Chart, title: str, height: float) -> Markup:
         ),
         svg.polyline(x, up(chart.line.y), "curve main"),
     ]
-    window = f'x="{LEFT:.0f}" y="{TOP:.0f}" width="{SIDE:.0f}" height="{height:.0f}"'
     parts = [
         *chart_axes(chart.reach_x, chart.reach_y, chart.across, chart.upward, height),
-        f"<svg {window}>{''.join(inside)}</svg>",
+        svg.window(LEFT, TOP, SIDE, height, inside),
     ]
     return svg.picture("picture", LEFT + SIDE + RIGHT, TOP + height + BOTTOM, parts, title)
 
 
-def chart_axes(reach_x: Range, reach_y: Range, across: str, upward: str, height: float) -> Iterator[str]:
+def chart_axes(reach_x: Range, reach_y: Range, across: str, upward: str, height: float) -> Iterator[Html]:
     """Grid, ticks and names of the axes."""
     foot = TOP + height
     along = svg.scale(*reach_x, LEFT, LEFT + SIDE)

@@ -7,8 +7,8 @@ from itertools import islice, product
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
-from markupsafe import Markup
 
+from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.plot.decision_charts import rounded_up
 from calibdask.plot.style import FREQUENCY, MEAN_SCORE
@@ -62,7 +62,7 @@ def _points(results: Results, metric: str) -> ConsistencyPoints:
     return ConsistencyPoints(*values[:, np.isfinite(values).all(0)])
 
 
-def consistency_picture(points: ConsistencyPoints, title: str) -> Markup:
+def consistency_picture(points: ConsistencyPoints, title: str) -> Html:
     """Bars about the diagonal, and the points, those outside their bar on the side where they are."""
     end = rounded_up(max(values.max(initial=0.0) for values in (points.expected, points.outcome, points.high)))
     along, up = svg.scale(0, end, 0, SIDE), svg.scale(0, end, SIDE, 0)
@@ -73,12 +73,11 @@ def consistency_picture(points: ConsistencyPoints, title: str) -> Markup:
         svg.line(at - 4, bar, at + 4, bar, "axis") for ends in (low, high) for at, bar in zip(x, ends, strict=True)
     ]
     dots = (
-        f'<circle class="dot{side}" cx="{LEFT + across:.1f}" cy="{TOP + upward:.1f}" r="4.0"/>'
+        svg.circle(LEFT + across, TOP + upward, 4.0, f"dot{side}")
         for across, upward, side in zip(x, y, _sides(points), strict=True)
     )
-    window = f'x="{LEFT:.0f}" y="{TOP:.0f}" width="{SIDE:.0f}" height="{SIDE:.0f}"'
     axes = chart_axes((0.0, end), (0.0, end), MEAN_SCORE, FREQUENCY, SIDE)
-    parts = [*axes, f"<svg {window}>{''.join(inside)}</svg>", *dots]
+    parts = [*axes, svg.window(LEFT, TOP, SIDE, SIDE, inside), *dots]
     return svg.picture("picture", LEFT + SIDE + RIGHT, TOP + SIDE + BOTTOM, parts, title)
 
 

@@ -6,8 +6,8 @@ Those of `calibdask.plot` need a script to be shown, or Matplotlib to be written
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from markupsafe import Markup
 
+from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.plot.frame import Frame
 from calibdask.plot.style import DENSITY, FREQUENCY, ROWS, SCORE
@@ -30,7 +30,7 @@ _EQUAL_SIZE = 4.0
 _FOREST_WIDTH, _FOREST_HEIGHT, _MARGIN = 150.0, 16.0, 5.0
 
 
-def diagram_picture(bins: Bins, title: str, names: Names = _NAMES) -> Markup:
+def diagram_picture(bins: Bins, title: str, names: Names = _NAMES) -> Html:
     """Frequency against mean score by bin with its interval, rows by bin below; ``names`` are those of the axes."""
     frame = Frame.of([bins])
     here = _Window(frame)
@@ -44,15 +44,14 @@ def diagram_picture(bins: Bins, title: str, names: Names = _NAMES) -> Markup:
         side = "over" if bins.gap[i] < 0 else "under"
         if np.isfinite(bins.low[i]):
             inside.append(svg.line(across[i], low[i], across[i], high[i], f"whisker {side}"))
-        centre = f'cx="{_LEFT + across[i]:.1f}" cy="{_TOP + upward[i]:.1f}"'
-        dots.append(f'<circle class="dot {side}" {centre} r="{size:.1f}"/>')
+        dots.append(svg.circle(_LEFT + across[i], _TOP + upward[i], size, f"dot {side}"))
     # Points at an edge are drawn whole.
     parts = [_grid(frame, here, names), here.clipped(inside), *dots, _strip(bins, frame, here)]
     label = f"{title}: reliability diagram of {counted(bins.score.size, 'bin')}, calibration error {figure(bins.error)}"
     return _svg(parts, label)
 
 
-def curve_picture(curve: Curve, title: str, names: Names = _NAMES) -> Markup:
+def curve_picture(curve: Curve, title: str, names: Names = _NAMES) -> Html:
     """The reliability curve on either side of the diagonal with its bands, the rows or the density below."""
     frame = Frame.of([curve])
     here = _Window(frame)
@@ -83,15 +82,14 @@ class _Window:
         """Where frequencies are drawn."""
         return np.asarray(self.y(self._frame.y(frequencies)))
 
-    def diagonal(self) -> str:
+    def diagonal(self) -> Html:
         """The line of calibration."""
         across, upward = self._frame.diagonal
         return svg.line(self.x(across[0]), self.y(upward[0]), self.x(across[1]), self.y(upward[1]), "diagonal")
 
-    def clipped(self, parts: Sequence[str]) -> str:
+    def clipped(self, parts: Sequence[Html]) -> Html:
         """Parts within the square."""
-        window = f'x="{_LEFT:.0f}" y="{_TOP:.0f}" width="{_SIDE:.0f}" height="{_SIDE:.0f}"'
-        return f'<svg {window} aria-hidden="true">{"".join(parts)}</svg>'
+        return svg.window(_LEFT, _TOP, _SIDE, _SIDE, parts)
 
 
 def forest_range(ends: Sequence[float]) -> tuple[float, float]:
@@ -101,7 +99,7 @@ def forest_range(ends: Sequence[float]) -> tuple[float, float]:
     return (low, high) if high > low else (low, low + 1.0)
 
 
-def forest(value: float, low: float | None, high: float | None, reach: tuple[float, float], side: str = "") -> Markup:
+def forest(value: float, low: float | None, high: float | None, reach: tuple[float, float], side: str = "") -> Html:
     """A value and its interval on a line, hidden from screen readers: the numbers stand beside it.
 
     ``side``, ``"over"`` or ``"under"``, colours scores that are too high, or too low.
@@ -114,13 +112,11 @@ def forest(value: float, low: float | None, high: float | None, reach: tuple[flo
     if low is not None and high is not None and np.isfinite([low, high]).all():
         parts.append(svg.line(_along(low, reach), middle, _along(high, reach), middle, f"whisker {side}".rstrip()))
     if np.isfinite(value):
-        parts.append(
-            f'<circle class="{f"dot {side}".rstrip()}" cx="{_along(value, reach):.1f}" cy="{middle:.1f}" r="3.2"/>'
-        )
+        parts.append(svg.circle(_along(value, reach), middle, 3.2, f"dot {side}".rstrip()))
     return _small(parts)
 
 
-def forest_axis(reach: tuple[float, float], shown: Callable[[float], str] = figure) -> Markup:
+def forest_axis(reach: tuple[float, float], shown: Callable[[float], str] = figure) -> Html:
     """The ends of the range of a `forest`, as ``shown``."""
     low, high = (shown(float(end)) if end else "0" for end in reach)
     y = _FOREST_HEIGHT - 4
@@ -131,17 +127,15 @@ def _along(value: float, reach: tuple[float, float]) -> float:
     return _MARGIN + (_FOREST_WIDTH - 2 * _MARGIN) * (value - reach[0]) / (reach[1] - reach[0])
 
 
-def _small(parts: Sequence[str]) -> Markup:
-    size = f'width="{_FOREST_WIDTH:.0f}" height="{_FOREST_HEIGHT:.0f}"'
-    box = f'viewBox="0 0 {_FOREST_WIDTH:.0f} {_FOREST_HEIGHT:.0f}"'
-    return Markup(f'<svg class="forest" {size} {box} aria-hidden="true">{"".join(parts)}</svg>')
+def _small(parts: Sequence[Html]) -> Html:
+    return svg.hidden("forest", _FOREST_WIDTH, _FOREST_HEIGHT, parts)
 
 
-def _svg(parts: Sequence[str], label: str) -> Markup:
+def _svg(parts: Sequence[Html], label: str) -> Html:
     return svg.picture("picture", _WIDTH, _HEIGHT, parts, label)
 
 
-def _grid(frame: Frame, here: _Window, names: Names) -> str:
+def _grid(frame: Frame, here: _Window, names: Names) -> Html:
     """Grid, ticks and names of the axes."""
     foot, parts = _TOP + _SIDE, []
     for number, (place, label) in enumerate(frame.x_ticks):
@@ -156,10 +150,10 @@ def _grid(frame: Frame, here: _Window, names: Names) -> str:
     parts.append(svg.upward(_NAME_AT, _TOP + _SIDE / 2, upward))
     scale = f"{across}, logit scale" if frame.axis.logit else across
     parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 4, scale, "middle", "fine"))
-    return "".join(parts)
+    return svg.joined(parts)
 
 
-def _label(x: float, y: float, label: str, name: str) -> str:
+def _label(x: float, y: float, label: str, name: str) -> Html:
     """The label of a tick; a long one at the right end stands before it."""
     is_cut = _HALF_A_LETTER * len(label) > _WIDTH - x
     return svg.text(_WIDTH, y, label, "end", name) if is_cut else svg.text(x, y, label, "middle", name)
@@ -170,7 +164,7 @@ def _fine(number: int, ticks: int) -> str:
     return "" if number in (0, ticks - 1) or (ticks % 2 and number == ticks // 2) else "fine"
 
 
-def _strip(shown: Bins | Curve, frame: Frame, here: _Window) -> str:
+def _strip(shown: Bins | Curve, frame: Frame, here: _Window) -> Html:
     """The rows along the axis: by even part of it, by bin, or their density."""
     if shown.drawn is not None:
         borders, rows = frame.bars(shown.drawn)
@@ -182,22 +176,22 @@ def _strip(shown: Bins | Curve, frame: Frame, here: _Window) -> str:
     area = " ".join(f"{along:.1f},{up:.1f}" for along, up in zip(x, heights, strict=True))
     first, last = f"{x[0]:.1f},{_FOOT:.1f}", f"{x[-1]:.1f},{_FOOT:.1f}"
     axis = _strip_axis(frame, here, f"{most:.1f}" if most < 10 else f"{most:.0f}", DENSITY)
-    return f'<polygon class="density" points="{first} {area} {last}"/>{axis}'
+    return Html('<polygon class="density" points="{} {} {}"/>{}').format(first, area, last, axis)
 
 
-def _bars(starts: Array, ends: Array, rows: Array, frame: Frame, here: _Window) -> str:
+def _bars(starts: Array, ends: Array, rows: Array, frame: Frame, here: _Window) -> Html:
     most = max(float(rows.max(initial=0.0)), 1.0)
     lefts, rights = here.x(starts), here.x(ends)
-    bars = "".join(_bar(lefts[i], rights[i], rows[i] / most) for i in np.flatnonzero(rows))
+    bars = svg.joined(_bar(lefts[i], rights[i], rows[i] / most) for i in np.flatnonzero(rows))
     return bars + _strip_axis(frame, here, figure(int(most)), ROWS)
 
 
-def _strip_axis(frame: Frame, here: _Window, most: str, words: str) -> str:
+def _strip_axis(frame: Frame, here: _Window, most: str, words: str) -> Html:
     """The axes of the strip below."""
     top, ticks = _FOOT - _STRIP, frame.x_ticks
     if frame.is_full:
         ticks = ticks[::2]
-    labels = "".join(_label(_LEFT + here.x(place), _FOOT + 14, label, "fine") for place, label in ticks)
+    labels = svg.joined(_label(_LEFT + here.x(place), _FOOT + 14, label, "fine") for place, label in ticks)
     return (
         svg.line(_LEFT, _FOOT, _LEFT + _SIDE, _FOOT, "axis")
         + svg.text(_LEFT - 6, top + 8, most, "end", "fine")
@@ -207,9 +201,8 @@ def _strip_axis(frame: Frame, here: _Window, most: str, words: str) -> str:
     )
 
 
-def _bar(left: float, right: float, share: float) -> str:
+def _bar(left: float, right: float, share: float) -> Html:
     height, width = max(_STRIP * share, 0.5), right - left
     # Narrow bars stand close together.
     width = max(width - min(1.0, 0.2 * width), 0.5)
-    place = f'x="{_LEFT + left:.1f}" y="{_FOOT - height:.1f}"'
-    return f'<rect class="bar" {place} width="{width:.1f}" height="{height:.1f}"/>'
+    return svg.rect(_LEFT + left, _FOOT - height, _LEFT + left + width, _FOOT, "bar")

@@ -3,11 +3,10 @@
 import math
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
 from calibdask.gating.judging import Judgement
+from calibdask.markup import Html
+from calibdask.plot import svg
 from calibdask.results.format import figure
-from calibdask.safe_text import visible
 
 # In units of the drawing; the large one has a scale below.
 _WIDTH, _HEIGHT, _MARGIN = 190.0, 18.0, 5.0
@@ -38,24 +37,21 @@ def _limits(judgement: Judgement) -> list[float]:
     return [end for end in ends if math.isfinite(end)]
 
 
-def small_bar(judgement: Judgement, reach: tuple[float, float]) -> Markup:
+def small_bar(judgement: Judgement, reach: tuple[float, float]) -> Html:
     """For a cell of a table: hidden from screen readers, as the numbers stand beside it."""
     parts = _parts(judgement, reach, (_WIDTH, _MARGIN), (0.0, _HEIGHT))
-    box = f'width="{_WIDTH:.0f}" height="{_HEIGHT:.0f}" viewBox="0 0 {_WIDTH:.0f} {_HEIGHT:.0f}"'
-    return Markup(f'<svg class="limit-bar" {box} aria-hidden="true">{"".join(parts)}</svg>')
+    return svg.hidden("limit-bar", _WIDTH, _HEIGHT, parts)
 
 
-def large_bar(judgement: Judgement, said: str) -> Markup:
+def large_bar(judgement: Judgement, said: str) -> Html:
     """For a banner, with a scale; ``said`` is what it shows, for screen readers."""
     reach = range_of([judgement])
     place = (_LARGE_WIDTH, _LARGE_MARGIN)
     parts = _parts(judgement, reach, place, (_BAND_TOP, _BAND))
-    parts.append(
-        f'<line class="axis" x1="{_LARGE_MARGIN}" y1="{_AXIS}" x2="{_LARGE_WIDTH - _LARGE_MARGIN}" y2="{_AXIS}"/>'
-    )
+    parts.append(svg.line(_LARGE_MARGIN, _AXIS, _LARGE_WIDTH - _LARGE_MARGIN, _AXIS, "axis"))
     if math.isfinite(judgement.value):
         x = _along(judgement.value, reach, *place)
-        parts.append(f'<text x="{x:.1f}" y="{_NUMBER}" text-anchor="middle">{figure(judgement.value)}</text>')
+        parts.append(svg.text(x, _NUMBER, figure(judgement.value), "middle"))
     taken: list[float] = []
     marks = [("limit", end) for end in _limits(judgement)]
     marks += [("", end) for end in (judgement.low, judgement.high, reach[0]) if math.isfinite(end)]
@@ -64,31 +60,29 @@ def large_bar(judgement: Judgement, said: str) -> Markup:
         if all(abs(x - other) > _APART * _LARGE_WIDTH for other in taken):
             taken.append(x)
             words = f"limit {end:g}".replace("-", "−") if name else "0" if end == 0 else figure(end)
-            parts.append(f'<line class="axis" x1="{x:.1f}" y1="{_AXIS}" x2="{x:.1f}" y2="{_AXIS + 4}"/>')
-            parts.append(f'<text class="{name}" x="{x:.1f}" y="{_AXIS + 17}" text-anchor="middle">{words}</text>')
-    box = f'viewBox="0 0 {_LARGE_WIDTH:.0f} {_LARGE_HEIGHT:.0f}"'
-    label = Markup.escape(visible(said))
-    return Markup(f'<svg class="limit-bar large" {box} role="img" aria-label="{label}">{"".join(parts)}</svg>')
+            parts.append(svg.line(x, _AXIS, x, _AXIS + 4, "axis"))
+            parts.append(svg.text(x, _AXIS + 17, words, "middle", name))
+    return svg.picture("limit-bar large", _LARGE_WIDTH, _LARGE_HEIGHT, parts, said)
 
 
 def _parts(
     judgement: Judgement, reach: tuple[float, float], place: tuple[float, float], across: tuple[float, float]
-) -> list[str]:
+) -> list[Html]:
     """What is within the limit, shaded; the limits; the interval and the number."""
     top, height = across
     middle = top + height / 2
     kept = (min(max(end, reach[0]), reach[1]) for end in (judgement.least, judgement.most))
     first, last = (_along(end, reach, *place) for end in kept)
-    parts = [f'<rect class="kept" x="{first:.1f}" y="{top}" width="{last - first:.1f}" height="{height}"/>']
+    parts = [svg.rect(first, top, last, top + height, "kept")]
     for end in _limits(judgement):
         x = _along(end, reach, *place)
-        parts.append(f'<line class="limit" x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{top + height}"/>')
+        parts.append(svg.line(x, top, x, top + height, "limit"))
     if math.isfinite(judgement.low + judgement.high):
         low, high = (_along(end, reach, *place) for end in (judgement.low, judgement.high))
-        parts.append(f'<line class="interval" x1="{low:.1f}" y1="{middle}" x2="{high:.1f}" y2="{middle}"/>')
+        parts.append(svg.line(low, middle, high, middle, "interval"))
     if math.isfinite(judgement.value):
         x = _along(judgement.value, reach, *place)
-        parts.append(f'<circle class="dot" cx="{x:.1f}" cy="{middle}" r="{height / 5:.1f}"/>')
+        parts.append(svg.circle(x, middle, height / 5, "dot"))
     return parts
 
 

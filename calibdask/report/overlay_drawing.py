@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from markupsafe import Markup
 
 from calibdask.estimators.smooth.score_axis import ScoreAxis
+from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.plot.frame import Frame
 from calibdask.plot.style import SERIES
@@ -20,7 +20,7 @@ FEWEST_ROWS = 20
 MOST_MODELS = len(SERIES)
 
 
-def overlay_picture(models: Mapping[str, Bins], across: str, upward: str) -> Markup:
+def overlay_picture(models: Mapping[str, Bins], across: str, upward: str) -> Html:
     """Frequency by mean score of each bin with an interval, a line a model, on the axis that their scores ask for.
 
     Models are told apart by colour and by dashes; their names stand beside.
@@ -74,7 +74,7 @@ def _frame(shown: Sequence[Bins]) -> Frame:
     return Frame.of([replace(bins, drawn=bins.drawn and bins.drawn._replace(axis=axis)) for bins in shown])
 
 
-def _axes(frame: Frame, across: str, upward: str) -> Iterator[str]:
+def _axes(frame: Frame, across: str, upward: str) -> Iterator[Html]:
     """Grid, ticks and names of the axes, which have one scale."""
     place = svg.scale(*frame.across, _LEFT, _LEFT + _SIDE)
     height = svg.scale(*frame.upward, _TOP + _SIDE, _TOP)

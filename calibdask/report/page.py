@@ -7,8 +7,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from markupsafe import Markup
-
+from calibdask.markup import Html
 from calibdask.plot.over_time import style
 from calibdask.plot.style import BAND, BARS, OVER, SERIES, UNDER
 from calibdask.report.blocks import Code, Page
@@ -21,7 +20,7 @@ def rendered(page: Page) -> str:
     script = _text("copy.js").strip()
     # The page allows this script by its hash, and no other.
     digest = b64encode(sha256(script.encode()).digest()).decode()
-    given = {"has_copies": has_copies, "script": Markup(script), "script_hash": digest}
+    given = {"has_copies": has_copies, "script": Html(script), "script_hash": digest}
     return str(_template().render(page=page, style=_style(), **given))
 
 
@@ -34,15 +33,15 @@ def _template() -> Any:
 
 
 def _shown(value: Any) -> Any:
-    """Texts of data with signs that do not show written out; Markup is made here."""
-    return visible_lines(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    """Texts of data with signs that do not show written out; HTML stays as it is."""
+    return visible_lines(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 @cache
-def _style() -> Markup:
+def _style() -> Html:
     colours = {f"series{number}": colour for number, colour in enumerate(SERIES)}
     given = {"over": OVER, "under": UNDER, "bar": BARS, "band": BAND, **colours}
-    return Markup(Template(_text("page.css")).substitute(given) + style())
+    return Html(Template(_text("page.css")).substitute(given) + style())
 
 
 def _text(name: str) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from markupsafe import Markup
 
 from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.markup import Html
 from calibdask.plot.naming import axes_of
 from calibdask.report.blocks import Cell, Table, number, text
 from calibdask.report.drawing import forest, forest_axis, forest_range
@@ -41,7 +41,7 @@ def _rows_cell(rows: float) -> Cell:
     return number(rows, "–" if np.isnan(rows) else figure(int(rows)))
 
 
-def drawn_cell(value: Value | None, reach: tuple[float, float], picture: Markup | None = None) -> Cell:
+def drawn_cell(value: Value | None, reach: tuple[float, float], picture: Html | None = None) -> Cell:
     """The interval as a picture, or that picture."""
     if picture is not None:
         return Cell(picture=picture)

@@ -145,12 +145,18 @@ def clipped_logits(title: str, weight: float) -> Iterator[str]:
         )
 
 
+_NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates")
+
+
 def of_metrics(parts: Iterable[PartResult]) -> Iterator[str]:
-    """What metrics themselves say is missing or clipped, once for each."""
-    said = {(part.metric, part.label, part.notes.get("undefined"), part.notes.get("clipped_logits")) for part in parts}
-    for _, label, reason, weight in sorted(said, key=str):
-        yield from missing_numbers(label, str(reason or ""))
+    """What metrics themselves say is missing, clipped or without an interval, once for each."""
+    said = {(part.metric, part.label, tuple(part.notes.get(note) for note in _NOTES)) for part in parts}
+    for _, label, (reason, weight, no_interval, no_replicates) in sorted(said, key=str):
+        # Counts of columns are no reasons.
+        yield from missing_numbers(label, reason if isinstance(reason, str) else "")
         yield from clipped_logits(label, float(weight or 0.0))
+        yield from missing_numbers(label, f"no interval {no_interval}" if no_interval else "")
+        yield from missing_numbers(label, str(no_replicates or ""))
 
 
 def unseen_classes(labels: Sequence[str]) -> Iterator[str]:

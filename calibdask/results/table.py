@@ -1,16 +1,15 @@
 """The numbers of a result as a table: on a terminal, in a notebook, in Markdown, as a data frame."""
 
 import math
-import re
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import Any
 
 import xarray as xr
 
 from calibdask.html_repr import framed, table_of
+from calibdask.markup import Html, in_markdown
 from calibdask.results.text_layout import Column, joined
 from calibdask.results.text_table import MOST_SLICES, foot_lines, result_columns, result_lines
 from calibdask.results.values import PartResult, Results
@@ -57,15 +56,16 @@ class ResultTable:
         tables = [table_of(heading, ((row, False) for row in rows), right=right)]
         if self._results.shared_dims:
             tables.append(table_of(("number", "what it says"), ((line, True) for line in self._meanings)))
-        notes = "".join(f'<div style="margin-top:0.5em;opacity:0.6">{escape(note)}</div>' for note in self._notes)
+        notes = Html().join(map(Html('<div style="margin-top:0.5em;opacity:0.6">{}</div>').format, self._notes))
         return framed("", "", *tables, notes)
 
     def _repr_markdown_(self) -> str:
         heading, rows = self._texts
         marks = ["--:" if column.right else "---" for column in self._columns]
-        lines = [[*map(_in_markdown, line)] for line in (heading, *rows)]
+        lines = [[*map(in_markdown, line)] for line in (heading, *rows)]
         lines.insert(1, marks)
-        return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), *("\n" + note for note in self._notes)])
+        notes = ["\n" + in_markdown(note) for note in self._notes]
+        return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), *notes])
 
     def to_dataframe(self) -> Any:
         """A pandas data frame: a line for each number with value, low, high and meaning, or one for each slice.
@@ -125,8 +125,3 @@ class ResultTable:
 
 def _names_of_ends(part: PartResult) -> list[str]:
     return [str(part.bounds[end].name) for end in ("low", "high")] if part.has_interval else []
-
-
-def _in_markdown(text: str) -> str:
-    """The text with those characters written out that would mark something, or end the cell."""
-    return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)

@@ -7,6 +7,7 @@ import numpy as np
 
 from calibdask.kernels import scores
 from calibdask.statistics import exact
+from calibdask.statistics.bins.grid_bins import cell_sums
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Counts, Sums
 from calibdask.statistics.statistic import Statistic, SumStatistic
@@ -33,16 +34,19 @@ class ScoreSums(SumStatistic[ScoreSumsState]):
     ----------
     brier : bool
         Without, those of the Brier score are 0: all others need one score of each row alone.
+    clip : float
+        Smaller scores of the label count as this one in the logarithm; at least the smallest positive one of the data.
     """
 
     brier: bool = True
+    clip: float = 0.0
     counts: ClassVar[int] = 2
 
     def from_block(self, block: Block) -> ScoreSumsState:
         """Sums of one block."""
         layout = block.layout
         counts = np.zeros((layout.batch, 2, layout.groups), np.int64)
-        options = (layout.vector or None, not layout.vector or None, layout.smallest)
+        options = (layout.vector or None, not layout.vector or None, max(layout.smallest, self.clip))
         brier = self.brier or None
         if block.weights is not None:
             sums = np.zeros((layout.batch, 3, layout.groups))
@@ -59,12 +63,27 @@ class ScoreSums(SumStatistic[ScoreSumsState]):
 
     def follows_from(self, other: Statistic[Any]) -> bool:
         """The sums of the logarithmic score alone follow from those of both."""
-        return not self.brier and other == ScoreSums()
+        return not self.brier and other == ScoreSums(clip=self.clip)
 
     def taken_from(self, state: ScoreSumsState) -> ScoreSumsState:
         """Without the Brier score."""
         return state._replace(brier=np.zeros_like(state.brier))
 
     def from_histograms(self, histograms: "Histograms") -> ScoreSumsState:
-        """The sums that are stored with the histograms."""
-        return histograms.score_sums()
+        """The sums that are stored with the histograms; clipped ones of binary scores by cell and outcome."""
+        if not self.clip:
+            return histograms.score_sums()
+        layout = histograms.layout
+        if not layout.vector:
+            raise ValueError(
+                "A summary of several classes has no clipped log loss; evaluate the data themselves, or leave out clip."
+            )
+        finest = histograms.finest(layout.setting(None))
+        cells = cell_sums(histograms.state(finest), finest.grid)
+        score = np.divide(cells.score, cells.mass, out=np.zeros_like(cells.mass), where=cells.mass > 0)[:, :, 0]
+        chosen = np.stack([1 - score[..., 0, :], score[..., 1, :]], -2)
+        mass, rows = cells.mass[:, :, 0], cells.rows[:, :, 0]
+        clipped = np.where(chosen < self.clip, rows, 0).sum((-1, -2))
+        log = (mass * -np.log(np.clip(chosen, self.clip, 1.0))).sum((-1, -2))
+        weight = mass.sum((-1, -2))
+        return ScoreSumsState(rows.sum((-1, -2)), clipped, weight, np.zeros_like(weight), log)

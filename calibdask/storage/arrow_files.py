@@ -38,6 +38,8 @@ def _load(file: Location, layout: None, places: Sequence[int | None], columns: M
             if is_indexed
             else reader.read_all()
         )
+        # Lengths and offsets are those of the file: beyond its buffers is the memory of this process.
+        table.validate(full=True)
         return table.select([*columns])
 
 

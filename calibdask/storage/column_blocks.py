@@ -9,7 +9,7 @@ import numpy as np
 
 from calibdask.errors import Damaged, Unavailable
 from calibdask.storage.column_reader import ColumnReader
-from calibdask.storage.column_types import converted, is_text, values_of
+from calibdask.storage.column_types import converted, is_text, values_as, values_of
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.file_version import Version, check_version
 from calibdask.storage.location import ColumnChoice, Location, read_error
@@ -86,12 +86,13 @@ def load_section(reader: ColumnReader, types: Mapping[str, Any], section: Sectio
 
 
 def block_arrays(
-    reader: ColumnReader, types: Mapping[str, Any], exact: Sequence[str], block: Sequence[Section]
+    reader: ColumnReader, types: Mapping[str, Any], dtypes: Mapping[str, np.dtype[Any]], block: Sequence[Section]
 ) -> dict[str, np.ndarray]:
-    """The columns of a block as arrays."""
+    """The columns of a block as arrays of these types."""
     import pyarrow
 
-    return table_arrays(pyarrow.concat_tables([load_section(reader, types, section) for section in block]), exact)
+    table = pyarrow.concat_tables([load_section(reader, types, section) for section in block])
+    return {name: values_as(table.column(name), dtype) for name, dtype in dtypes.items()}
 
 
 def table_arrays(table: Any, exact: Sequence[str]) -> dict[str, np.ndarray]:

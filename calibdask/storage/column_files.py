@@ -26,20 +26,27 @@ from calibdask.storage.column_blocks import (
     table_arrays,
 )
 from calibdask.storage.column_reader import ColumnReader, Header, Part
-from calibdask.storage.column_types import check_types, common_type, lists_in
+from calibdask.storage.column_types import (
+    check_types,
+    common_type,
+    dtype_with_missing,
+    is_whole,
+    lists_in,
+)
 from calibdask.storage.columns import ColumnNames, choose_columns, choose_scores, unknown
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.file_version import Version, version_of
 from calibdask.storage.location import ColumnChoice, Location
 from calibdask.storage.sizes import TARGET_BYTES, block_rows, check_rows, check_size
-from calibdask.storage.text_types import kinds_of, type_of
+from calibdask.storage.text_types import MISSING, kinds_of, type_of
 
 # Files that are looked into side by side, and parts that are read for the types of their texts.
 _FILES, _PARTS = 16, 4
 
 # What is read at once.
 Block = tuple[Section, ...]
-Given, Made = TypeVar("Given"), TypeVar("Made")
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)
@@ -103,11 +110,16 @@ class ColumnFiles:
         schema = _schema(types)
         check_types(location, choice, names, schema)
         lists = lists_in(schema, names, choice.further, location)
-        dtypes = {name: dtype_of(kind) for name, kind in types.items()}
+        dtypes = {
+            name: dtype_with_missing(kind, exact=name in choice.by)
+            if is_whole(kind) and self._has_missing(files, parts, name, kind)
+            else dtype_of(kind)
+            for name, kind in types.items()
+        }
         row_bytes = sum(dtypes[name].itemsize * max(1, lists.get(name, 1)) for name in wanted)
         blocks, sizes = _blocks(parts, wanted, row_bytes, choice.chunk_rows)
         check_size(location.url, names.labels[0], [_whole(sum(sizes))], [_whole(max(sizes, default=1))], row_bytes)
-        load = partial(block_arrays, self.reader, types, choice.by)
+        load = partial(block_arrays, self.reader, types, dtypes)
         if not blocks:
             return collected(choice, names, {name: np.empty(0, dtypes[name]) for name in wanted})
         if len(blocks) == 1 and sizes[0] * row_bytes <= TARGET_BYTES and choice.chunk_rows is None:
@@ -205,7 +217,10 @@ class ColumnFiles:
             if labels_alone and all(kinds.values()):
                 break
         types = _types_of_kinds(wanted, kinds, choice, names)
-        return {name: _floating(kind) if labels_alone else kind for name, kind in types.items()}
+        if whole:
+            return types
+        may_lack = {name for name in open_names if labels_alone or MISSING in kinds[name]}
+        return {name: _floating(kind) if name in may_lack else kind for name, kind in types.items()}
 
     def _kinds(self, sections: Sequence[Section], names: Sequence[str]) -> Iterable[dict[str, frozenset[str]]]:
         def kinds(section: Section) -> dict[str, frozenset[str]]:
@@ -214,6 +229,23 @@ class ColumnFiles:
 
         for start in range(0, len(sections), _PARTS):
             yield from _side_by_side(kinds, sections[start : start + _PARTS], _PARTS)
+
+    def _has_missing(self, files: Sequence[_File], parts: Sequence[_Placed], name: str, kind: Any) -> bool:
+        """Whether a column lacks values anywhere, which is known or seen by reading it."""
+        if not self.reader.has_types:
+            # Of other types, they were seen with the types of the texts (`_types`).
+            return dtype_of(kind).kind == "b"
+        if any(name not in file.names or file.constants.get(name, 0) is None for file in files):
+            return True
+        known = [self.reader.has_missing(file.header, name) for file in files if name not in file.constants]
+        if None not in known:
+            return any(known)
+
+        def lacks(section: Section) -> bool:
+            return bool(load_section(self.reader, {name: None}, section).column(name).null_count)
+
+        sections = _sections(parts, [name])
+        return any(_side_by_side(lacks, sections, _PARTS)) if sections else False
 
     def _table_of_texts(
         self, parts: Sequence[_Placed], wanted: Sequence[str], choice: ColumnChoice, names: ColumnNames

@@ -47,6 +47,10 @@ def _no_hint(names: Sequence[str]) -> str:
     return ""
 
 
+def _unknown(header: Header, name: str) -> bool | None:
+    return None
+
+
 @dataclass(frozen=True)
 class ColumnReader:
     """A format of columns.
@@ -68,6 +72,8 @@ class ColumnReader:
         Of the names of files; the first one stands for the format.
     has_types : bool
         Whether files say the types of columns; otherwise texts are loaded for columns of unknown type.
+    has_missing : function
+        From a header and a column to whether it has missing values; None if that is not known.
     hint : function
         From the names in a file to what may be wrong with it where these are not the expected ones.
     """
@@ -80,3 +86,4 @@ class ColumnReader:
     suffixes: tuple[str, ...]
     has_types: bool = True
     hint: Callable[[Sequence[str]], str] = _no_hint
+    has_missing: Callable[[Header, str], bool | None] = _unknown

@@ -21,7 +21,7 @@ def common_type(kinds: Iterable[Any]) -> Any:
     --------
     >>> import pyarrow
     >>> common_type([pyarrow.null(), pyarrow.int8(), pyarrow.float32()])
-    DataType(float)
+    DataType(double)
     """
     import pyarrow
     from pyarrow import types
@@ -80,14 +80,42 @@ def values_of(column: Any, *, exact: bool) -> np.ndarray:
     """
     from pyarrow import compute, types
 
-    kind = plain_type(column.type)
-    if exact and 0 < column.null_count < len(column) and (types.is_boolean(kind) or types.is_integer(kind)):
+    if exact and 0 < column.null_count < len(column) and is_whole(column.type):
+        kind = plain_type(column.type)
         ends = compute.min_max(column.cast(kind))
         if types.is_boolean(kind) or max(-ends["min"].as_py(), ends["max"].as_py()) > _EXACT:
-            values = np.empty(len(column), object)
-            values[:] = column.to_pylist()
-            return values
+            return _objects(column)
     return to_numpy(column)
+
+
+def values_as(column: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """A column as NumPy array of a type; blocks of one array must not have several."""
+    if dtype.kind == "O" and is_whole(column.type):
+        return _objects(column)
+    return to_numpy(column).astype(dtype, copy=False)
+
+
+def dtype_with_missing(kind: Any, *, exact: bool) -> np.dtype[Any]:
+    """The NumPy type of a column some of whose values are missing."""
+    from pyarrow import types
+
+    if not is_whole(kind):
+        return dtype_of(kind)
+    return np.dtype(object if exact and types.is_boolean(plain_type(kind)) else np.float64)
+
+
+def is_whole(kind: Any) -> bool:
+    """Whether a type of Arrow is one of whole numbers or booleans, for which NumPy has no missing value."""
+    from pyarrow import types
+
+    value = plain_type(kind)
+    return bool(types.is_boolean(value) or types.is_integer(value))
+
+
+def _objects(column: Any) -> np.ndarray:
+    values = np.empty(len(column), object)
+    values[:] = column.to_pylist()
+    return values
 
 
 def lists_in(schema: Any, names: ColumnNames, further: Sequence[str], location: Location) -> dict[str, int]:

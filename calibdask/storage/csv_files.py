@@ -13,6 +13,8 @@ from calibdask.storage.location import Location
 _CSV_BLOCK_BYTES = 64 << 20
 # A header is looked for in pieces of this size.
 _CSV_SAMPLE_BYTES = 1 << 20
+# How Arrow says that a text is none of the numbers that are expected.
+_CONVERSION = r"column #(\d+): (?:Row #\d+: )?CSV (conversion error to .*: invalid value '(.*)')"
 _DECIMAL = r"-?\d*\.\d+(e-?\d+)?"
 
 
@@ -97,7 +99,9 @@ def _parsed(file: Location, layout: _Layout, place: _Place, text: bytes, columns
     except pyarrow.ArrowInvalid as error:
         if "invalid UTF8" in str(error):
             raise _not_utf8() from error
-        match = re.search(r"column #(\d+): CSV (conversion error to .*: invalid value '(.*)')", str(error), re.DOTALL)
+        match = re.search(
+            r"column #(\d+): (?:Row #\d+: )?CSV (conversion error to .*: invalid value '(.*)')", str(error), re.DOTALL
+        )
         if match is None:
             raise
         name = names[int(match[1])]

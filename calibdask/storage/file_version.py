@@ -3,7 +3,7 @@
 import os
 from typing import Any
 
-from calibdask.storage.location import Location
+from calibdask.storage.location import Location, absent_on_worker
 from calibdask.storage.retry import with_retries
 
 # How file systems name the identity of the content, the most telling first.
@@ -47,7 +47,8 @@ def check_version(file: Location, version: Version) -> None:
     try:
         current = version_of(file)
     except FileNotFoundError:
-        raise ValueError(f"{file.url} was removed while it was read; run it again with a file that stays.") from None
+        removed = f"{file.url} was removed while it was read; run it again with a file that stays."
+        raise ValueError(absent_on_worker(file) or removed) from None
     changes = [name for (name, before), (_, now) in zip(version, current, strict=False) if before != now]
     if changes:
         raise ValueError(

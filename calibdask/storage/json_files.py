@@ -21,19 +21,27 @@ def _schema(file: Location) -> Header:
     """The keys of all lines: any of them may come first in the last one."""
     import pyarrow
 
-    schemas, parts = [], []
+    schemas: list[Any] = []
+    parts: list[Part] = []
+    missing: set[str] = set()
     for place in _places(file):
-        schema, rows = _inferred(_text(file, place))
+        schema, rows, missing_here = _inferred(_text(file, place))
         schemas.append(schema)
         parts.append(Part(place, rows))
+        missing |= missing_here
     names = list(dict.fromkeys(name for schema in schemas for name in schema.names))
     kinds = {name: [schema.field(name).type for schema in schemas if name in schema.names] for name in names}
-    return Header(pyarrow.schema([(name, _common(given)) for name, given in kinds.items()]), details=parts)
+    missing |= {name for name, given in kinds.items() if len(given) < len(schemas)}
+    return Header(pyarrow.schema([(name, _common(given)) for name, given in kinds.items()]), details=(parts, missing))
 
 
 def _parts(file: Location, header: Header) -> Sequence[Part]:
-    parts: Sequence[Part] = header.details
+    parts: Sequence[Part] = header.details[0]
     return parts
+
+
+def _has_missing(header: Header, name: str) -> bool:
+    return name in header.details[1]
 
 
 def _load(file: Location, layout: None, places: Sequence[_Place], columns: Mapping[str, Any]) -> Any:
@@ -76,8 +84,8 @@ def _read(text: bytes, types: Mapping[str, Any] | None = None) -> Any:
     return arrow.read_json(pyarrow.BufferReader(text), reading, parsing)
 
 
-def _inferred(text: bytes) -> tuple[Any, int]:
-    """The types of all keys in a text, and its rows."""
+def _inferred(text: bytes) -> tuple[Any, int, set[str]]:
+    """The types of all keys in a text, its rows, and the keys that some of them lack."""
     import pyarrow
 
     if text.lstrip()[:1] == b"[":
@@ -86,14 +94,16 @@ def _inferred(text: bytes) -> tuple[Any, int]:
         )
     try:
         table = _read(text)
-        return table.schema, table.num_rows
+        missing = {name for name in table.column_names if table.column(name).null_count}
+        return table.schema, table.num_rows, missing
     except pyarrow.ArrowInvalid as error:
         if "changed from" not in str(error):
             raise
     # Values of one key have several types, which must not make the others unreadable.
     rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    return pyarrow.schema([(name, _type_of([row.get(name) for row in rows])) for name in names]), len(rows)
+    missing = {name for name in names if any(row.get(name) is None for row in rows)}
+    return pyarrow.schema([(name, _type_of([row.get(name) for row in rows])) for name in names]), len(rows), missing
 
 
 def _type_of(values: list[Any]) -> Any:
@@ -123,4 +133,6 @@ def _mixed() -> Any:
     return pyarrow.dense_union([pyarrow.field("number", pyarrow.float64()), pyarrow.field("text", pyarrow.string())])
 
 
-JSON_LINES = ColumnReader("JSON Lines", _schema, _parts, _load, "block from byte {0[0]}", (".jsonl", ".ndjson"))
+JSON_LINES = ColumnReader(
+    "JSON Lines", _schema, _parts, _load, "block from byte {0[0]}", (".jsonl", ".ndjson"), has_missing=_has_missing
+)

@@ -1,7 +1,9 @@
 """Where data lies: a local path or a URL, with the file system behind it; and errors that say what was wrong there."""
 
 import os
+import platform
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +18,11 @@ from fsspec.implementations.local import LocalFileSystem
 from calibdask.errors import Damaged, Unavailable
 from calibdask.safe_text import HIDDEN, message, shown_address
 
+# Advice about paths that a worker does not see.
+SHARED_PATHS = (
+    "Workers read data themselves: give a path in a folder that all machines share, or the URL of an object store such "
+    "as s3://."
+)
 # Whether chunks that are not in a Zarr store are an error, or hold the fill value.
 MissingChunks = Literal["error", "fill"]
 # What to install where a package for a protocol is missing.
@@ -32,6 +39,17 @@ _WORDS = re.compile(r"[:/@?&=;#,]+")
 _SHORTEST_SECRET = 4
 # An error of a library is quoted up to this length.
 _LONGEST_QUOTE = 300
+
+
+def is_endless(path: str | os.PathLike[str]) -> bool:
+    """Whether this is there and neither a file nor a folder: reading a pipe, a socket or a device may never end.
+
+    Examples
+    --------
+    >>> is_endless(os.devnull), is_endless("not-there")
+    (True, False)
+    """
+    return not os.path.isfile(path) and os.path.exists(path) and not os.path.isdir(path)
 
 
 @dataclass(frozen=True)
@@ -103,9 +121,18 @@ class Location:
             return bool(self.fs.exists(self.path))
 
     def check_file(self) -> None:
-        """Raise ValueError if this is neither a file nor a folder, but what may never end, such as a pipe."""
-        if self.local and os.path.exists(self.path) and not (os.path.isfile(self.path) or os.path.isdir(self.path)):
-            raise ValueError(f"{self.url} is a pipe, a socket or a device; copy what it gives to a file first.")
+        """Raise ValueError if this, or what is in the folder, may never end, such as a pipe."""
+        if not self.local:
+            return
+        if os.path.isdir(self.path):
+            with os.scandir(self.path) as entries:
+                unusual = [entry.name for entry in entries if not (entry.is_file() or entry.is_dir())]
+            endless = [name for name in unusual if is_endless(os.path.join(self.path, name))]
+        else:
+            endless = [""] if is_endless(self.path) else []
+        for name in endless[:1]:
+            place = self.child(name) if name else self
+            raise ValueError(f"{place.url} is a pipe, a socket or a device; copy what it gives to a file first.")
 
     @cached_property
     def is_zarr(self) -> bool:
@@ -186,8 +213,32 @@ class Location:
         return cls(url, fs, path)
 
 
+def absent_on_worker(place: Location | str) -> str:
+    """That a worker of a cluster lacks a path which the command sees; "" if it does not, or this process is no worker.
+
+    Workers read data themselves, and a path of the machine where a command runs may not exist on theirs.
+    """
+    worker = _worker()
+    path = place.path if isinstance(place, Location) else place
+    is_local = place.local if isinstance(place, Location) else "://" not in place
+    if worker is None or not is_local or os.path.exists(path):
+        return ""
+    return f"{shown_address(str(place))} does not exist on the worker {worker.name} ({platform.node()}). {SHARED_PATHS}"
+
+
+def _worker() -> Any:
+    """The worker of Dask whose task this thread runs; None elsewhere."""
+    module = sys.modules.get("distributed.worker")
+    try:
+        return None if module is None else module.get_worker()
+    except ValueError:
+        return None
+
+
 def read_error(place: Location | str, error: BaseException, what: str = "") -> ValueError:
     """One sentence from whatever a library had to say about a location, or an address."""
+    if absent := absent_on_worker(place):
+        return ValueError(absent)
     quoted = (place.quoted(error) if isinstance(place, Location) else message(error)) or type(error).__name__
     if len(quoted) > _LONGEST_QUOTE:
         quoted = quoted[:_LONGEST_QUOTE].rstrip() + " ..."

@@ -35,4 +35,17 @@ def _opened(file: Location) -> Iterator[Any]:
         yield opened
 
 
-PARQUET = ColumnReader("Parquet", _schema, _parts, _load, "row group {}", (".parquet", ".pq", ".parq"))
+def _has_missing(header: Header, name: str) -> bool | None:
+    metadata = header.details
+    leaves = [leaf for leaf in range(metadata.num_columns) if metadata.schema.column(leaf).path == name]
+    known = [
+        metadata.row_group(group).column(leaf).statistics for leaf in leaves for group in range(metadata.num_row_groups)
+    ]
+    if not leaves or any(statistics is None or not statistics.has_null_count for statistics in known):
+        return None
+    return any(statistics.null_count for statistics in known)
+
+
+PARQUET = ColumnReader(
+    "Parquet", _schema, _parts, _load, "row group {}", (".parquet", ".pq", ".parq"), has_missing=_has_missing
+)

@@ -12,7 +12,7 @@ _SECONDS, _FIRST_PAUSE, _FEWEST_TRIES = 30.0, 0.05, 3
 # No pause mends these.
 _FOR_GOOD = {
     getattr(errno, name)
-    for name in ("ENOSPC", "EDQUOT", "EROFS", "EACCES", "EPERM", "ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG")
+    for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EACCES", "EPERM", "ENOENT", "ENOTDIR", "EISDIR", "ENAMETOOLONG")
     if hasattr(errno, name)
 }
 _FOR_GOOD_TYPES = (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError)

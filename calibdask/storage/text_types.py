@@ -17,6 +17,8 @@ _WHOLE, _FRACTION, _POINTED, _NUMBER = "whole", "fraction", "pointed", "number"
 _DATE, _SECOND, _FINE, _ZONED, _OFFSET, _TEXT = "date", "second", "fine", "zoned", "offset", "text"
 # The zone of times with offsets other than that of UTC, which are instants whose local clocks no zone describes.
 OFFSETS = "+00:00"
+# Among the others: some are missing.
+MISSING = "missing"
 _SPELLINGS = (("True", "False"), ("true", "false"), ("TRUE", "FALSE"))
 # Numbers without leading zeros or signs that do not matter: 0.50 is one, 007 and +1 are texts.
 _WHOLE_PATTERN = r"^(0|-?[1-9][0-9]{0,18})$"
@@ -26,23 +28,23 @@ Kinds = frozenset[str]
 
 
 def kinds_of(column: Any) -> Kinds:
-    """The kinds of texts in a column of Arrow, without missing ones; those of two columns together are the union.
+    """The kinds of texts in a column of Arrow, and whether some are missing; those of two columns are the union.
 
     Examples
     --------
     >>> import pyarrow
     >>> sorted(kinds_of(pyarrow.array(["1", "", "2.5"]))), sorted(kinds_of(pyarrow.array(["01"])))
-    (['fraction', 'whole'], ['text'])
+    (['fraction', 'missing', 'whole'], ['text'])
     """
     import pyarrow
     from pyarrow import compute
 
-    distinct = compute.drop_null(compute.unique(column))
-    words = pyarrow.array(["", *MISSING_WORDS])
-    distinct = distinct.filter(compute.invert(compute.is_in(distinct, words)))
+    given = compute.unique(column)
+    words = pyarrow.array(["", None, *MISSING_WORDS])
+    distinct = given.filter(compute.invert(compute.is_in(given, words)))
+    kinds = {MISSING} if len(distinct) < len(given) else set()
     if not len(distinct):
-        return frozenset()
-    kinds: set[str] = set()
+        return frozenset(kinds)
     for spelling in _SPELLINGS:
         same = compute.is_in(distinct, pyarrow.array(spelling))
         kinds |= {spelling[0]} if compute.any(same).as_py() else set()
@@ -66,6 +68,7 @@ def type_of(kinds: Kinds, *, exact: bool = True) -> Any:
     """
     import pyarrow
 
+    kinds -= {MISSING}
     if not kinds:
         return pyarrow.null()
     if kinds == {_WHOLE}:

@@ -2,7 +2,7 @@
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
@@ -57,7 +57,7 @@ def checked_output(
     restore(target)
     if os.path.lexists(target):
         is_store = any((target / mark).exists() for mark in ("zarr.json", ".zgroup", APPLIED))
-        is_kind = target.is_dir() == (target.suffix.lower() in folders)
+        is_kind = target.is_dir() if target.suffix.lower() in folders else target.is_file()
         _check_replaceable(path, is_kind and (is_store or not target.is_dir()), overwrite=overwrite)
     return target
 
@@ -91,7 +91,7 @@ def _check_replaceable(path: str, is_kind: bool, *, overwrite: bool) -> None:
         )
 
 
-def check_apart(data: str, outputs: Mapping[str, str | None]) -> None:
+def check_apart(data: str, outputs: Mapping[str, str | Sequence[str] | None]) -> None:
     """Refuse an output, by the name of its option, that would replace what is read, or another output.
 
     Examples
@@ -100,21 +100,26 @@ def check_apart(data: str, outputs: Mapping[str, str | None]) -> None:
     Traceback (most recent call last):
     ValueError: --out './rows.zarr' would replace the input 'rows.zarr' or be inside it; choose another name.
     """
-    seen: dict[str, str] = {}
-    for option, path in outputs.items():
-        if path is None:
-            continue
+    seen: list[tuple[str, str]] = []
+    for option, path in _each_output(outputs):
         shown = shown_address(path)
         if _overlap(data, path):
             raise ValueError(
                 f"{option} {shown!r} would replace the input {shown_address(data)!r} or be inside it; choose another "
                 "name."
             )
-        for other, taken in seen.items():
+        for other, taken in seen:
             if _overlap(taken, path):
                 both = f"{option} {shown!r} and {other} {shown_address(taken)!r}"
                 raise ValueError(f"{both} would replace each other; choose two names.")
-        seen[option] = path
+        seen.append((option, path))
+
+
+def _each_output(outputs: Mapping[str, str | Sequence[str] | None]) -> Iterator[tuple[str, str]]:
+    """The paths of options that are given, of some several."""
+    for option, paths in outputs.items():
+        for path in [paths] if isinstance(paths, str) else paths or ():
+            yield option, path
 
 
 def _local(url: str) -> str | None:
@@ -156,7 +161,16 @@ def write_dataset(dataset: "xr.Dataset", path: Path, chunks: Mapping[str, tuple[
 
 
 def _write_netcdf(dataset: "xr.Dataset", path: Path) -> None:
-    dataset.to_netcdf(path, engine="h5netcdf", encoding=_compressed(dataset))
+    for name, coordinate in dataset.coords.items():
+        if coordinate.dtype.kind in "OUT" and any("\0" in str(label) for label in coordinate.values.ravel()):
+            raise ValueError(
+                f"netCDF cannot hold the labels of {name}: one has the character NUL, at which texts end there; write "
+                "to .zarr."
+            )
+    # In memory first: where a disk is full, HDF5 ends the interpreter as it closes the file.
+    content = dataset.to_netcdf(engine="h5netcdf", encoding=_compressed(dataset))
+    with path.open("wb") as file:
+        file.write(content)
     seal_file(path)
 
 

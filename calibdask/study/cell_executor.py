@@ -9,7 +9,9 @@ from itertools import islice
 from typing import Any
 
 from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec, connected
+from calibdask.cluster.spec import PATIENCE
 from calibdask.cluster.threads import Threads
+from calibdask.cluster.versions import blas_kernels, other_kernels
 from calibdask.engine.threads import one_thread_for_products
 from calibdask.errors import Unavailable
 
@@ -63,6 +65,39 @@ class CellExecutor:
             return self.own_threads
         with _lost_connections(self.client):
             return int(sum(self.client.nthreads().values()))
+
+    def kernels(self) -> str:
+        """The BLAS kernels of all threads or workers.
+
+        Raises
+        ------
+        ValueError
+            If those of workers differ from one another.
+        Unavailable
+            If there are no workers for longer than the patience.
+        """
+        if self.client is None:
+            return blas_kernels()
+        with _lost_connections(self.client):
+            # A worker that cannot answer cannot compute either, and the error of its first task says why.
+            answers = self.client.run(blas_kernels, on_error="return")
+            kernels = {where: answer for where, answer in answers.items() if isinstance(answer, str)}
+            if not answers:
+                # Workers that come when there are tasks: the first one answers for all.
+                return self._first_kernels()
+        for where, there in kernels.items():
+            if problem := other_kernels(next(iter(kernels.values())), there, where):
+                raise ValueError(problem)
+        return next(iter(kernels.values()), "")
+
+    def _first_kernels(self) -> str:
+        future = self.client.submit(blas_kernels, pure=False)
+        try:
+            return str(future.result(timeout=self.patience))
+        except TimeoutError as error:
+            raise Unavailable(f"The cluster has had no worker for {self.patience:.0f} seconds.") from error
+        except ImportError:
+            return ""
 
     def results(
         self, work: Callable[[Numbers], Numbers], tasks: Iterator[Numbers], stop: Callable[[], bool]
@@ -171,7 +206,7 @@ def cell_executor(cluster: Any) -> Iterator[CellExecutor]:
         If the scheduler does not answer.
     """
     if cluster is not None and not isinstance(cluster, str | ClusterSpec):
-        yield _of_client(cluster, ClusterSpec.patience)
+        yield _of_client(cluster, PATIENCE)
         return
     spec = cluster_spec(cluster or "threads")
     if isinstance(spec, Threads):

@@ -13,6 +13,7 @@ from calibdask.study.study import Study
 FORMAT = 3
 # Cubes of format 2 have no checksums, and no folder of their own for each layout; they may be continued.
 READABLE = (2, 3)
+KERNELS = "blas"
 _PACKAGES = ("calibdask", "numpy", "scipy", "scikit-learn", "zarr")
 
 
@@ -43,6 +44,11 @@ def fingerprint(study: Study) -> dict[str, Any]:
 def versions() -> dict[str, str]:
     """Versions recorded in cubes; other versions give a warning, because they do not make another study."""
     return installed(_PACKAGES)
+
+
+def with_kernels(versions: Mapping[str, str], kernels: str) -> dict[str, str]:
+    """The same with the BLAS kernels, on which cells that train models depend; "": not known."""
+    return {**versions, **({KERNELS: kernels} if kernels else {})}
 
 
 def differences(there: Any, here: Any, path: str = "") -> Iterator[str]:

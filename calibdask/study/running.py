@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec
-from calibdask.errors import Unavailable
+from calibdask.errors import Unavailable, with_notes
 from calibdask.storage.cube_layout import DONE, FAILED, TODO
+from calibdask.storage.location import Location
 from calibdask.study.cell_executor import cell_executor
 from calibdask.study.cube import Cube
 from calibdask.study.study import Study
@@ -18,6 +19,8 @@ from calibdask.study.work import Work
 
 # A lost cluster is reopened, unless it is lost this often in a row without a single cell done in between.
 _MOST_LOSSES = 3
+# Time for the first shard to start and to lay the cube out.
+_LAYOUT_TIMEOUT = 600.0
 # Time for a scheduler to restart.
 _RETURN_TIMEOUT = 60.0
 _PAUSE_SECONDS = 2.0
@@ -79,14 +82,15 @@ def run(
     ValueError
         If the cube there belongs to another study, other parameters or another format: all differences are named. If
         something other than a cube is there, which is never replaced; if the study is inconsistent; if the versions of
-        workers differ from those of this process.
+        workers differ from those of this process, or their BLAS kernels from one another.
     Unavailable
         If the store cannot be written, or the cluster is lost and does not come back. Cells that are done are kept.
 
     Warns
     -----
     UserWarning
-        If other versions of Python or of packages computed the existing cells; if a lost scheduler is reconnected.
+        If other versions of Python or of packages, or other BLAS kernels, computed the existing cells; if a lost
+        scheduler is reconnected.
 
     Notes
     -----
@@ -95,7 +99,8 @@ def run(
     while the others continue; the next run computes it again. If workers die, the cells that they were computing are
     tried again one at a time, and a cell that kills its workers alone has failed. A lost cluster is reopened. Results
     do not depend on the order of cells, on the cluster or on interruptions, because random numbers are keyed by
-    coordinates (`Seeds`).
+    coordinates (`Seeds`). Cells that train models are as reproducible as BLAS, whose rounding depends on the processor:
+    the kernels are recorded in the cube (``versions``, ``blas``), and workers with others are refused.
 
     Tasks return numbers of cells, never arrays. Worker processes must be able to import the class of the study: define
     it in a module.
@@ -118,7 +123,7 @@ def run(
         work = _worked(cube, study, cluster, overwrite, shard or (0, 1), stop or (lambda: False))
     except Unavailable as error:
         raise Unavailable(
-            f"{error} Finished cells are kept; call run again with the same arguments to continue."
+            f"{with_notes(error)} Finished cells are kept; call run again with the same arguments to continue."
         ) from error
     return _counts(work)
 
@@ -140,6 +145,29 @@ def lay_out(study: Study, store: Any, *, overwrite: bool = False) -> CellCounts:
     validate_study(study)
     _check(cube, study, resume=True, overwrite=overwrite)
     return count_cells(_prepare(cube, study, overwrite=overwrite))
+
+
+def lay_out_together(study: Study, store: Any, shard: tuple[int, int]) -> None:
+    """Lay out the cube if this is the first shard; others wait until it is laid out.
+
+    For processes that are started at the same time, such as the pods of an Indexed Job.
+
+    Raises
+    ------
+    ValueError
+        As `run` does.
+    Unavailable
+        If the cube is not laid out within ten minutes.
+    """
+    cube = Cube(str(store))
+    if shard[0] == 0:
+        lay_out(study, store)
+    until = time.monotonic() + _LAYOUT_TIMEOUT
+    while not cube.is_laid_out:
+        if time.monotonic() > until:
+            raise Unavailable(f"{cube.url} is not laid out after {_LAYOUT_TIMEOUT:.0f} seconds, which shard 0 does.")
+        time.sleep(_PAUSE_SECONDS)
+        Location.parse(cube.address).fs.invalidate_cache()
 
 
 def count_cells(cube: Cube) -> CellCounts:
@@ -177,13 +205,13 @@ def _check_shard(cube: Cube, shard: tuple[int, int], *, overwrite: bool) -> None
         raise ValueError(f"{cube.url} does not exist; lay it out before running shards (lay_out, or --lay-out).")
 
 
-def _prepare(cube: Cube, study: Study, *, overwrite: bool, alone: bool = True) -> Cube:
+def _prepare(cube: Cube, study: Study, *, overwrite: bool, alone: bool = True, kernels: str = "") -> Cube:
     """The cube with the layout that cells are written to; one of many shards leaves what others left."""
     if overwrite or not cube.is_laid_out:
-        return cube.lay_out(study)
+        return cube.lay_out(study, kernels)
     if alone:
         cube.sweep()
-    return cube.join()
+    return cube.join(kernels)
 
 
 def _worked(
@@ -196,8 +224,9 @@ def _worked(
             with cell_executor(cluster) as executor, _store_errors(cube):
                 # Nothing is written before there are workers.
                 if work is None:
-                    cube = _prepare(cube, study, overwrite=overwrite, alone=shard == (0, 1))
-                    work = Work(study, cube, shard, stop)
+                    kernels = executor.kernels()
+                    cube = _prepare(cube, study, overwrite=overwrite, alone=shard == (0, 1), kernels=kernels)
+                    work = Work(study, cube, shard, stop, kernels)
                 with _store_errors(cube):
                     work.compute(executor)
                     cube.check_current()
@@ -207,7 +236,7 @@ def _worked(
             known, losses = done, 1 if done > known else losses + 1
             if losses > _MOST_LOSSES or not isinstance(cluster, str | ClusterSpec):
                 raise
-            warnings.warn(f"{lost} Reconnecting.", UserWarning, stacklevel=3)
+            warnings.warn(f"{with_notes(lost)} Reconnecting.", UserWarning, stacklevel=3)
             _await(cluster_spec(cluster))
 
 

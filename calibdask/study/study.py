@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from calibdask.html_repr import HtmlRepr, table_of
+from calibdask.markup import Html
 from calibdask.safe_text import listed
 from calibdask.study.seeds import Seeds
 
@@ -126,7 +127,7 @@ class Study(HtmlRepr, ABC):
         axes = self.cells()
         return (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
 
-    def _more_html(self) -> Iterable[str]:
+    def _more_html(self) -> Iterable[Html]:
         """HTML for notebooks: the axes of the cube, or the problems of the study."""
         problems = tuple(self.problems())
         if problems:
@@ -138,7 +139,7 @@ class Study(HtmlRepr, ABC):
             for name, values in group.items()
         ]
         total = f"{prod(len(values) for values in axes['cells'].values()):,} cells"
-        return f"<div>{total}</div>", table_of(("axis", "of", "size", "values"), rows, right=(2,))
+        return Html("<div>{}</div>").format(total), table_of(("axis", "of", "size", "values"), rows, right=(2,))
 
     def parameters(self) -> dict[str, Any]:
         """Values of all fields by name."""

@@ -1,5 +1,6 @@
 """The cells of a study that remain to be computed, and the tasks that compute them."""
 
+import platform
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -8,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from calibdask.cluster.versions import installed, version_mismatch
+from calibdask.cluster.versions import blas_kernels, installed, other_kernels, version_mismatch
 from calibdask.engine.progress_events import advance
 from calibdask.errors import Unavailable
 from calibdask.safe_text import message
@@ -32,11 +33,14 @@ class Task:
     cube : Cube
     versions : mapping from str to str, optional
         Versions in the process of the driver, if workers must have the same.
+    kernels : str
+        BLAS kernels that workers must have; "": any.
     """
 
     study: Study
     cube: Cube
     versions: Mapping[str, str] | None = None
+    kernels: str = ""
 
     def __call__(self, numbers: list[int]) -> list[int]:
         """Compute and write cells, and return the numbers of those that failed.
@@ -44,11 +48,13 @@ class Task:
         Raises
         ------
         ValueError
-            If the versions of this process differ.
+            If the versions or the BLAS kernels of this process differ.
         OSError
             If the store cannot be written, which concerns all cells and is not an error of one.
         """
         if self.versions is not None and (problem := version_mismatch(self.versions, installed(), "of a task")):
+            raise ValueError(problem)
+        if self.kernels and (problem := other_kernels(self.kernels, blas_kernels(), f"on {platform.node()}")):
             raise ValueError(problem)
         return [number for chunk in self.cube.chunks(numbers) for number in self._written(chunk)]
 
@@ -79,10 +85,14 @@ class Work:
         Index of the shard, counted from 0, and number of shards.
     stop : callable
         Whether to start no further tasks.
+    kernels : str
+        BLAS kernels of the workers.
     """
 
-    def __init__(self, study: Study, cube: Cube, shard: tuple[int, int], stop: Callable[[], bool]) -> None:
-        self._study, self._cube, self._shard, self._stop = study, cube, shard, stop
+    def __init__(
+        self, study: Study, cube: Cube, shard: tuple[int, int], stop: Callable[[], bool], kernels: str = ""
+    ) -> None:
+        self._study, self._cube, self._shard, self._stop, self._kernels = study, cube, shard, stop, kernels
         self.before, _ = self.counted()
 
     @property
@@ -120,7 +130,8 @@ class Work:
         remaining = own[self._cube.status()[own] != DONE].tolist()
         progress = _Progress(len(own) - len(remaining), len(own))
         # Checked by every task, because workers with other versions may join at any time.
-        local_task = Task(self._study, self._cube, None if executor.client is None else installed())
+        versions, kernels = (None, "") if executor.client is None else (installed(), self._kernels)
+        local_task = Task(self._study, self._cube, versions, kernels)
         task = local_task if executor.client is None else ship(local_task, type(self._study))
         suspects: Numbers = []
         looked = time.monotonic()

@@ -118,11 +118,16 @@ def rejecting(labels: Any, scores: Any) -> dict[str, str]:
         "CalibrationBelt, p of chi-square": naive,
         "HosmerLemeshow": result.tenths_pvalue.values,
         "HosmerLemeshow(groups=5)": result.fifths_pvalue.values,
-        "HosmerLemeshow(groups=5), not refused": stats.chi2.sf(
+        "HosmerLemeshow(groups=5), chi-square": stats.chi2.sf(
             result.fifths_statistic.values, result.fifths_groups.values
         ),
         "GradeTests, binomial": result.portfolio_binomial.values,
         "GradeTests, Jeffreys": result.portfolio_jeffreys.values,
+        "GradeTests, Jeffreys, not refused": stats.beta.cdf(
+            result.portfolio_pd.values,
+            result.portfolio_defaults.values + 0.5,
+            result.portfolio_count.values - result.portfolio_defaults.values + 0.5,
+        ),
     }
     return {name: rejections(values) for name, values in pvalues.items()}
 

@@ -77,13 +77,13 @@ def test_every_round_is_that_of_loops() -> None:
 def test_the_cross_fit_is_that_of_maps_fitted_without_each_fold(monkeypatch: pytest.MonkeyPatch) -> None:
     frame, folds = few_scores(), 3
     maps: dict[Any, SegmentMap] = {}
-    improvement = Boosting._improvement
+    improvements = Boosting._improvements
 
     def recorded(boosting: Boosting, of_places: Any, source: Any) -> Any:
         maps.update(of_places)
-        return improvement(boosting, of_places, source)
+        return improvements(boosting, of_places, source)
 
-    monkeypatch.setattr(Boosting, "_improvement", recorded)
+    monkeypatch.setattr(Boosting, "_improvements", recorded)
     result = fitted(frame, folds=folds)
     y, p, n = frame.label.to_numpy(), frame.score.to_numpy(), len(frame)
     fold = fold_numbers(np.arange(n), folds, 0)
@@ -113,7 +113,12 @@ def test_the_cross_fit_is_that_of_maps_fitted_without_each_fold(monkeypatch: pyt
     gain = losses[0, 0] - own
     error = np.sqrt(gain.var() / (n - 1) + (folds - 1) / 2 * np.sum((own - other) ** 2) / n**2)
     assert result.improvement_ == pytest.approx(gain.mean(), abs=1e-12)
-    assert result.improvement_high_ - result.improvement_ == pytest.approx(stats.t.isf(0.025, n - 1) * error, rel=1e-9)
+    reach = stats.t.isf(0.025, n - 1)
+    assert result.improvement_ - result.improvement_low_ == pytest.approx(reach * error, rel=1e-9)
+    q = maps[None](p, codes)
+    of_own_rows = losses[0, 0] + np.log(np.where(y == 1, q, 1 - q))
+    high = max(gain.mean() + reach * error, of_own_rows.mean() + reach * np.sqrt(of_own_rows.var() / (n - 1)))
+    assert result.improvement_high_ == pytest.approx(high, rel=1e-9)
     assert result.improvement_low_ > 0
     assert result.improvement_pvalue_ < 1e-6
     assert (np.diff(result.loss_) < 0).all()

@@ -84,6 +84,40 @@ def test_parameters_and_standard_errors_are_those_of_statsmodels(name: str) -> N
     np.testing.assert_allclose([getattr(fitted, f"{part}_se_") for part in NAMES[name]], errors, rtol=1e-7)
 
 
+def test_intercepts_alone_are_those_of_the_calibration_intercept() -> None:
+    labels, scores = sample(400)
+    fitted = cd.PlattScaling(slope=False).fit(labels, scores)
+    result = cd.evaluate(labels, scores, cd.CalibrationSlope(), ci=0.95)
+    np.testing.assert_allclose(fitted.intercept_, result.calibration_slope_intercept, rtol=1e-9)
+    reach = float(result.calibration_slope_intercept_high - result.calibration_slope_intercept)
+    assert float(fitted.intercept_se_) == pytest.approx(reach / 1.959964, rel=1e-6)
+    assert (float(fitted.coef_), float(fitted.coef_se_)) == (1.0, 0.0)
+    # Corrected in the large: the mean of the calibrated scores is the frequency.
+    calibrated = fitted.predict_proba(scores)
+    calibrated = calibrated[:, 1] if calibrated.ndim == 2 else calibrated
+    assert calibrated.mean() == pytest.approx(labels.mean(), abs=1e-9)
+    again = cd.PlattScaling.from_dict(fitted.to_dict())
+    np.testing.assert_array_equal(again.predict_proba(scores), fitted.predict_proba(scores))
+    # One score suffices, and a score that separates the outcomes.
+    assert float(cd.PlattScaling(slope=False).fit([0, 1, 1, 1], [0.5] * 4).intercept_) == pytest.approx(np.log(3))
+    separated = cd.PlattScaling(slope=False).fit([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9])
+    assert float(separated.intercept_) == pytest.approx(0, abs=1e-9)
+    with pytest.raises(ValueError, match="slope expects True or False"):
+        cd.PlattScaling(slope="no").fit(labels, scores)  # type: ignore[arg-type]
+
+
+def test_weighted_standard_errors_are_of_the_sandwich_form() -> None:
+    """Events of weight 10: errors of Kish's number of rows are half as large."""
+    rng = np.random.default_rng(9)
+    fits = []
+    for _ in range(200):
+        z = rng.normal(size=600)
+        labels = (rng.random(600) < 1 / (1 + np.exp(2.5 - z))).astype(int)
+        fits.append(cd.PlattScaling().fit(labels, 1 / (1 + np.exp(-z)), sample_weight=np.where(labels == 1, 10.0, 1.0)))
+    slopes, errors = (np.array([float(getattr(fit, name)) for fit in fits]) for name in ("coef_", "coef_se_"))
+    assert errors.mean() == pytest.approx(slopes.std(), rel=0.15)
+
+
 # By betacal 1.1.0, whose regression stops at 1e-4:
 # BetaCalibration(parameters).fit(s, y).predict([0.05, 0.3, 0.6, 0.95])
 BETACAL = {

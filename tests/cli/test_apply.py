@@ -1,5 +1,6 @@
 """``calibdask apply``: any format in, Zarr or Parquet out, equal to the library's own numbers to the last bit."""
 
+import csv
 import json
 import os
 import subprocess
@@ -17,6 +18,7 @@ from pyarrow import feather, ipc, parquet
 import calibdask as cd
 from calibdask.calibrators import applying
 from calibdask.cli import main
+from calibdask.storage import csv_files
 from tests.cli.sample_rows import COUNTRY, DAY, LABELS, SCORES, Run
 
 FRAME = pd.DataFrame(
@@ -159,6 +161,50 @@ def test_slices_that_the_map_does_not_know(run: Run, folder: Path, calibrator: A
     np.testing.assert_array_equal(zarr.open_group("o.zarr", mode="r")["scores"][:], expected)
 
 
+@pytest.mark.parametrize("block", [1 << 20, 300])
+def test_csv_keeps_every_text_that_it_does_not_use(
+    block: int, run: Run, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", block)
+    scores = SCORES[:, 0].round(4)
+    calibrator = cd.PlattScaling().fit(LABELS == 0, scores)
+    (folder / "map.json").write_text(json.dumps(calibrator.to_dict()))
+    notes = ["1.10", "", "NA", '"a, b"', '"said ""no"""', "1e5", "007", "12345678901234567890"]
+    rows = [
+        f"{int(y == 0)},{s:.4f},{notes[i % 8]},{i:05d}" for i, (y, s) in enumerate(zip(LABELS, scores, strict=True))
+    ]
+    (folder / "r.csv").write_text("label,score,note,id\n" + "\n".join(rows) + "\n")
+    assert run("apply", "map.json", "r.csv", "--out", "o.csv")[0] == 0
+    assert run("apply", "map.json", "r.csv", "--out", "both.csv", "--score-name", "p")[0] == 0
+    expected = calibrator.predict_proba(scores)[:, 1]
+    for name, column in (("o.csv", 1), ("both.csv", 4)):
+        written = (folder / name).read_text().splitlines()
+        given = (folder / "r.csv").read_text().splitlines()
+        assert len(written) == len(given)
+        values = []
+        for before, after in zip(given[1:], written[1:], strict=True):
+            fields = next(csv.reader([after]))
+            values.append(float(fields.pop(column)))
+            ours = next(csv.reader([before]))
+            assert fields == ([ours[0], *ours[2:]] if column == 1 else ours)
+        np.testing.assert_array_equal(values, expected)
+    assert run("apply", "map.json", "r.csv", "--out", "o.parquet")[0] == 0
+    frame = parquet.read_table("o.parquet")
+    assert frame["id"].to_pylist() == [f"{i:05d}" for i in range(len(LABELS))]
+    assert frame["note"][0].as_py() == "1.10"
+
+
+@pytest.mark.parametrize("out", ["o.parquet", "o.csv"])
+def test_columns_that_only_a_later_file_has(out: str, run: Run, folder: Path, calibrator: Any) -> None:
+    Path("days").mkdir()
+    FRAME[:200].drop(columns="id").to_parquet("days/1.parquet", row_group_size=90)
+    FRAME[200:].to_parquet("days/2.parquet", row_group_size=90)
+    assert run("apply", "map.json", "days", "--out", out)[0] == 0
+    written = pd.read_csv(out) if out.endswith(".csv") else pd.read_parquet(out)
+    assert written["id"].isna().sum() == 200
+    assert written["id"][200:].tolist() == list(range(200, 400))
+
+
 BAD = [
     (["map.json", "r.parquet", "--out", "o.txt"], "ends in one of .zarr, .parquet, .csv"),
     (["map.json", "r.parquet", "--out", "nowhere/o.zarr"], "does not exist; create 'nowhere' first"),
@@ -206,6 +252,7 @@ CHUNKS_AND_DIE = """
 import os, signal, sys
 from calibdask.calibrators import applying
 from calibdask.cli import main
+from calibdask.storage import csv_files
 from calibdask.storage.unfinished import Unfinished
 applying.TARGET_BYTES = 10_000
 save, left = Unfinished.save, [int(sys.argv[1])]

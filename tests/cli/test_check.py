@@ -71,8 +71,11 @@ def test_json_on_the_standard_output(folder: Path, run: Run) -> None:
 
 def test_baseline(folder: Path, run: Run) -> None:
     words = (folder / "new.parquet", "--baseline", folder / "old.parquet", "--not-worse")
-    assert run(*words, "log-loss=0.001")[0] == 0
-    assert run(folder / "old.parquet", "--baseline", folder / "new.parquet", "--not-worse", "log-loss=0.001")[0] == 1
+    assert run(*words, "log-loss(clip=0.001)=0.001")[0] == 0
+    swapped = (folder / "old.parquet", "--baseline", folder / "new.parquet", "--not-worse")
+    assert run(*swapped, "log-loss(clip=0.001)=0.001")[0] == 1
+    # Without a bound nothing is decided.
+    assert run(*words, "log-loss=0.001")[0] == 3
     assert run(*words[:-1])[0] == 2
 
 

@@ -136,3 +136,64 @@ def test_help_has_examples_first_and_groups(run: Run) -> None:
         assert headings[:2] == ["Examples:", "Data:"]
         assert out.index("Examples:") < out.index("Data:") < out.index("Output:") < out.index("Cluster:")
         assert sum(line.startswith("  calibdask ") for line in out.splitlines()) >= 3
+
+
+@pytest.fixture(scope="module")
+def keyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models as columns of one file, and as files of their own with rows in different orders."""
+    folder = tmp_path_factory.mktemp("keyed")
+    frame = pd.DataFrame({"id": [f"{i:04d}" for i in range(ROWS)], "label": LABELS, "old": SCORES**3, "new": SCORES})
+    frame.to_parquet(folder / "both.parquet", row_group_size=90)
+    frame.rename(columns={"old": "score"})[["id", "label", "score"]].to_parquet(folder / "old.parquet")
+    some = frame.rename(columns={"new": "score"})[["id", "label", "score"]].sample(frac=0.9, random_state=1)
+    some.to_parquet(folder / "new.parquet", row_group_size=70)
+    some.to_csv(folder / "new.csv", index=False)
+    return folder
+
+
+COLUMNS = ("--score", "a=old", "--score", "b=new")
+
+
+def test_columns_of_one_file_are_several_models(run: Run, keyed: Path, tmp_path: Path) -> None:
+    result = read(run, "evaluate", keyed / "both.parquet", *COLUMNS, "--metric", "ece", "--json")
+    values = {slice_["by"]["model"]: slice_["metrics"]["ece"]["value"] for slice_ in result["slices"]}
+    assert values == {"a": cd.ece(LABELS, SCORES**3), "b": cd.ece(LABELS, SCORES)}
+    compared = read(run, "compare", keyed / "both.parquet", *COLUMNS, "--metric", "brier", "--n-boot", 20, "--json")
+    expected = cd.compare(LABELS, {"a": SCORES**3, "b": SCORES}, metrics=cd.BrierScore(), n_boot=20)
+    (number,) = (one["metrics"]["brier_score"]["difference"] for one in compared["comparisons"])
+    assert number == expected.brier_score_difference.item()
+    words = ("--baseline", "a", "--not-worse", "brier=0.5", "--n-boot", 20)
+    assert run("check", keyed / "both.parquet", *COLUMNS, *words)[0] == 0
+    assert run("report", keyed / "both.parquet", *COLUMNS, "--n-boot", 20, "--out", tmp_path / "page.html")[0] == 0
+
+
+@pytest.mark.parametrize("other", ["new.parquet", "new.csv"])
+def test_files_are_joined_on_a_key(other: str, run: Run, keyed: Path) -> None:
+    words = ("--metric", "brier", "--n-boot", 20, "--json")
+    status, out, err = run("compare", keyed / "old.parquet", keyed / other, "--key", "id", *words)
+    assert status == 0
+    assert err == "calibdask: left out 40 rows of old, whose id is not in all files\n"
+    frame = pd.read_parquet(keyed / "new.parquet")
+    rows = np.sort(frame.id.astype(int))
+    expected = cd.compare(
+        LABELS[rows], {"old": SCORES[rows] ** 3, "new": SCORES[rows]}, metrics=cd.BrierScore(), n_boot=20
+    )
+    (one,) = json.loads(out)["comparisons"]
+    assert one["metrics"]["brier_score"]["difference"] == expected.brier_score_difference.item()
+    low = expected.brier_score_difference_low.item()
+    assert one["metrics"]["brier_score"]["low"] == pytest.approx(low, rel=1e-12)
+
+
+def test_keys_that_do_not_join(run: Run, keyed: Path, tmp_path: Path) -> None:
+    frame = pd.read_parquet(keyed / "new.parquet")
+    frame.assign(id="0001").to_parquet(tmp_path / "same.parquet")
+    frame.assign(id=None).astype({"id": object}).to_parquet(tmp_path / "none.parquet")
+    frame.assign(id="x" + frame.id).to_parquet(tmp_path / "others.parquet")
+    for name, words in (
+        ("same", "got '0001' twice in same"),
+        ("none", "some are missing in none"),
+        ("others", "rows with the same values in all files, got none"),
+    ):
+        status, _, err = run("compare", keyed / "old.parquet", tmp_path / f"{name}.parquet", "--key", "id")
+        assert status == 2
+        assert words in err

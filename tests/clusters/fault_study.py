@@ -16,7 +16,8 @@ from calibdask.study.seeds import Seeds
 class Moments(cd.Study):
     """Moments of normal numbers.
 
-    ``deadly`` is the cell that kills the process it is computed in, unless that is the one that reads this.
+    ``deadly`` is the cell that kills the process it is computed in, unless that is the one that reads this. Cells that
+    have begun wait for the file ``gate``.
     """
 
     samples: tuple[int, ...] = tuple(range(100, 130))
@@ -24,6 +25,7 @@ class Moments(cd.Study):
     seconds: float = 0.15
     deadly: int = 0
     log: str = ""
+    gate: str = ""
 
     outputs: ClassVar = {"moment": ("replicate",), "largest": ()}
     batch: ClassVar = 2
@@ -40,6 +42,8 @@ class Moments(cd.Study):
                 log.write(f"{at['samples']} {at['order']} {os.getpid()}\n")
         if self.deadly == at["samples"] and at["order"] == 1:
             os.kill(os.getpid(), signal.SIGKILL)
+        while self.gate and not Path(self.gate).exists():
+            time.sleep(0.05)
         time.sleep(self.seconds)
         draws = seeds.generator().normal(size=(50, at["samples"]))
         return {"moment": (draws ** at["order"]).mean(axis=1), "largest": draws.max()}

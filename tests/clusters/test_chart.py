@@ -1,6 +1,7 @@
 """The Helm chart: rendered, it is what the manifests are."""
 
 import copy
+import re
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import yaml
 
 import calibdask as cd
 from calibdask.cluster.kubernetes_settings import Autoscaling, KubernetesSettings, Resources
-from calibdask.cluster.manifests import cluster, study_run
+from calibdask.cluster.manifests import cluster, sharded_run, study_run
 from tests.clusters.kubernetes_schemas import newest_versions, validate
 
 helm = pytest.importorskip("helm_python", reason="helm-python-sdk is not installed")
@@ -53,12 +54,16 @@ FULL_SETTINGS: dict[str, Any] = {
 SCALED_SETTINGS: dict[str, Any] = {"autoscaling": Autoscaling(minimum=2, maximum=20)}
 INSECURE: dict[str, Any] = {"tls": {"insecure": True}}
 
+SHARDED: dict[str, Any] = {"job": {**JOB["job"], "shards": 40}}
+
 CASES = {
     "cluster": (SAFE, {}),
     "job": (SAFE | JOB, {}),
     "scaled": (SAFE | SCALED | JOB, SCALED_SETTINGS),
     "full": (SAFE | FULL | JOB, FULL_SETTINGS),
     "insecure": (INSECURE | JOB, {"insecure": True, "tls_secret": ""}),
+    "sharded": (FULL | SHARDED, FULL_SETTINGS),
+    "sharded, with a secret": (SAFE | SHARDED, {}),
 }
 
 
@@ -78,6 +83,9 @@ def keyed(manifests: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, An
         labels = manifest["metadata"]["labels"]
         for name in ("helm.sh/chart", "app.kubernetes.io/managed-by"):
             labels.pop(name, None)
+        if manifest["kind"] == "Job":
+            # The chart adds a digest, since Helm cannot change a Job.
+            manifest["metadata"]["name"] = re.sub("-run-[0-9a-f]{8}$", "-run", manifest["metadata"]["name"])
         by_key[manifest["kind"], manifest["metadata"]["name"]] = by_name(manifest)
     return by_key
 
@@ -95,7 +103,10 @@ def test_it_renders_the_manifests(case: str) -> None:
     values, changes = CASES[case]
     given = {"image": "calibdask:0.1.0", "name": "trial", "namespace": "calibration", "tls_secret": "calibdask-tls"}
     settings = KubernetesSettings(**given | changes)
-    wanted = study_run(settings, STUDY, STORE, ["--set", "preset=quick"]) if "job" in values else cluster(settings)
+    run = (STUDY, STORE, ["--set", "preset=quick"])
+    wanted = study_run(settings, *run) if "job" in values else cluster(settings)
+    if shards := values.get("job", {}).get("shards"):
+        wanted = sharded_run(settings, *run[:2], shards, run[2])
     rendered_by_name, wanted_by_name = keyed(rendered(values)), keyed(wanted)
     assert set(rendered_by_name) == set(wanted_by_name)
     for key, manifest in wanted_by_name.items():
@@ -130,11 +141,34 @@ def test_notes() -> None:
         "".join(
             text for path, text in helm.Chart.load(str(CHART)).render(values, name="trial").items() if "NOTES" in path
         )
-        for values in (SAFE, SAFE | JOB, INSECURE)
+        for values in (SAFE, SAFE | JOB, INSECURE, SHARDED | {"tls": {"insecure": True}})
     ]
     assert "--cluster tls://127.0.0.1:8786 --tls FOLDER" in notes[0]
-    assert "logs --follow job/trial-run" in notes[1]
+    assert f"logs --follow job/{job_name(SAFE | JOB)}\n" in notes[1]
     assert "WITHOUT TLS" in notes[2]
+    assert "trial computes 40 shards, 2 at a time." in notes[3]
+    assert "WITHOUT TLS" not in notes[3]
+
+
+def job_name(values: dict[str, Any]) -> str:
+    (name,) = (document["metadata"]["name"] for document in rendered(values) if document["kind"] == "Job")
+    return str(name)
+
+
+def test_upgrades_change_jobs() -> None:
+    """A Job that is changed is another one, which Helm creates; one that is not is left as it is."""
+    before = job_name(SAFE | JOB)
+    assert re.fullmatch("trial-run-[0-9a-f]{8}", before)
+    assert job_name(SAFE | JOB | {"worker": {"replicas": 9}}) == before
+    changes: list[dict[str, Any]] = [
+        {"job": {**JOB["job"], "arguments": ["--set", "preset=full"]}},
+        {"job": {**JOB["job"], "store": "s3://calibration/other.zarr"}},
+        {"job": {**JOB["job"], "shards": 3}},
+        {"image": {"tag": "2.0"}},
+        {"environment": {"OPENBLAS_CORETYPE": "Haswell"}},
+    ]
+    names = {before, *(job_name(SAFE | JOB | change) for change in changes)}
+    assert len(names) == 1 + len(changes)
 
 
 def test_pods_go_where_they_are_told() -> None:

@@ -114,6 +114,24 @@ def test_a_scheduler_that_is_killed_and_comes_back(started: Processes, undisturb
     started.worker(port)
     assert ended(run) == 0, started.said("run")
     equal(store, undisturbed)
+    # The loss, in our words, and no tracebacks of what is handled.
+    assert "calibdask: The scheduler was lost. Reconnecting.\n" in started.said("run")
+    assert "Traceback" not in started.said("run")
+
+
+def test_versions_that_may_differ_are_not_listed(started: Processes, tmp_path: Path) -> None:
+    port, store, other = free_port(), tmp_path / "cube.zarr", tmp_path / "other"
+    metadata = other / "cloudpickle-0.0.1.dist-info"
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: cloudpickle\nVersion: 0.0.1\n")
+    paths = {"PYTHONPATH": os.pathsep.join([str(other), str(Path(__file__).parent.parent.parent)])}
+    started.scheduler(port, **paths)
+    started.worker(port, "--no-nanny")
+    run = started.run(NAME, "--store", str(store), "--cluster", f"tcp://127.0.0.1:{port}", "--set", "seconds=0")
+    assert ended(run) == 0
+    # Dask sees the difference, and calibdask has no need of its table.
+    eventually(lambda: "cloudpickle" in started.said("worker"))
+    assert "ismatched" not in started.said("run")
 
 
 def test_a_scheduler_that_is_killed_for_good(

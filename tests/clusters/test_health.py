@@ -1,5 +1,7 @@
 """What the probes of containers ask."""
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -7,10 +9,12 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
 from calibdask.cluster.health import healthy, listens, main
+from tests.clusters.dask_processes import eventually
 
 
 class Health(BaseHTTPRequestHandler):
@@ -58,6 +62,33 @@ def test_who_listens_and_does_not_answer_is_ill(monkeypatch: pytest.MonkeyPatch)
 def test_bad_use(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments) == 2
     assert "health expects PORT" in capsys.readouterr().err
+
+
+def test_waiting_ends_at_once() -> None:
+    """Also as the first process of a container, which ignores what it does not handle."""
+    command = [sys.executable, "-m", "calibdask.cluster.health", "127.0.0.1:1", "600"]
+    # In a namespace of processes of its own, as root, it is the first one.
+    alone = ["unshare", "--pid", "--fork", "--kill-child"]
+    is_first = not subprocess.run([*alone, "true"], capture_output=True, check=False).returncode
+    waiting = subprocess.Popen([*alone, *command] if is_first else command)
+    inner = waiting.pid
+    if is_first:
+        eventually(lambda: bool(children(waiting.pid)))
+        (inner,) = children(waiting.pid)
+    eventually(lambda: b"calibdask.cluster.health" in Path(f"/proc/{inner}/cmdline").read_bytes())
+    # Its handler is set after the imports.
+    eventually(lambda: int(caught_signals(inner), 16) >> (signal.SIGTERM - 1) & 1 == 1)
+    os.kill(inner, signal.SIGTERM)
+    assert waiting.wait(10) == 143
+
+
+def children(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def caught_signals(pid: int) -> str:
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(line.split()[1] for line in lines if line.startswith("SigCgt:"))
 
 
 def test_probes_are_cheap() -> None:

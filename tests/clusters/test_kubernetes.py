@@ -1,73 +1,57 @@
 """``--cluster kubernetes`` and the manifests' commands, with processes of this machine in place of pods."""
 
+import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 import yaml
 
 import calibdask as cd
-from calibdask.cluster import cluster_spec
-from calibdask.cluster.certificates import make_certificates
+from calibdask.cluster import ClusterLost, cluster_spec
 from calibdask.cluster.kubectl import Kubectl
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
-from calibdask.cluster.manifests import as_yaml, cluster, study_run
-from calibdask.errors import Unavailable
+from calibdask.cluster.manifests import cluster, study_run
+from calibdask.cluster.pod_startup import PodStartup, event_obstacles
+from calibdask.errors import Unavailable, with_notes
 from tests.clusters import fake_kubectl
-from tests.clusters.dask_processes import Processes, alive, eventually, leftovers, processes
+from tests.clusters.dask_processes import PATIENCE, Processes, alive, eventually, leftovers
+from tests.clusters.fake_kubectl import Fake, Faults
 from tests.clusters.fault_study import Moments
 
 pytestmark = pytest.mark.deploy
 STUDY = "tests.clusters.fault_study:Moments"
-PATIENCE = 120.0
+ROLE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "role.yaml"
+CONFIGURED = {"image": "calibdask:0.1.0", "tls-secret": "trial-tls", "workers": 1}
+FORBIDDEN = 'Error from server (Forbidden): pods is forbidden: User "trial" cannot list resource "pods" in API group ""'
+NO_NAMESPACE = 'Error from server (NotFound): error when creating "STDIN": namespaces "default" not found'
 
 
-@dataclass(frozen=True)
-class Fake:
-    """A stand-in for kubectl, and what is configured for it."""
+def opened(fake: Fake, **changes: Any) -> AbstractContextManager[Any]:
+    """A cluster with these settings."""
 
-    folder: Path
-    tls: Path
-    variables: dict[str, str]
+    @contextmanager
+    def configured() -> Iterator[Any]:
+        with (
+            dask.config.set({"calibdask.kubernetes": CONFIGURED | changes}),
+            cluster_spec("kubernetes", tls=str(fake.tls)).opened() as client,
+        ):
+            yield client
 
-    @property
-    def words(self) -> list[str]:
-        return fake_kubectl.calls(self.folder)
-
-    @property
-    def commands(self) -> str:
-        return "".join(path.read_text() for path in sorted(self.folder.glob("*.command")))
-
-    def status(self, pod: str) -> int | None:
-        path = self.folder / f"{pod}.status"
-        return int(path.read_text() or -1) if path.exists() else None
+    return configured()
 
 
-@pytest.fixture
-def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
-    tls, folder = tmp_path / "certificates", tmp_path / "kubectl"
-    make_certificates(tls)
-    variables = fake_kubectl.installed(folder, tls)
-    configured = {"image": "calibdask:0.1.0", "name": "trial", "tls-secret": "trial-tls", "workers": 2}
-    (folder / "dask.yaml").write_text(yaml.safe_dump({"calibdask": {"kubernetes": configured}}))
-    variables |= {"DASK_CONFIG": str(folder / "dask.yaml")}
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    yield Fake(folder, tls, variables)
-    fake_kubectl.ended(folder)
-
-
-@pytest.fixture
-def driver(tmp_path: Path, fake: Fake) -> Iterator[Processes]:
-    with processes(tmp_path / "driver") as running:
-        running.environment = fake.variables
-        yield running
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read and report at once, and fail a moment later."""
+    for name, seconds in {"_READ_SECONDS": 0.0, "_QUIET_SECONDS": 0.0, "_FATAL_SECONDS": 1.0}.items():
+        monkeypatch.setattr(f"calibdask.cluster.pod_startup.{name}", seconds)
 
 
 def same(store: Path, other: Path, study: cd.Study) -> None:
@@ -102,7 +86,7 @@ def test_run_starts_uses_and_deletes_a_cluster(tmp_path: Path, fake: Fake, drive
 def test_job_runs_inside(tmp_path: Path, fake: Fake) -> None:
     store = tmp_path / "cube.zarr"
     settings = KubernetesSettings(image="calibdask:0.1.0", name="trial", tls_secret="trial-tls", workers=1)
-    manifests = as_yaml(study_run(settings, STUDY, str(store), ["--set", "seconds=0.02"]))
+    manifests = study_run(settings, STUDY, str(store), ["--set", "seconds=0.02"])
     with Kubectl("default").applied(manifests):
         eventually(lambda: fake.status("trial-run-0") is not None, PATIENCE)
         said = (fake.folder / "trial-run-0.log").read_text()
@@ -150,50 +134,241 @@ def _processes_named(word: str) -> list[int]:
 
 
 @pytest.mark.parametrize("failing", ["apply", "get", "port-forward"])
-def test_failures_delete_what_was_applied(
-    fake: Fake, monkeypatch: pytest.MonkeyPatch, failing: str, tmp_path: Path
-) -> None:
-    import dask
-
+def test_failures_delete_what_was_created(fake: Fake, monkeypatch: pytest.MonkeyPatch, failing: str) -> None:
     monkeypatch.setenv("FAKE_FAILS", failing)
-    monkeypatch.setenv("FAKE_GRACE", "1")
-    with (
-        dask.config.set(
-            {"calibdask.kubernetes": {"image": "calibdask:0.1.0", "tls-secret": "trial-tls", "workers": 1}}
-        ),
-        pytest.raises(ValueError, match=rf"kubectl {failing}.* the server does not want to {failing}"),
-        cluster_spec("kubernetes", tls=str(fake.tls)).opened(),
-    ):
+    if failing == "get":
+        monkeypatch.setenv("FAKE_MESSAGE", FORBIDDEN)
+    # A connection that cannot be made to a pod that is ready may be made later.
+    kind = Unavailable if failing == "port-forward" else ValueError
+    with pytest.raises(kind, match=rf"kubectl {failing}.* failed in the namespace default: "), opened(fake):
         pass
-    assert fake.words[-1] == "delete"
+    # Nothing was created by an apply that failed.
+    assert fake.words == ["apply"] if failing == "apply" else fake.words[-1] == "delete"
     assert not fake_kubectl.pods(fake.folder)
 
 
-def test_inside_kubernetes_the_service_is_asked(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    import dask
+def test_attempts_of_kubectl_are_no_messages(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt = 'E1126 22:49:57.808644 32417 memcache.go:265] "Unhandled Error" err="connection refused"'
+    monkeypatch.setenv("FAKE_FAILS", "get")
+    monkeypatch.setenv("FAKE_MESSAGE", f"{attempt}\n{attempt}\nThe connection to the server 10.0.0.1:6443 was refused")
+    with pytest.raises(Unavailable) as caught:
+        Kubectl("default")("get", "pods")
+    assert "memcache" not in str(caught.value)
 
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    monkeypatch.setenv("FAKE_GRACE", "1")
-    monkeypatch.setattr("calibdask.cluster.scheduler.SECONDS_TO_ANSWER", 1)
-    configured = {"image": "calibdask:0.1.0", "tls-secret": "trial-tls", "workers": 1, "namespace": "calibration"}
+
+@pytest.mark.parametrize(
+    ("message", "kind", "advice"),
+    [
+        ("The connection to the server 10.0.0.1:6443 was refused", Unavailable, "Check that 'kubectl get pods' works"),
+        ("Unable to connect to the server: dial tcp: i/o timeout", Unavailable, "Check that 'kubectl get pods' works"),
+        ("error: You must be logged in to the server (Unauthorized)", Unavailable, "Log in again"),
+        ('Error (Forbidden): pods "x" is forbidden: exceeded quota: tight', Unavailable, "Ask for less"),
+        ("The connection to the server localhost:8080 was refused", Unavailable, "No cluster is configured"),
+        ("Please enter Username: error: EOF", Unavailable, "Log in again"),
+        (FORBIDDEN, ValueError, "deploy/kubernetes/role.yaml"),
+        (f"{NO_NAMESPACE}\n{NO_NAMESPACE}\n{NO_NAMESPACE}", ValueError, "kubectl create namespace default"),
+    ],
+)
+def test_errors_say_how_to_continue(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, message: str, kind: type[Exception], advice: str
+) -> None:
+    monkeypatch.setenv("FAKE_FAILS", "apply,delete")
+    monkeypatch.setenv("FAKE_MESSAGE", message)
+    with pytest.raises(kind) as caught, opened(fake):
+        pass
+    assert advice in str(caught.value)
+    # Once each, and no objects are said to exist where none were created.
+    assert str(caught.value).count(message.splitlines()[0]) == 1
+    assert fake.words == ["apply"]
+
+
+@pytest.mark.parametrize(
+    ("faults", "secrets", "kind", "message"),
+    [
+        (Faults(image="InvalidImageName"), None, ValueError, r"scheduler: InvalidImageName \(failed to pull calib"),
+        (Faults(image="ImagePullBackOff"), None, ValueError, "scheduler: ImagePullBackOff"),
+        (Faults(most_pods=0), None, Unavailable, r"scheduler: FailedCreate \(pods .* exceeded quota: small"),
+        (Faults(most_pods=1), None, Unavailable, r"worker: FailedCreate \(pods .* exceeded quota: small"),
+        (Faults(), {}, ValueError, r'scheduler: FailedMount \(MountVolume.*secret "trial-tls" not found'),
+        (Faults(unschedulable="0/3 nodes: Insufficient cpu"), None, Unavailable, "within 1 seconds: .*Insufficient"),
+    ],
+    ids=["name", "image", "quota", "quota of workers", "secret", "no room"],
+)
+def test_what_keeps_pods_from_starting(
+    fake: Fake,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    faults: Faults,
+    secrets: Any,
+    kind: type[Exception],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    hurried(monkeypatch)
+    fake_kubectl.set_faults(fake.folder, faults)
+    if secrets is not None:
+        (fake.folder / "secrets.json").write_text(json.dumps(secrets))
+    patience = 1 if faults.unschedulable else 600
+    # A name that is wrong will not become right.
+    at_once = faults.image == "InvalidImageName"
+    waiting = pytest.warns(UserWarning, match="Waiting in the namespace default for ")
     with (
-        dask.config.set({"calibdask.kubernetes": configured}),
-        pytest.raises(Unavailable, match=r"answers at tls://calibdask-\w{6}-scheduler\.calibration\.svc:8786"),
-        cluster_spec("kubernetes", tls=str(fake.tls)).opened(),
+        nullcontext() if at_once else waiting,
+        pytest.raises(kind, match=message),
+        opened(fake, patience=patience),
     ):
         pass
-    assert {*fake.words} == {"apply", "get", "delete"}
+    assert not fake_kubectl.pods(fake.folder)
+
+
+def test_a_missing_secret_of_the_store(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Which only the workers declare."""
+    monkeypatch.chdir(tmp_path)
+    hurried(monkeypatch)
+    with (
+        pytest.warns(UserWarning, match="for worker: CreateContainerConfigError"),
+        pytest.raises(ValueError, match=r'worker: CreateContainerConfigError \(secret "trial-store" not found\)'),
+        opened(fake, **{"store-secret": "trial-store"}),
+    ):
+        pass
+
+
+def test_events_of_what_has_passed_are_no_obstacles() -> None:
+    event = {"reason": "FailedMount", "message": "not found", "involvedObject": {"name": "trial"}}
+    labels = {"app.kubernetes.io/component": "worker"}
+    waiting = {"metadata": {"name": "trial", "labels": labels}, "status": {"phase": "Pending", "conditions": []}}
+    assert [str(one) for one in event_obstacles(event, {"trial": waiting})] == ["worker: FailedMount (not found)"]
+    mounted = {"type": "PodReadyToStartContainers", "status": "True"}
+    pulling = {**waiting, "status": {"phase": "Pending", "conditions": [mounted]}}
+    running = {**waiting, "status": {"phase": "Running"}}
+    for pods in ({"trial": pulling}, {"trial": running}, {"another": waiting}, {}):
+        assert not [*event_obstacles(event, pods)]
+
+
+def test_waiting_is_one_request(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a pod that starts late is noticed by it."""
+    fake_kubectl.set_faults(fake.folder, Faults(unschedulable="0/3 nodes are available"))
+    manifests = cluster(_settings())
+    with Kubectl("default").applied([one for one in manifests if one["kind"] == "Deployment"]):
+        with PodStartup(Kubectl("default"), "calibdask", 3.0).watching() as startup, pytest.raises(Unavailable):
+            startup.wait("scheduler", startup.scheduler_is_ready)
+        assert fake.words == ["apply", "get"]
+        with (PodStartup(Kubectl("default"), "calibdask", 60.0)).watching() as startup:
+            assert not startup.scheduler_is_ready()
+            fake_kubectl.set_faults(fake.folder, Faults())
+            for replicas in (0, 1):
+                Kubectl("default")("scale", "deployment/calibdask-scheduler", f"--replicas={replicas}")
+            startup.wait("scheduler", startup.scheduler_is_ready)
+
+
+def test_the_role_permits_what_is_needed_and_nothing_else(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    role = yaml.safe_load(ROLE.read_text())
+    (fake.folder / "role.yaml").write_text(ROLE.read_text())
+    hurried(monkeypatch)
+    with pytest.raises(RuntimeError), opened(fake, autoscaling={"maximum": 3}):
+        raise RuntimeError
+    with Kubectl("default").applied(study_run(_settings(), STUDY, str(tmp_path / "cube.zarr"))[-1:]):
+        pass
+    permitted = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
+    assert permitted == fake_kubectl.permissions_used(fake.folder)
+
+
+def test_less_is_shown_with_fewer_permissions(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    role = yaml.safe_load(ROLE.read_text())
+    optional = (["events"], ["pods/log"])
+    role["rules"] = [rule for rule in role["rules"] if rule["resources"] not in optional]
+    (fake.folder / "role.yaml").write_text(yaml.safe_dump(role))
+    hurried(monkeypatch)
+    with pytest.raises(KeyError, match="inside") as caught, opened(fake):
+        raise KeyError("inside")
+    (note,) = caught.value.__notes__
+    (log,) = tmp_path.glob("calibdask-*.log")
+    assert str(log) in note
+    assert "cannot get resource" in log.read_text() or "cannot list resource" in log.read_text()
+
+
+def test_logs_are_kept_after_errors(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    def fail() -> None:
+        with opened(fake):
+            (scheduler,) = fake.folder.glob("*-scheduler-0.log")
+            with scheduler.open("a") as log:
+                log.write("".join(f"line {number}\n" for number in range(500)))
+            raise ClusterLost("gone")
+
+    with pytest.raises(ClusterLost) as caught:
+        fail()
+    (log,) = tmp_path.glob("calibdask-*.log")
+    assert with_notes(caught.value) == f"gone The logs of the pods, before they were deleted, are in {log}."
+    lines = log.read_text().splitlines()
+    of_scheduler = [line for line in lines if "-scheduler-0/scheduler] " in line]
+    assert len(of_scheduler) == 200
+    assert any(line.endswith("] line 499") for line in of_scheduler)
+    assert any("-worker-0/worker] " in line for line in lines)
+
+
+def test_no_logs_are_kept_without_errors(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit), opened(fake):
+        raise SystemExit(143)
+    assert "logs" not in fake.words
+    assert fake.words[-1] == "delete"
+    assert not [*tmp_path.glob("*.log")]
+
+
+def test_inside_kubernetes_the_service_is_asked(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setattr("calibdask.cluster.scheduler.SECONDS_TO_ANSWER", 1)
+    with (
+        pytest.raises(Unavailable, match=r"answers at tls://calibdask-\w{6}-scheduler\.calibration\.svc:8786"),
+        opened(fake, namespace="calibration"),
+    ):
+        pass
+    assert {*fake.words} == {"apply", "get", "logs", "delete"}
 
 
 def test_a_failing_delete_hides_nothing(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And the command that it names deletes all that is left."""
     monkeypatch.setenv("FAKE_FAILS", "delete")
-    text = as_yaml([manifest for manifest in cluster(_settings()) if manifest["kind"] == "NetworkPolicy"])
     with (
-        pytest.warns(UserWarning, match="does not want to delete Objects that were created in default may still exist"),
+        pytest.warns(UserWarning, match="does not want to delete. Objects in default may still exist") as caught,
         pytest.raises(KeyError, match="inside"),
-        Kubectl("default").applied(text),
+        Kubectl("default").applied(cluster(_settings())),
     ):
         raise KeyError("inside")
+    assert len(fake_kubectl.pods(fake.folder)) == 3
+    monkeypatch.delenv("FAKE_FAILS")
+    command = str(caught[0].message).rpartition("delete them with: ")[2]
+    subprocess.run(shlex.split(command), check=True)
+    assert not fake_kubectl.pods(fake.folder)
+    assert not [*fake.folder.glob("*-calibdask*.yaml")]
+
+
+def test_a_server_that_restarts_is_waited_for(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_FAILS", "delete,get")
+    monkeypatch.setenv("FAKE_MESSAGE", "The connection to the server 10.0.0.1:6443 was refused")
+    pauses = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        if len(pauses) == 2:
+            monkeypatch.delenv("FAKE_FAILS")
+
+    monkeypatch.setattr("calibdask.cluster.kubectl.sleep", pause)
+    spec = cluster_spec("kubernetes", tls=str(fake.tls))
+    with dask.config.set({"calibdask.kubernetes": CONFIGURED}):
+        assert not spec.answers()
+        with Kubectl("default").applied([one for one in cluster(_settings()) if one["kind"] == "NetworkPolicy"]):
+            pass
+        assert spec.answers()
+    assert pauses == [1.0, 4.0]
+    assert fake.words == ["get", "apply", "delete", "delete", "delete", "get"]
 
 
 def test_kubectl_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -203,8 +378,6 @@ def test_kubectl_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_certificates_are_needed_here_too(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    import dask
-
     monkeypatch.delenv("CALIBDASK_TLS", raising=False)
     with (
         dask.config.set({"calibdask.kubernetes": {"image": "calibdask:0.1.0", "tls-secret": "trial-tls"}}),

@@ -1,5 +1,8 @@
 """Manifests for Kubernetes: valid against its schemas, and as secure as documented."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,8 +11,9 @@ import dask
 import pytest
 import yaml
 
+from calibdask.cluster import health
 from calibdask.cluster.kubernetes_settings import Autoscaling, KubernetesSettings, Resources
-from calibdask.cluster.manifests import as_yaml, cluster, main, study_run
+from calibdask.cluster.manifests import as_yaml, cluster, main, sharded_run, study_run
 from tests.clusters.kubernetes_schemas import newest_versions, validate
 
 pytestmark = pytest.mark.deploy
@@ -61,8 +65,9 @@ def settings(request: pytest.FixtureRequest) -> KubernetesSettings:
 def test_schemas_take_them(settings: KubernetesSettings, version: str | None) -> None:
     if version is None:
         pytest.skip("kubernetes-validate is not installed")
-    for manifest in [*study_run(settings, STUDY, STORE), *cluster(settings)]:
+    for manifest in [*study_run(settings, STUDY, STORE), *sharded_run(settings, STUDY, STORE, 100)]:
         validate(manifest, version)
+    validate(yaml.safe_load((FOLDER / "role.yaml").read_text(encoding="utf-8")), version)
 
 
 @pytest.mark.parametrize("version", newest_versions() or [None])
@@ -90,8 +95,9 @@ def _put(manifest: Any, path: tuple[Any, ...], value: Any) -> None:
     manifest[path[-1]] = value
 
 
-def test_pods_are_confined(settings: KubernetesSettings) -> None:
-    manifests = study_run(settings, STUDY, STORE)
+@pytest.mark.parametrize("sharded", [False, True])
+def test_pods_are_confined(settings: KubernetesSettings, sharded: bool) -> None:
+    manifests = sharded_run(settings, STUDY, STORE, 100) if sharded else study_run(settings, STUDY, STORE)
     for pod in pods(manifests):
         context = pod["securityContext"]
         assert context["runAsNonRoot"]
@@ -170,6 +176,50 @@ def test_the_job_is_tried_again_unless_in_vain() -> None:
     assert failing["onExitCodes"] == {"containerName": "client", "operator": "In", "values": [2, 3]}
 
 
+def test_shards_need_no_cluster() -> None:
+    settings = KubernetesSettings(**SAFE, store_secret="calibdask-store", workers=8, threads=2)
+    account, policy, job = sharded_run(settings, STUDY, STORE, 100, ["--set", "seeds=3"])
+    assert [account["kind"], policy["kind"], job["kind"]] == ["ServiceAccount", "NetworkPolicy", "Job"]
+    spec = job["spec"]
+    assert (spec["completionMode"], spec["completions"], spec["parallelism"]) == ("Indexed", 100, 8)
+    (container,) = containers(job)
+    assert "initContainers" not in spec["template"]["spec"]
+    assert container["command"][:2] == ["calibdask", "run"]
+    assert "$(JOB_COMPLETION_INDEX)/100" in container["command"]
+    # Only variables that are declared are replaced in commands.
+    assert "JOB_COMPLETION_INDEX" in {variable["name"] for variable in container["env"]}
+    assert container["command"][-4:] == ["--cluster", "threads:2", "--set", "seeds=3"]
+    assert container["resources"] == settings.worker.manifest
+    # Nothing listens.
+    assert policy["spec"]["ingress"] == []
+    assert [*spec["template"]["spec"]["volumes"]] == [{"name": "scratch", "emptyDir": {"sizeLimit": "4Gi"}}]
+    actions = {rule["action"]: rule["onExitCodes"]["values"] for rule in spec["podFailurePolicy"]["rules"][1:]}
+    assert actions == {"FailJob": [2], "FailIndex": [3]}
+    # Of fewer shards than workers there are no more pods at a time.
+    assert sharded_run(settings, STUDY, STORE, 3)[-1]["spec"]["parallelism"] == 3
+
+
+def test_probes_leave_room_for_busy_nodes() -> None:
+    for container in containers(cluster(KubernetesSettings(**SAFE))):
+        probes = {name: container[name] for name in container if name.endswith("Probe")}
+        assert {probe["timeoutSeconds"] for probe in probes.values()} == {30}
+        # Until a process is restarted that has not started, or has stopped answering.
+        seconds = {name: probe["periodSeconds"] * probe["failureThreshold"] for name, probe in probes.items()}
+        assert seconds["startupProbe"] == 600
+        assert seconds["livenessProbe"] == 180
+        # Longer than the probe itself waits for an answer.
+        assert health._TIMEOUT < 30
+
+
+def test_the_module_is_run_without_warnings() -> None:
+    """Which Python prints if the package has imported the module before."""
+    command = [sys.executable, "-W", "error", "-m", "calibdask.cluster.manifests"]
+    configured = {"DASK_CALIBDASK__KUBERNETES__IMAGE": "x", "DASK_CALIBDASK__KUBERNETES__INSECURE": "True"}
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | configured, check=True)
+    assert done.stderr == ""
+    assert "kind: Deployment" in done.stdout
+
+
 def test_the_configuration_in_the_repository_is_rendered() -> None:
     with dask.config.set(yaml.safe_load((FOLDER / "dask.yaml").read_text(encoding="utf-8"))):
         settings = KubernetesSettings.from_configuration()
@@ -187,8 +237,16 @@ def test_rendering_from_the_shell(capsys: pytest.CaptureFixture[str]) -> None:
         assert job["spec"]["template"]["spec"]["containers"][0]["command"][-2:] == ["--set", "seeds=3"]
         assert main([]) == 0
         assert "kind: Job" not in capsys.readouterr().out
-        assert main([STUDY]) == 2
-        assert "expected STUDY STORE" in capsys.readouterr().err
+        assert main(["--shards", "100", STUDY, STORE, "--set", "seeds=3"]) == 0
+        job = [*yaml.safe_load_all(capsys.readouterr().out)][-1]
+        assert job["spec"]["completions"] == 100
+        assert job["spec"]["template"]["spec"]["containers"][0]["command"][-2:] == ["--set", "seeds=3"]
+        for arguments in ([STUDY], ["--shards", "3"], ["--shards", "3", STUDY]):
+            assert main(arguments) == 2
+            assert "expected [--shards N] STUDY STORE" in capsys.readouterr().err
+        for arguments in (["--shards"], ["--shards", STUDY, STORE], ["--shards", "0", STUDY, STORE]):
+            assert main(arguments) == 2
+            assert "--shards expects a number from 1 on" in capsys.readouterr().err
     assert main([]) == 2
     assert "expects calibdask.kubernetes.image in Dask's configuration" in capsys.readouterr().err
 

@@ -96,7 +96,10 @@ CASES: dict[str, tuple[Callable[[], Inputs], str]] = {
     "no rows of a matrix": (lambda: (MATRIX[0][:0], MATRIX[1][:0], {}), "Expected at least one row"),
     "scores are one number": (lambda: (VECTOR[0], np.array(0.5), {}), "y_prob expects at least one dimension"),
     "scores are complex": (lambda: (VECTOR[0], VECTOR[1] + 0j, {}), "y_prob expects real numbers .* type complex128"),
-    "scores are objects": (lambda: (VECTOR[0], VECTOR[1].astype(object), {}), "y_prob expects real .* type object"),
+    "scores are objects": (
+        lambda: (VECTOR[0], np.array([*VECTOR[1][1:], "x"], object), {}),
+        r"y_prob expects numbers, got 'x', of type str, in row \d+; repair",
+    ),
     "one column": (
         lambda: (VECTOR[0], VECTOR[1][:, None], {}),
         r"single class column; give the vector .*shape \(n,\), or two columns \(1 - p, p\)",

@@ -145,7 +145,6 @@ def test_blocks_must_be_alike(second: Any) -> None:
     ("metrics", "by"),
     [
         ({"brier": cd.BrierDecomposition(), "brier_score": cd.BrierScore()}, None),
-        (cd.ECE(setting="classwise"), {"class": [0, 1]}),
         ({"ece": cd.ECE()}, {"ece": [0, 1]}),
         ([cd.ECE(bins=(0, 0.2, 1)), cd.ECE(bins=(0, 0.3, 1))], None),
     ],

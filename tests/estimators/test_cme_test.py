@@ -79,3 +79,13 @@ def test_cme_test_of_random_locations() -> None:
         for number in result:
             assert number["statistic"] >= 0
             assert 0 < number["pvalue"] <= 1
+
+
+@pytest.mark.parametrize("covariance", ["observed", "calibrated"])
+def test_the_same_outcomes_have_the_same_statistic(covariance: Any) -> None:
+    scores = np.random.default_rng(5).beta(1, 199, 50)
+    test = cd.CMETest(covariance=covariance, bandwidth=0.2, draws=400)
+    pvalue = numbers(np.zeros(50, int), scores, test)["pvalue"]
+    # Outcomes are drawn without any event as often as that is likely; five standard errors.
+    chance = float(np.prod(1 - scores))
+    assert pvalue >= chance - 5 * np.sqrt(chance * (1 - chance) / 400)

@@ -78,3 +78,30 @@ def test_weighted_outcomes_that_are_all_alike(outcome: int) -> None:
         terms = cd.evaluate(labels, scores, {"log": cd.LogLossDecomposition(bins=5)}, sample_weight=row)
         np.testing.assert_allclose([terms.log_uncertainty, terms.log_resolution], 0, atol=1e-12)
         assert np.isfinite([terms.log_reliability, terms.log_within]).all()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_clipped_losses_are_bounded(weighted: bool) -> None:
+    rng = np.random.default_rng(8)
+    scores = np.round(rng.beta(0.3, 0.3, 3000), 6)
+    labels = (rng.random(3000) < 0.2 + 0.6 * scores).astype(int)
+    weights = rng.random(3000) if weighted else None
+    metric, clip = cd.LogLoss(clip=0.01), 0.01
+    result = cd.evaluate(labels, scores, metric, sample_weight=weights)
+    chosen = np.where(labels == 1, scores, 1 - scores)
+    losses = -np.log(np.maximum(chosen, clip))
+    np.testing.assert_allclose(result.log_loss, np.average(losses, weights=weights), rtol=1e-12)
+    assert result.log_loss.attrs["clipped_rows"] == (chosen < clip).sum()
+    matrix = cd.evaluate(labels, np.stack([1 - scores, scores], -1), metric, sample_weight=weights)
+    np.testing.assert_allclose(matrix.log_loss, result.log_loss, rtol=1e-12)
+    summary = cd.summarize(labels, scores, sample_weight=weights)
+    np.testing.assert_allclose(cd.evaluate(summary, metrics=metric).log_loss, result.log_loss, rtol=1e-4)
+    of_classes = cd.summarize(rng.integers(0, 3, 50), rng.dirichlet([1, 1, 1], 50))
+    with pytest.raises(ValueError, match="no clipped log loss"):
+        cd.evaluate(of_classes, metrics=metric)
+
+
+@pytest.mark.parametrize("clip", [-0.1, 0.5, True, "0.1"])
+def test_clips_are_numbers_below_a_half(clip: object) -> None:
+    with pytest.raises(ValueError, match="clip expects a number from 0 to below"):
+        cd.LogLoss(clip=clip)  # type: ignore[arg-type]

@@ -38,6 +38,25 @@ def test_net_benefit(closed: Any, weighted: bool) -> None:
         assert float(result.m_treat_none[position]) == 0.0
 
 
+def test_scores_at_a_threshold_are_treated_where_rows_tell_them() -> None:
+    """As by dcurves: with risks in whole percent most thresholds of an analysis are scores."""
+    labels, scores = rows_of_scores(500)
+    metric = cd.NetBenefit(thresholds=THRESHOLDS)
+    usual = cd.evaluate(labels, scores, metric)
+    at_least = cd.evaluate(labels, scores, cd.NetBenefit(thresholds=THRESHOLDS, closed="left"))
+    above = cd.evaluate(labels, scores, cd.NetBenefit(thresholds=THRESHOLDS, closed="right"))
+    np.testing.assert_array_equal(usual.net_benefit_model, at_least.net_benefit_model)
+    assert (usual.net_benefit_model != above.net_benefit_model).any()
+    summary = cd.summarize(labels, scores)
+    told = cd.evaluate(summary, metrics=metric)
+    np.testing.assert_allclose(told.net_benefit_model, above.net_benefit_model)
+    assert (usual.net_benefit_model.attrs["closed"], told.net_benefit_model.attrs["closed"]) == ("left", "right")
+    with pytest.raises(ValueError, match="closed on the right"):
+        cd.evaluate(summary, metrics=cd.NetBenefit(thresholds=THRESHOLDS, closed="left"))
+    with pytest.raises(ValueError, match="closed expects one of 'left', 'right'"):
+        cd.NetBenefit(closed="both")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("counts", "model", "treat_all"),
     [((111, 21, 76, 113), (0.3424, 0.3240), (0.5606, 0.4434)), ((110, 36, 66, 109), (0.3368, 0.3053), None)],

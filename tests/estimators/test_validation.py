@@ -53,7 +53,7 @@ def test_intercept_has_the_logit_as_its_offset() -> None:
     np.testing.assert_allclose(result.x_intercept_low, intercept - reach, rtol=1e-8)
 
 
-def test_weights_are_repeated_rows_of_as_much_information() -> None:
+def test_weights_move_coefficients_like_repeated_rows() -> None:
     labels, scores = rows(200, 2)
     weights = np.random.default_rng(3).integers(1, 4, 200)
     weighted = cd.evaluate(labels, scores, {"x": cd.CalibrationSlope()}, sample_weight=weights, ci=0.9)
@@ -61,11 +61,6 @@ def test_weights_are_repeated_rows_of_as_much_information() -> None:
     repeated = cd.evaluate(np.repeat(labels, weights), np.repeat(scores, weights), again, ci=0.9)
     for part in ("slope", "intercept"):
         np.testing.assert_allclose(weighted[f"x_{part}"], repeated[f"x_{part}"], rtol=1e-9)
-    effective = weights.sum() ** 2 / (weights**2).sum()
-    share = effective / weights.sum()
-    np.testing.assert_allclose(weighted.x_statistic, share * repeated.x_statistic, rtol=1e-8)
-    widths = [result.x_slope_high - result.x_slope_low for result in (weighted, repeated)]
-    np.testing.assert_allclose(widths[0], widths[1] / np.sqrt(share), rtol=1e-8)
 
 
 def test_classes_and_slices_are_each_by_themselves() -> None:
@@ -203,6 +198,8 @@ def test_e50_and_emax_have_no_interval() -> None:
 @pytest.mark.parametrize(("same_data", "freedom"), [(False, 10), (True, 8)])
 def test_hosmer_lemeshow_by_groups(same_data: bool, freedom: int) -> None:
     labels, scores = rows(2000, 10)
+    # No group expects few outcomes.
+    scores = 0.05 + 0.9 * scores
     order = np.argsort(scores)
     statistic = 0.0
     for group in np.split(order, 10):
@@ -214,17 +211,33 @@ def test_hosmer_lemeshow_by_groups(same_data: bool, freedom: int) -> None:
     assert result.x_groups == 10
 
 
-def test_hosmer_lemeshow_refuses_groups_that_expect_next_to_nothing() -> None:
+def test_hosmer_lemeshow_draws_the_outcomes_of_groups_that_expect_few() -> None:
+    # One group: the statistic grows with the distance of the number of outcomes from the expected one.
+    labels = np.arange(400) < 6
+    result = cd.evaluate(labels, np.full(400, 0.0075), {"x": cd.HosmerLemeshow()})
+    exact = stats.binom.sf(5, 400, 0.0075) + stats.binom.cdf(0, 400, 0.0075)
+    assert float(result.x_least_expected) == pytest.approx(3)
+    np.testing.assert_allclose(result.x_pvalue, exact, atol=4 * np.sqrt(exact / 10_000))
+
+
+@pytest.mark.parametrize("events", [1, 3, 20])
+def test_hosmer_lemeshow_keeps_its_level_with_few_expected_outcomes(events: int) -> None:
     rng = np.random.default_rng(11)
-    scores = rng.beta(1, 199, 100)
-    labels = (rng.random(100) < scores).astype(int)
-    result = cd.evaluate(labels, scores, {"x": cd.HosmerLemeshow()})
-    assert np.isfinite(result.x_statistic)
-    assert np.isnan(result.x_pvalue)
-    assert "less than 0.1" in result.x_pvalue.attrs["undefined"]
-    drawn = cd.evaluate(labels, scores, {"x": cd.ConsistencyTest(statistic=cd.HosmerLemeshow(), resamples=50)})
-    assert drawn.x_statistic == result.x_statistic
-    assert 0 < drawn.x_pvalue <= 1
+    scores = np.sort(rng.beta(1, 300 / events - 1, 300))
+    labels = (rng.random((400, 300)) < scores).astype(int)
+    result = cd.evaluate(labels, np.broadcast_to(scores, labels.shape), {"x": cd.HosmerLemeshow()}, task="binary")
+    # Three standard errors above.
+    assert (result.x_pvalue <= 0.05).mean() < 0.083
+
+
+def test_hosmer_lemeshow_refuses_few_expected_outcomes_of_fitted_rows_and_of_weighted_ones() -> None:
+    labels, scores = np.arange(100) < 2, np.linspace(0.001, 0.04, 100)
+    fitted = cd.evaluate(labels, scores, {"x": cd.HosmerLemeshow(same_data=True)})
+    weighted = cd.evaluate(labels, scores, {"x": cd.HosmerLemeshow()}, sample_weight=np.linspace(1, 2, 100))
+    for result in (fitted, weighted):
+        assert np.isfinite(result.x_statistic)
+        assert np.isnan(result.x_pvalue)
+        assert "fewer than 1" in result.x_pvalue.attrs["undefined"]
 
 
 def test_hosmer_lemeshow_of_outcomes_that_cannot_be() -> None:
@@ -274,6 +287,19 @@ def test_tests_of_grades_are_binomial_and_beta() -> None:
         assert result.x_light[grade] == lights[-1]
     assert {0, 2} <= set(lights)
     np.testing.assert_allclose(result.x_pvalue, len(tails) * min(tails), rtol=1e-8)
+
+
+@pytest.mark.parametrize("rows", [1, 30, 2000])
+@pytest.mark.parametrize("expected", [0.001, 0.15, 0.18, 0.25, 0.55, 1.0, 3.3, 20.0])
+def test_the_level_of_jeffreys_test_is_exact(rows: int, expected: float) -> None:
+    pd = min(expected / rows, 1.0)
+    defaults = np.arange(rows + 1)
+    rejected = stats.beta.cdf(pd, defaults + 0.5, rows - defaults + 0.5) <= 0.05
+    level = stats.binom.pmf(defaults, rows, pd)[rejected].sum()
+    result = cd.evaluate(np.zeros(rows, int), np.full(rows, pd), {"x": cd.GradeTests()})
+    np.testing.assert_allclose(result.x_jeffreys_level, level, rtol=1e-6, atol=1e-12)
+    assert bool(np.isnan(result.x_jeffreys)) == (level > 0.1)
+    assert ("undefined" in result.x_jeffreys.attrs) == (level > 0.1)
 
 
 def test_grades_of_a_column_are_slices() -> None:

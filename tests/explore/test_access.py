@@ -16,7 +16,9 @@ import pytest
 import xarray as xr
 from bokeh.util.token import generate_jwt_token, generate_session_id
 
-from calibdask.explore.access import hosts_of
+import calibdask as cd
+from calibdask.explore.access import check_address, hosts_of
+from calibdask.explore.application import explore
 
 SESSIONS = 4
 # Few sessions, which end soon.
@@ -138,11 +140,24 @@ def test_what_browsers_may_do_with_pages(explorer: Explorer) -> None:
     for (status, headers, _), expected in zip(answers, (200, 200, 404), strict=True):
         assert status == expected
         policy = dict(part.partition(" ")[::2] for part in headers["Content-Security-Policy"].split("; "))
-        assert policy["default-src"] == policy["connect-src"].split()[0] == "'self'"
-        assert policy["frame-ancestors"] == policy["object-src"] == policy["form-action"] == "'none'"
+        assert policy["connect-src"].split()[0] == "'self'"
+        assert {policy[name] for name in ("default-src", "base-uri", "form-action", "frame-ancestors")} == {"'none'"}
         assert not re.search(r"https?:|\*", headers["Content-Security-Policy"])
         assert headers["X-Content-Type-Options"] == "nosniff"
         assert headers["X-Frame-Options"] == "DENY"
+
+
+def test_scripts_of_a_page_run_by_a_nonce_of_their_own(explorer: Explorer) -> None:
+    nonces = set()
+    for _ in range(2):
+        _, headers, page = with_room(explorer)
+        allowed = re.search(r"script-src 'nonce-([\w-]{32})' 'unsafe-eval';", headers["Content-Security-Policy"])
+        assert allowed
+        scripts = re.findall(r"<script[^>]*>", page)
+        assert len(scripts) > 5
+        assert all(f'nonce="{allowed[1]}"' in script for script in scripts)
+        nonces.add(allowed[1])
+    assert len(nonces) == 2
 
 
 def test_sessions_are_bounded_and_released(explorer: Explorer) -> None:
@@ -180,3 +195,16 @@ def test_what_is_asked_for_does_not_reach_the_terminal_raw(explorer: Explorer) -
             connection.recv(1 << 16)
     time.sleep(0.5)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", "".join(explorer.said))
+
+
+@pytest.mark.parametrize("address", ["", " ", "0", "0x0", "0.0", "no such host", "http://127.0.0.1"])
+def test_all_interfaces_have_one_name(address: str, tmp_path: Path) -> None:
+    store = tmp_path / "s.nc"
+    cd.summarize([0, 1] * 20, [0.4, 0.6] * 20).to_netcdf(store, engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"address expects one to listen on, .* all interfaces are 0\.0\.0\.0"):
+        explore(str(store), address=address, show=False)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::1", "[::1]", "::", "localhost"])
+def test_addresses_to_listen_on(address: str) -> None:
+    check_address(address)

@@ -1,10 +1,13 @@
 """Limits as they are written."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import calibdask as cd
 from calibdask.gating.limits import Limit, Limits, limits_of
 
 
@@ -35,6 +38,7 @@ def _has_slope() -> bool:
         ("ece=0.5..0.1", "expects a number, or a range"),
         ("ece=..", "expects a number, or a range"),
         ("ece=inf", "expects a number, or a range"),
+        ("ece=1e999", "expects a number, or a range"),
         ("ecx=0.1", "There is no metric 'ecx'"),
         ("=0.1", "a metric and a number"),
     ],
@@ -53,6 +57,60 @@ def test_two_limits_of_one_number_and_bounds_that_say_too_little() -> None:
         Limit.parse("ece=-0.1").range("error", "zero")
     with pytest.raises(ValueError, match="no interval"):
         Limit.parse("spiegelhalter-test.pvalue=0.05").range("pvalue", "none")
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (
+            {"ece": 3},
+            "ece is from 0 to 1 whatever the data, and nothing can break a limit of 3; .* 3 percentage points",
+        ),
+        ({"ece": 1}, "nothing can break"),
+        ({"ece": (0.0, math.inf)}, "nothing can break a limit of 0..inf"),
+        ({"ece": (-math.inf, math.inf)}, "expects a number, or a range"),
+        ({"mean-gap": 5}, "from -1 to 1"),
+        ({"mean-gap": (2, 3)}, "nothing can keep a limit of 2..3"),
+        ({"brier-score": 25}, "from 0 to 1"),
+        ({"smooth-ece": "0.."}, "nothing can break"),
+        ({"log-loss": "0.."}, "at least 0"),
+        ({"c-statistic": 0}, "nothing can break"),
+        ({"skce": 2}, "from -2 to 2"),
+    ],
+)
+def test_limits_that_no_data_break_or_keep_are_refused_everywhere(limit: dict[str, Any], said: str) -> None:
+    labels, scores = [0, 1, 1, 0] * 10, [0.2, 0.4, 0.6, 0.8] * 10
+    summary = cd.summarize(labels, scores)
+    calls: list[Callable[[], object]] = [
+        lambda: cd.check(labels, scores, limit),
+        lambda: cd.check(labels, scores, "ece=0.1", slice_limits=limit, by=labels),
+        lambda: cd.receipt(labels, scores, limits=limit),
+    ]
+    if "skce" not in limit:
+        calls.append(lambda: cd.check(summary, limits=limit))
+    for call in calls:
+        with pytest.raises(ValueError, match=said):
+            call()
+
+
+def test_margins_that_no_model_exceeds_are_refused() -> None:
+    labels, scores = [0, 1, 1, 0] * 10, [0.2, 0.4, 0.6, 0.8] * 10
+    with pytest.raises(ValueError, match="no model can be worse by more than a limit of 1"):
+        cd.check(labels, scores, not_worse={"brier-score": 1}, baseline=scores)
+
+
+def test_decisions_are_rather_right_than_wrong(tmp_path: Path) -> None:
+    labels, scores = [0, 1, 1, 0] * 10, [0.2, 0.4, 0.6, 0.8] * 10
+    (tmp_path / "limits.toml").write_text("confidence = 0.3\n[limits]\nece = 0.03\n")
+    calls: list[Callable[[], object]] = [
+        lambda: cd.check(labels, scores, "ece=0.1", confidence=0.3),
+        lambda: cd.receipt(labels, scores, limits="ece=0.1", confidence=0.3),
+        lambda: cd.threshold(labels, scores, risk=0.1, confidence=0.3),
+        lambda: Limits.read(str(tmp_path / "limits.toml")),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"confidence expects a number from 0\.5 on"):
+            call()
 
 
 def test_a_file(tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ def test_links_within_a_file_are_followed(tmp_path: Path, capsys: pytest.Capture
         ),
         (RecursionError("deep"), 1, "This should not have happened: RecursionError: deep"),
         (MemoryError("Unable to allocate"), 1, "The memory of this machine does not suffice: Unable to allocate"),
+        (EOFError("no input"), 1, "This should not have happened: EOFError: no input"),
         (ValueError("x"), 2, "x"),
     ],
 )

@@ -51,7 +51,12 @@ def run(folder: Path | str) -> str:
     return done.stdout.lstrip()
 
 
-def test_a_kernel_is_compiled_once_for_each_type_and_taken_from_the_disk_by_the_next_process(tmp_path: Path) -> None:
+def test_a_kernel_is_compiled_once_for_each_type_and_again_where_its_file_is_damaged(tmp_path: Path) -> None:
+    assert run(tmp_path).split() == ["2", "0"]
+    assert run(tmp_path).split() == ["0", "0"]
+    one, other = (path for path in tmp_path.rglob("*") if path.is_file())
+    other.write_bytes(one.read_bytes())
+    one.write_bytes(b"")
     assert run(tmp_path).split() == ["2", "0"]
     assert run(tmp_path).split() == ["0", "0"]
 
@@ -146,6 +151,22 @@ def test_without_a_home_and_beside_read_only_sources_nothing_is_written(monkeypa
     assert chosen.stat().st_mode & 0o777 == 0o700
 
 
+def test_no_change_of_a_saved_kernel_is_loaded(tmp_path: Path) -> None:
+    saved(tmp_path, "kernel", b"code")
+    content = (tmp_path / "kernel").read_bytes()
+    changed = [content[:size] for size in range(len(content))]
+    changed += [content + b"\0"]
+    for bit in range(8 * len(content)):
+        flipped = bytearray(content)
+        flipped[bit // 8] ^= 1 << bit % 8
+        changed.append(bytes(flipped))
+    for damaged in changed:
+        (tmp_path / "kernel").write_bytes(damaged)
+        assert loaded(tmp_path, "kernel") is None
+    (tmp_path / "another").write_bytes(content)
+    assert loaded(tmp_path, "another") is None
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners of files")
 def test_nothing_is_loaded_that_others_could_have_written(tmp_path: Path) -> None:
     saved(tmp_path, "kernel", b"code")
@@ -154,6 +175,9 @@ def test_nothing_is_loaded_that_others_could_have_written(tmp_path: Path) -> Non
         (tmp_path / "kernel").chmod(mode)
         assert loaded(tmp_path, "kernel") is None
     assert loaded(tmp_path, "another") is None
+    (tmp_path / "kernel").chmod(0o600)
+    tmp_path.chmod(0o777)
+    assert loaded(tmp_path, "kernel") is None
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="needs owners of files")

@@ -197,11 +197,19 @@ def test_power_grows_with_traffic_and_shift() -> None:
     never = cd.watch_power(100_000, 0.005, tolerance=0.01, periods=20, streams=100)
     assert never.caught[-1] == 0
     assert np.isnan(never.median_caught)
-    supported = float(cd.watch_power(20_000, 0.0, periods=1, streams=1).supported_tolerance)
-    caught = cd.watch_power(20_000, 2.5 * supported, tolerance=1.2 * supported, periods=2, streams=100)
-    assert caught.median_caught <= 2
     with pytest.raises(ValueError, match="shift expects"):
         cd.watch_power(100, 1.5)
+
+
+@pytest.mark.parametrize(("scores", "sign"), [(None, 1), (None, -1), ([0.01], 1), ([0.002, 0.05], 1)])
+def test_twice_the_supported_tolerance_is_caught_in_the_first_period(scores: Any, sign: int) -> None:
+    plan = cd.watch_power(5000, sign * 0.03, streams=400, periods=1, scores=scores)
+    supported = float(plan.supported_tolerance)
+    shift = 2 * sign * supported
+    watched = cd.watch_power(5000, shift, tolerance=supported, streams=1000, periods=1, scores=scores, seed=1)
+    # Four standard errors of both simulations.
+    assert 0.82 < float(watched.caught[0]) < 0.97
+    assert np.isnan(cd.watch_power(5, 0.03, streams=50, periods=1).supported_tolerance)
 
 
 SHARES, GAPS = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]]), np.array([[0.1, 0.0, -0.1], [0.1, 0.1, -0.1]])

@@ -137,6 +137,95 @@ def test_what_is_no_receipt(rows: pd.DataFrame, receipt: dict[str, Any], tmp_pat
         cd.receipt(cd.summarize(rows.label, rows.score))
 
 
+def _resealed(receipt: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    changed = {**receipt, **changes}
+    return {**changed, "hash": hash_of(changed)}
+
+
+def test_entries_that_no_receipt_has_are_refused(rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
+    """Nobody would compare them, and whoever reads the file may take them for something."""
+    decision = receipt["decisions"][0]
+    for changes in (
+        {"outcome": "met"},
+        {"data": {**receipt["data"], "of": "another"}},
+        {"request": {**receipt["request"], "owner": "me"}},
+        {"request": {**receipt["request"], "reading": {**receipt["request"]["reading"], "score": "p"}}},
+        {"made": {**receipt["made"], "outcome": "met"}},
+        {"decisions": [{**decision, "comment": "accepted"}]},
+        {"request": {**receipt["request"], "metrics": [1]}},
+        {"request": {**receipt["request"], "n_boot": True}},
+        {"decisions": [{**decision, "decision": "accepted"}]},
+        {"numbers": {"ece": [0.1]}},
+    ):
+        with pytest.raises(ValueError, match="The receipt is damaged"):
+            cd.verify(_resealed(receipt, **changes), rows.label, rows.score, by={"c": rows.c})
+
+
+def test_all_of_a_receipt_is_compared(rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
+    """Decisions that are there twice, in another order or missing; a request that is written otherwise."""
+    first, *others = receipt["decisions"]
+    forged = {**first, "decision": "met", "number": 0.01}
+    for decisions in ([forged, first, *others], [*others, first], others, []):
+        problems = cd.verify(_resealed(receipt, decisions=decisions), rows.label, rows.score, by={"c": rows.c}).problems
+        assert "The decisions are not those on the limits of the receipt, each once and in their order." in problems
+    request = {**receipt["request"], "limits": ["ece=0.0500"]}
+    (problem,) = cd.verify(_resealed(receipt, request=request), rows.label, rows.score, by={"c": rows.c}).problems
+    assert problem == "request.limits[0] is ece=0.0500 in the receipt, and is written ece=0.05 here."
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("{", '{"decisions": [], ', "the name 'decisions' is there twice"),
+        ('"rows": 3000', '"rows": 3000, "rows": 2999', "the name 'rows' is there twice"),
+        ('"confidence": 0.95', '"confidence": 9.5e-1', "the number 9.5e-1 is expected as 0.95"),
+        ('"rows": 3000', '"rows": 3e3', "the number 3e3 is expected as 3000.0"),
+        ('"seed": 0', '"seed": -0', "the number -0 is expected as 0"),
+        ('"seed": 0', '"seed": NaN', "a number is expected, got NaN"),
+    ],
+)
+def test_files_that_may_be_read_in_two_ways_are_refused(
+    before: str, after: str, said: str, receipt: dict[str, Any], tmp_path: Path
+) -> None:
+    path = tmp_path / "receipt.json"
+    text = json.dumps(receipt)
+    assert before in text
+    path.write_text(text.replace(before, after, 1))
+    with pytest.raises(ValueError, match=said):
+        cd.verify(path, [0, 1], [0.5, 0.5])
+
+
+def test_a_receipt_is_of_one_state_of_the_rows() -> None:
+    calls = []
+
+    def scores(block: Any) -> Any:
+        calls.append(1)
+        return block if len(calls) < 3 else block / 2
+
+    lazy = da.from_array(np.linspace(0, 1, 50), chunks=-1).map_blocks(scores, meta=np.empty(0))
+    labels = da.from_array(np.arange(50) % 2, chunks=-1)
+    with pytest.raises(ValueError, match="The rows changed while they were measured"):
+        cd.receipt(labels, lazy, "mean-gap", limits="mean-gap=0.4")
+
+
+def test_slices_without_a_name_are_verified(rows: pd.DataFrame) -> None:
+    receipt = cd.receipt(rows.label, rows.score, "mean-gap", by=rows.c)
+    assert cd.verify(receipt, rows.label, rows.score, by=rows.c).agrees
+
+
+def test_the_gate_of_a_receipt_is_that_of_check(rows: pd.DataFrame, tmp_path: Path) -> None:
+    data, receipt, gate = (tmp_path / name for name in ("rows.parquet", "receipt.json", "gate.json"))
+    rows.to_parquet(data)
+    words = ["check", str(data), "--limit", "ece=0.2", "--profile", "ml", "--n-boot", "20", "--by", "c"]
+    assert main([*words, "--receipt", str(receipt), "--out", str(gate)]) == 0
+    with_receipt = json.loads(gate.read_text())
+    assert main([*words, "--out", str(gate), "--overwrite"]) == 0
+    alone = json.loads(gate.read_text())
+    assert {**with_receipt, "command": ""} == {**alone, "command": ""}
+    decisions = json.loads(receipt.read_text())["decisions"]
+    assert [one["number"] for one in decisions] == [limit["value"] for limit in alone["limits"]]
+
+
 def test_at_the_shell(rows: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data, copied, receipt = (tmp_path / name for name in ("rows.parquet", "copy.csv", "receipt.json"))
     rows.to_parquet(data)

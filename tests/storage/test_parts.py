@@ -1,26 +1,46 @@
 """Parts of files: they can be sent to where the files are not, and files that change meanwhile are noticed."""
 
+import io
+import json
+import os
 import pickle
+import shutil
 from pathlib import Path
 
 import cloudpickle
 import dask.array as da
+import fsspec
 import numpy as np
 import pytest
 import xarray as xr
 
-from calibdask.storage import csv_files
-from calibdask.storage.open_store import read_rows
-from tests.storage.written_rows import frame, write_all
+from calibdask.storage import csv_files, json_files, npz_files
+from calibdask.storage.file_version import check_version, version_of
+from calibdask.storage.location import ColumnChoice, Location
+from calibdask.storage.open_store import open_arrays, open_store, read_rows
+from calibdask.storage.readers import StoredRows
+from tests.storage.written_rows import COUNTRY, DAY, LABELS, SCORES, frame, write_all
 
 deltalake = pytest.importorskip("deltalake")
 
-FORMATS = ["rows.parquet", "parts.parquet", "rows.csv", "rows.feather", "delta", "rows.zarr", "rows.nc", "rows3.nc"]
+FORMATS = [
+    "rows.parquet",
+    "parts.parquet",
+    "rows.csv",
+    "rows.feather",
+    "rows.jsonl",
+    "delta",
+    "rows.zarr",
+    "rows.nc",
+    "rows3.nc",
+]
 
 
 def write_each(folder: Path) -> Path:
     write_all(folder)
     frame().to_feather(folder / "rows.feather", chunksize=100)
+    exact = [json.dumps(row) for row in frame().to_dict("records")]
+    (folder / "rows.jsonl").write_text("\n".join(exact))
     deltalake.write_deltalake(str(folder / "delta"), frame(), partition_by=["country"])
     return folder
 
@@ -28,6 +48,7 @@ def write_each(folder: Path) -> Path:
 @pytest.fixture
 def blocks_of_csv(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", 5000)
+    monkeypatch.setattr(json_files, "_BLOCK_BYTES", 5000)
 
 
 @pytest.mark.usefixtures("blocks_of_csv")
@@ -50,3 +71,112 @@ def test_tasks_open_nothing_when_they_are_pickled(name: str, tmp_path: Path) -> 
         (tmp_path / "away").rename(tmp_path / name)
     for array, expected in zip(received, before, strict=True):
         np.testing.assert_array_equal(array.compute(), expected)
+
+
+def stored_rows(folder: Path, name: str) -> StoredRows:
+    store = open_store(str(folder / name))
+    assert isinstance(store, StoredRows)
+    return store
+
+
+@pytest.mark.usefixtures("blocks_of_csv")
+@pytest.mark.parametrize("change", ["replaced", "written to"])
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.feather", "rows.jsonl", "rows.zarr", "rows.nc"])
+def test_files_that_change_while_they_are_read_are_errors(name: str, change: str, tmp_path: Path) -> None:
+    write_each(tmp_path)
+    table = read_rows(str(tmp_path / name), chunk_rows=100)
+    first = getattr(table.scores, "data", table.scores).blocks[0]
+    before = np.asarray(first)
+    file = tmp_path / name / "scores" / "zarr.json" if name.endswith(".zarr") else tmp_path / name
+    if change == "replaced":
+        shutil.copy(file, tmp_path / "new")
+        os.replace(tmp_path / "new", file)
+    else:
+        os.utime(file, ns=(0, 10**18))
+    with pytest.raises(ValueError, match=r"was replaced or written to while it was read \(its time changed\)"):
+        np.asarray(first)
+    again = read_rows(str(tmp_path / name), chunk_rows=100)
+    np.testing.assert_array_equal(np.asarray(again.scores)[: len(before)], before)
+
+
+def test_a_file_that_is_removed_says_so(tmp_path: Path) -> None:
+    write_each(tmp_path)
+    table = read_rows(str(tmp_path / "rows.parquet"), chunk_rows=100)
+    (tmp_path / "rows.parquet").unlink()
+    with pytest.raises(ValueError, match=r"rows\.parquet was removed while it was read"):
+        np.asarray(table.scores)
+
+
+def test_objects_are_told_apart_by_what_their_store_says() -> None:
+    memory = fsspec.filesystem("memory")
+    memory.pipe("/versions/rows.csv", b"label,score\n0,0.5\n")
+    try:
+        location = Location.parse("memory://versions/rows.csv")
+        version = version_of(location)
+        check_version(location, version)
+        memory.pipe("/versions/rows.csv", b"label,score\n0,0.5\n1,0.7\n")
+        with pytest.raises(ValueError, match=r"its size and time changed"):
+            check_version(location, version)
+    finally:
+        memory.rm("/versions", recursive=True)
+
+
+def test_batches_and_arrays_are_of_the_same_parts(tmp_path: Path) -> None:
+    write_each(tmp_path)
+    for name in ("rows.parquet", "rows.feather", "rows.jsonl", "rows.csv", "rows.zarr"):
+        store = stored_rows(tmp_path, name)
+        parts = store.parts(ColumnChoice(None, None, ("day",), None, None))
+        tables = [parts.typed(table) for table, _ in parts.tables(70)]
+        assert [table.num_rows for table in tables] == [70] * 8 + [40], name
+        days = np.concatenate([table.column("day").to_numpy() for table in tables])
+        np.testing.assert_array_equal(days, np.asarray(store.read(by=["day"]).by["day"]))
+
+
+def test_bare_arrays_are_rows_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = {"labels": LABELS, "scores": np.asfortranarray(SCORES), "day": DAY}
+    for name, values in arrays.items():
+        np.save(tmp_path / f"{name}.npy", values)
+    files = {name: str(tmp_path / f"{name}.npy") for name in arrays}
+    for size in (1 << 20, 100):
+        monkeypatch.setattr(npz_files, "TARGET_BYTES", size)
+        store = open_arrays(files)
+        table = store.read(by=["day"], chunk_rows=100)
+        assert table.in_memory == (size > 100)
+        for role, values in (("labels", table.labels), ("scores", table.scores), ("day", table.by["day"])):
+            np.testing.assert_array_equal(np.asarray(values), arrays[role])
+    np.save(tmp_path / "objects.npy", np.array([{}], object))
+    with pytest.raises(ValueError, match="it holds Python objects"):
+        open_arrays({**files, "labels": str(tmp_path / "objects.npy")}).read()
+    with pytest.raises(ValueError, match=r"one bare array; name the files of labels and scores: --label y\.npy"):
+        open_store(files["labels"])
+
+
+STREAMS = ["rows.csv", "rows.parquet", "rows.feather", "rows.jsonl"]
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_standard_input_says_by_its_content_what_it_is(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_each(tmp_path)
+    stream = io.TextIOWrapper(io.BytesIO((tmp_path / name).read_bytes()))
+    monkeypatch.setattr("sys.stdin", stream)
+    for _ in range(2):
+        # Whoever opens it again gets the same rows.
+        table = read_rows("-", by=["country"])
+        np.testing.assert_array_equal(np.asarray(table.scores), SCORES)
+        np.testing.assert_array_equal(np.asarray(table.by["country"]), COUNTRY)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "standard input is empty"),
+        (b"\x1f\x8bxx", r"is compressed \(\.gz\)"),
+        (b"a,b\n1,2\n", "standard input has no column 'label'"),
+    ],
+)
+def test_standard_input_that_is_no_rows(content: bytes, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+    with pytest.raises(ValueError, match=message):
+        read_rows("-")

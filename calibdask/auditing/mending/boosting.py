@@ -32,11 +32,13 @@ _LOSS = "loss"
 class Mended(NamedTuple):
     """The map of all rows, what cross-fitted maps of as many rounds take away from the log loss, and that by rounds.
 
-    ``counts`` are those of the values of features.
+    ``resubstituted`` is what the map takes away from the log loss of the rows that it was fitted to. ``counts`` are
+    those of the values of features.
     """
 
     map: SegmentMap
     improvement: Mean
+    resubstituted: Mean
     losses: list[float]
     counts: OneWay
 
@@ -78,7 +80,7 @@ class Boosting:
             steps = {place: self.choosing.step(maps[place], *cells[place]) for place in growing}
             growing = [place for place in growing if steps[place] is not None]
             before, maps = maps, {place: maps[place].followed_by(steps.get(place)) for place in places}
-        return Mended(maps[None], self._improvement(maps, source), losses, OneWay.joined(counts))
+        return Mended(maps[None], *self._improvements(maps, source), losses, OneWay.joined(counts))
 
     def _pass(
         self, maps: Mapping[Place, SegmentMap], growing: list[Place], source: Source, counts: list[OneWay]
@@ -112,14 +114,17 @@ class Boosting:
             first += parts[number].segments.count if growing else 0
         return {place: (np.concatenate(kept[place]), _joined(sums[place])) for place in growing}, loss
 
-    def _improvement(self, maps: Mapping[Place, SegmentMap], source: Source) -> Mean:
-        if not any(maps[fold].steps for fold in range(self.folds.count)):
+    def _improvements(self, maps: Mapping[Place, SegmentMap], source: Source) -> tuple[Mean, Mean]:
+        """Of the maps of folds on the rows that they have not seen, and of the map of all rows on these."""
+        if not any(steps_map.steps for steps_map in maps.values()):
             nothing = np.zeros((1, 1))
-            return Mean(nothing, nothing, np.full((1, 1), np.inf))
-        view = self._cross(maps)
-        losses = PairedLosses((view,), (replace(view, shift=1),))
+            none = Mean(nothing, nothing, np.full((1, 1), np.inf))
+            return none, none
+        view, final = self._cross(maps), OthersMapped(self._coded, self.folds, None, maps[None])
+        losses = PairedLosses((view, final), (replace(view, shift=1), final))
         answers: Any = run_requests({_LOSS: iter(losses)}, source).estimates
-        return LossMeans(answers[_LOSS], self.folds.count).improvement("log", 0)
+        means = LossMeans(answers[_LOSS], self.folds.count)
+        return means.improvement("log", 0), means.improvement("log", 1)
 
     def _cross(self, maps: Mapping[Place, SegmentMap]) -> CrossMapped:
         return CrossMapped(self._coded, self.folds, tuple(maps[fold] for fold in range(self.folds.count)))

@@ -45,6 +45,7 @@ def _improvement(fitted: MulticalibratedScaling) -> str:
     pvalue = pvalue_text(float(fitted.improvement_pvalue_))
     certain = "" if np.isnan(low) else f" ({PLAIN.interval(low, high, LEVEL)}, {pvalue})"
     return (
-        f"Improvement {figure(gain)}{certain}: log loss that the map takes away on rows that it was not fitted to; it "
-        f"is {figure(float(np.ravel(fitted.loss_)[0]))} before."
+        f"Improvement {figure(gain)}{certain}: log loss that such maps take away from rows that they were not fitted "
+        f"to; the interval is that of this map, which has seen all rows. The log loss is "
+        f"{figure(float(np.ravel(fitted.loss_)[0]))} before."
     )

@@ -12,7 +12,7 @@ from calibdask.calibrators.curves.columns import Curve
 from calibdask.calibrators.curves.likelihood import LogitCalibrator, noted, smoothed
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
-from calibdask.estimators.regression.logistic import LogisticFit, fit_logistic
+from calibdask.estimators.regression.logistic import LogisticFit, covariance_of, fit_logistic
 from calibdask.estimators.regression.logits import log_scores
 from calibdask.estimators.regression.separation import check_distinct, is_separated
 from calibdask.statistics.exact import Array
@@ -119,8 +119,10 @@ class BetaCalibration(LogitCalibrator):
         check_distinct(points, z, len(slopes) + len(others))
         separated = self._is_separated_rising(points, z)
         rows = replace(points, outcome=smoothed(points)) if separated else points
-        fit, matrix = self._likeliest(rows, z, slopes, others)
-        covariance = matrix @ fit.covariance @ matrix.T / points.information
+        fit, terms = self._likeliest(rows, z, slopes, others)
+        matrix = np.transpose([term.share for term in terms]) if terms else np.zeros((3, 1))
+        values = np.stack([term.values for term in terms]) if terms else np.zeros((1, z.size))
+        covariance = matrix @ covariance_of(fit, values, points) @ matrix.T
         known = matrix.any(-1) & (not separated)
         errors = np.where(known, np.sqrt(np.diag(covariance)), np.nan)
         return {
@@ -153,8 +155,8 @@ class BetaCalibration(LogitCalibrator):
 
     def _likeliest(
         self, rows: ColumnPoints, z: Array, slopes: list[_Term], others: list[_Term]
-    ) -> tuple[LogisticFit, Array]:
-        """The likeliest fit without negative slopes, and the matrix that makes a, b and c of its coefficients.
+    ) -> tuple[LogisticFit, list[_Term]]:
+        """The likeliest fit without negative slopes, and its terms, whose shares make a, b and c of its coefficients.
 
         The loss is convex: a slope is 0 only where it would be negative otherwise. Where the likelihood has no maximum
         it grows with a slope below 0, since rising maps do not separate outcomes here.
@@ -173,13 +175,13 @@ class BetaCalibration(LogitCalibrator):
                         raise
                     continue
                 if (fit.coefficients[:count] >= 0).all():
-                    fits.append((fit, np.transpose([term.share for term in terms])))
+                    fits.append((fit, terms))
             if fits:
                 return min(fits, key=lambda candidate: candidate[0].loss)
         if others:
             fit = fit_logistic(np.stack([term.values for term in others]), rows.weight, rows.outcome)
-            return fit, np.transpose([term.share for term in others])
-        return LogisticFit(np.zeros(1), np.zeros((1, 1)), _LOG2, True), np.zeros((3, 1))
+            return fit, others
+        return LogisticFit(np.zeros(1), np.zeros((1, 1)), _LOG2, True), []
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
         yield from super()._cautions(sliced)

@@ -85,7 +85,7 @@ def fit_terms(points: ColumnPoints, z: Array, terms: Array) -> TermsFit:
     if not is_separated(z, points.weight, points.outcome, len(terms)):
         fit = fit_logistic(terms, points.weight, points.outcome)
         if fit.converged:
-            return TermsFit(fit, standard_errors(fit, points), False)
+            return TermsFit(fit, standard_errors(fit, terms, points), False)
     fit = fit_logistic(terms, points.weight, smoothed(points))
     return TermsFit(fit, np.full(len(terms), np.nan), True)
 

@@ -10,7 +10,9 @@ from scipy import special
 from calibdask.calibrators.curves.columns import Curve
 from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, noted, smoothed
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.estimators.regression.column_points import ColumnPoints
+from calibdask.estimators.checks import check_flags
+from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
+from calibdask.estimators.regression.logistic import fit_logistic, standard_errors
 from calibdask.estimators.regression.logits import logits_of
 from calibdask.statistics.exact import Array
 
@@ -25,6 +27,10 @@ class PlattScaling(LogitCalibrator):
 
     Parameters
     ----------
+    slope : bool, default True
+        Whether the slope ``coef_`` is fitted. False: it is 1, and the intercept alone is fitted, which corrects
+        calibration in the large where the prevalence differs from that of the training data. The order of the scores
+        and the ratios of odds between them stay.
     smooth_targets : bool, default False
         Outcomes count as (N+ + 1) / (N+ + 2) and 1 / (N- + 2) in place of 1 and 0, with N+ and N- the weights of
         either, as in [1]_.
@@ -39,7 +45,8 @@ class PlattScaling(LogitCalibrator):
     coef_, intercept_ : float, or ndarray with axes of slices and classes
         The parameters.
     coef_se_, intercept_se_ : of the same shape
-        Their standard errors, from the inverse of the Hessian; with weights of the effective number of rows.
+        Their standard errors, from the inverse of the Hessian, with weights in the sandwich form; 0 of a slope that is
+        not fitted.
     smoothed_ : of the same shape
         1 where outcomes were smoothed because a score separates them.
     clipped_ : of the same shape
@@ -53,7 +60,7 @@ class PlattScaling(LogitCalibrator):
     Raises
     ------
     ValueError
-        If there are fewer than two distinct scores, or outcomes are all alike.
+        If there are fewer than two distinct scores and the slope is fitted, or outcomes are all alike.
 
     Warns
     -----
@@ -71,6 +78,8 @@ class PlattScaling(LogitCalibrator):
     References
     ----------
     .. [1] Platt, Probabilistic outputs for support vector machines, 1999.
+    .. [2] Steyerberg et al., Validation and updating of predictive logistic regression models, 2004, method 2 for
+       ``slope=False`` and method 3.
 
     Examples
     --------
@@ -81,15 +90,19 @@ class PlattScaling(LogitCalibrator):
     >>> y_true = rng.random(50_000) < y_prob**2 / (y_prob**2 + (1 - y_prob) ** 2)
     >>> round(float(cd.PlattScaling().fit(y_true, y_prob).coef_), 1)
     2.0
+    >>> float(cd.PlattScaling(slope=False).fit(y_true, y_prob).coef_)
+    1.0
     """
 
     def __init__(
         self,
         *,
+        slope: bool = True,
         smooth_targets: bool = False,
         setting: Literal["classwise", "confidence"] | None = None,
         logits: bool = False,
     ) -> None:
+        self.slope = slope
         self.smooth_targets = smooth_targets
         self.setting = setting
         self.logits = logits
@@ -97,6 +110,8 @@ class PlattScaling(LogitCalibrator):
     def _fit_points(self, points: ColumnPoints) -> dict[str, Any]:
         z = logits_of(points.score, points.clip)
         rows = replace(points, outcome=smoothed(points)) if self.smooth_targets else points
+        if not self.slope:
+            return self._fit_intercept(points, rows, z)
         fit, errors, separated = fit_terms(rows, z, np.stack([np.ones_like(z), z]))
         intercept, coef = fit.coefficients
         return {
@@ -106,6 +121,19 @@ class PlattScaling(LogitCalibrator):
             "coef_se": errors[1],
             **noted(points, was_smoothed=separated),
         }
+
+    def _fit_intercept(self, points: ColumnPoints, rows: ColumnPoints, z: Array) -> dict[str, Any]:
+        """The intercept with the logit as an offset; where both outcomes occur its likelihood has a maximum."""
+        constant = np.ones((1, z.size))
+        fit = fit_logistic(constant, rows.weight, rows.outcome, z)
+        if not fit.converged:
+            raise Undetermined("scores that are not nearly all 0 or 1")
+        error = standard_errors(fit, constant, rows, z).item()
+        numbers = {"intercept": fit.coefficients.item(), "coef": 1.0, "intercept_se": error, "coef_se": 0.0}
+        return {**numbers, **noted(points, was_smoothed=False)}
+
+    def _check(self) -> None:
+        check_flags(slope=self.slope, smooth_targets=self.smooth_targets)
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
         yield from super()._cautions(sliced)

@@ -30,8 +30,11 @@ class AccumulatedSource(SummarySource):
 
     def sums_up(self, setting: Setting) -> bool:
         """Whether the sums of scores and outcomes of this setting are known: those of the default one are kept."""
-        sums = ColumnSums(setting)
-        return sums in self._kept or any(map(sums.follows_from, self._kept)) or super().sums_up(setting)
+        return self.holds(ColumnSums(setting)) or super().sums_up(setting)
+
+    def holds(self, statistic: Statistic[Any]) -> bool:
+        """Whether it is kept, or follows from what is."""
+        return statistic in self._kept or any(map(statistic.follows_from, self._kept))
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """The states of all statistics; raises ValueError for those that neither follow nor are told by histograms."""

@@ -120,6 +120,10 @@ class SummarySource(Source):
         """How requests are derived from histograms."""
         return request.from_histograms(self)
 
+    def holds(self, statistic: Statistic[Any]) -> bool:
+        """Nothing but histograms, and what follows from them."""
+        return False
+
     def equal_mass_edges(self, binning: EqualMass, setting: Setting) -> Edges:
         """Edges on borders of cells."""
         finest = self.finest(setting)

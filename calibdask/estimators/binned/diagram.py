@@ -13,13 +13,17 @@ from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.interval import Interval, KnownEnds
 from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.sampling_variance import BoundedEnds, WeightedMean, rows_of_weight, share_of
 from calibdask.statistics import exact
-from calibdask.statistics.bins.bin_sums import BinSumsState
+from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
+from calibdask.statistics.bins.binnings import BinEdges
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.bins.mappings import Mapping
-from calibdask.statistics.exact import Array
+from calibdask.statistics.bins.mappings import Mapping, bin_edges
+from calibdask.statistics.exact import Array, Sums
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+from calibdask.statistics.square_sums import SquareSums
+from calibdask.statistics.started import Started
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,9 +36,9 @@ class ReliabilityDiagram(BinnedEstimator):
 
     Notes
     -----
-    Intervals of ``outcome`` are those of Clopper & Pearson [2]_, which hold for any number of rows, with Kish's number
-    of rows (sum w)**2 / sum w**2 where there are weights. Those of ``score`` allow for any distribution of scores
-    between the edges. Neither needs replicates.
+    Intervals of ``outcome`` are those of Clopper & Pearson [2]_, which hold for any number of rows; with weights for as
+    many equal rows as have the sampling variance sum w**2 (o - f)**2 / (sum w)**2 of the frequency f. Those of
+    ``score`` allow for any distribution of scores between the edges. Neither needs replicates.
 
     One pass; with equal-mass bins one or two, with weights up to three.
 
@@ -77,19 +81,30 @@ class ReliabilityDiagram(BinnedEstimator):
             "upper": PartInfo("upper edge", "choice"),
         }
 
+    def _squares(self, layout: Layout) -> Requests[SquareSums]:
+        setting = self.measured(layout)
+        edges = yield from BinEdges(self.rule(layout, setting, self.mapping), setting)
+        return SquareSums(BinSums(setting, bin_edges(self.mapping, edges)))
+
     @override
     def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        if layout.weighted:
+            # Started here, so that it takes no pass of its own.
+            yield from Started((yield from self._squares(layout)))
         setting, edges, sums, bins = yield from self.binned(self.mapping)
+        squares = (yield from (yield from self._squares(layout))) if layout.weighted else sums
         weight = exact.value(bins.weight)
         shape = weight.shape
         with np.errstate(divide="ignore", invalid="ignore"):
             score, outcome = (np.where(weight > 0, exact.value(s) / weight, np.nan) for s in (bins.score, bins.outcome))
         rows = _effective_rows(weight, sums, self.mapping)
+        frequency = _frequency(outcome, rows, sums, squares, self.mapping)
         least, most = _limits(edges, self.mapping)
         inside = np.clip(score, least, most)
-        known = {
+        known: dict[str, tuple[Array, BoundedMean | BoundedEnds]] = {
             "score": (score, BoundedMean(inside, (inside - least) * (most - inside), rows, least, most)),
-            "outcome": (outcome, BoundedMean(outcome, outcome * (1 - outcome), rows, 0.0, 1.0)),
+            "outcome": (outcome, frequency),
         }
         counts = {
             "count": sums.rows if self.mapping == "hard" else weight,
@@ -99,7 +114,7 @@ class ReliabilityDiagram(BinnedEstimator):
         }
         dims, by_class = (*setting.dims, "bin"), setting.by_class
 
-        def ends(of: BoundedMean, level: float) -> tuple[Array, Array]:
+        def ends(of: BoundedMean | BoundedEnds, level: float) -> tuple[Array, Array]:
             low, high = of.ends(level)
             return by_class(low), by_class(high)
 
@@ -115,11 +130,33 @@ class ReliabilityDiagram(BinnedEstimator):
 
 def _effective_rows(weight: Array, sums: BinSumsState, mapping: Mapping) -> Array:
     """Kish's number of rows of each bin, at least: a share W of a row counts W, of which its square is less."""
-    total, square = exact.value(sums.weight), exact.value(sums.weight_square)
-    if mapping != "hard":
-        # Rows of the intervals on both sides of a centre share their weight with its bin.
-        total, square = (values[..., :-1] + values[..., 1:] for values in (total, square))
+    total, square = (_near(of, mapping) for of in (sums.weight, sums.weight_square))
     return weight * np.divide(total, square, out=np.ones_like(total), where=square > 0)
+
+
+def _frequency(outcome: Array, rows: Array, sums: BinSumsState, squares: BinSumsState, mapping: Mapping) -> BoundedEnds:
+    """Limits of the frequency of each bin; of a convex mapping for the rows that share in it, as many as count.
+
+    Where an outcome does not occur in a bin its rows are taken to weigh what they do in other bins.
+    """
+    near = [_near(of, mapping) for of in (sums.weight, squares.weight, sums.outcome, squares.outcome)]
+    frequency = share_of(*near)
+    totals = [
+        exact.value(of).sum(-1, keepdims=True) for of in (sums.weight, squares.weight, sums.outcome, squares.outcome)
+    ]
+    ends = (totals[0] - totals[2], totals[1] - totals[3]), (totals[2], totals[3])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shared = np.where(frequency.rows > 0, rows / frequency.rows, 1.0)
+        of_ends = [shared * rows_of_weight(near[0], *of_end) for of_end in ends]
+        spread, effective = outcome * (1 - outcome), frequency.effective_rows * shared
+        mean = WeightedMean(outcome, spread, np.where(effective > 0, spread / effective, 0.0), rows)
+    return mean.bounded(0.0, 1.0, *of_ends)
+
+
+def _near(sums: Sums, mapping: Mapping) -> Array:
+    """Sums of the rows that share in a bin; of a convex mapping those of the intervals on both sides of its centre."""
+    values = exact.value(sums)
+    return values if mapping == "hard" else values[..., :-1] + values[..., 1:]
 
 
 def _limits(edges: Edges, mapping: Mapping) -> tuple[Array, Array]:

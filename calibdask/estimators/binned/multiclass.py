@@ -127,7 +127,11 @@ class MulticlassECE(VectorEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        return {"": PartInfo("mean distance between score vectors and label frequencies, in cells", "error")}
+        return {
+            "": PartInfo(
+                "mean distance between score vectors and label frequencies, in cells", "error", bounds=(0.0, 2.0)
+            )
+        }
 
     def _estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()

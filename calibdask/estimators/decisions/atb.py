@@ -10,6 +10,7 @@ from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import FromHistograms
 from calibdask.estimators.ordered.score_points import Points, ScorePoints, histogram_of
 from calibdask.estimators.parts import Estimate, calibration_error
+from calibdask.estimators.sampling_variance import rarer_rows
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
@@ -101,9 +102,9 @@ class ATB(ColumnEstimator):
 
 
 def _rarer(points: Points, at: slice) -> float:
-    """Rows of the rarer outcome, of the effective number of rows."""
-    weight, outcome = points.weight[at].sum(), points.outcome[at].sum()
-    return float(min(outcome, weight - outcome) * weight / points.square[at].sum())
+    """Rows of the rarer outcome."""
+    sums = (points.weight, points.square, points.outcome, points.square_outcome)
+    return float(rarer_rows(*(values[at].sum() for values in sums)))
 
 
 def _integral(points: Points, at: slice) -> float:

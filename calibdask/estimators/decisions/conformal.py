@@ -130,8 +130,8 @@ class ConformalThreshold(Estimator):
     def describe(self, layout: Layout) -> Description:
         return {
             "threshold": PartInfo("largest 1 - score of the classes in a set", "choice"),
-            "coverage": PartInfo("share of sets that hold the label", "statistic"),
-            "size": PartInfo("mean number of classes in a set", "statistic", "lower"),
+            "coverage": PartInfo("share of sets that hold the label", "statistic", bounds=(0.0, 1.0)),
+            "size": PartInfo("mean number of classes in a set", "statistic", "lower", bounds=(0.0, layout.classes)),
             "class_coverage": PartInfo("share of sets that hold the label, by label", "statistic"),
             "class_size": PartInfo("mean number of classes in a set, by label", "statistic", "lower"),
         }

@@ -115,11 +115,16 @@ class ExcessCost(Estimator):
     def describe(self, layout: Layout) -> Description:
         kind: Kind = "error" if self.calibration == "multiclass" else "difference"
         return {
-            "": PartInfo("mean cost that calibrated scores would save", kind),
+            "": PartInfo("mean cost that calibrated scores would save", kind, bounds=(0.0, np.inf)),
             "realised": PartInfo("mean cost of acting on the scores", "score"),
             "promised": PartInfo("mean cost expected from the scores", "statistic"),
             "calibrated": PartInfo("mean cost of acting on calibrated scores", "score"),
         }
+
+    @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        costs = self._costs(layout.classes).values
+        return (float(costs.min()), float(costs.max())) if part in ("realised", "promised") else None
 
     @override
     def estimate(self) -> Requests[Estimate]:

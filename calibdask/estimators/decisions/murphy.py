@@ -1,13 +1,12 @@
 """The Murphy curve: the mean elementary score, of which all proper scores are mixtures."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
-from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
+from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
 from calibdask.estimators.decisions.thresholds import ThresholdEstimator
 from calibdask.estimators.parts import Coordinate, Estimate, Number
 from calibdask.statistics.layout import Layout
@@ -70,13 +69,12 @@ class MurphyCurve(ThresholdEstimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         sides = yield from self.sides()
-        missed = sides.frequency - sides.hits
-        mean = sides.mean(missed, 1 - self.chosen, sides.false_alarms, self.chosen)
+        mean, limits = sides.mean(misses=1 - self.chosen, false_alarms=self.chosen)
         curve = Number(
-            mean.mean,
+            mean,
             (*sides.setting.dims, "threshold"),
             limits=(0.0, np.maximum(self.chosen, 1 - self.chosen)),
-            known_ends=partial(BoundedMean.ends, mean),
+            known_ends=limits.ends,
             ends_method=CLOPPER_PEARSON,
         )
         return {"threshold": Coordinate(self.chosen, ("threshold",)), "": curve}

@@ -1,14 +1,13 @@
 """Net benefit: what treating by the scores is worth, by the threshold from which on one treats."""
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Literal
 
 import numpy as np
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
-from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
+from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.decisions.thresholds import ThresholdEstimator
 from calibdask.estimators.parts import Coordinate, Estimate, Given, Number
@@ -18,11 +17,11 @@ from calibdask.statistics.request import Requests
 
 @dataclass(frozen=True, kw_only=True)
 class NetBenefit(ThresholdEstimator):
-    """Net benefit of treating the rows whose score is above a threshold, and the decision curve over thresholds.
+    """Net benefit of treating the rows whose score is at least a threshold, and the decision curve over thresholds.
 
     ::
 
-        model       (1/n) (TP - FP t / (1 - t)),  TP rows with the outcome and a score above t, FP those without it
+        model       (1/n) (TP - FP t / (1 - t)),  TP rows with the outcome and a score from t on, FP those without it
         treat_all   f - (1 - f) t / (1 - t),      f the frequency of the outcome
         treat_none  0
 
@@ -34,9 +33,11 @@ class NetBenefit(ThresholdEstimator):
     ----------
     thresholds : sequence of float, optional
         Increasing, between 0 and 1. None: 0.01, 0.02, ..., 0.99.
-    closed : {"right", "left"}, default "right"
-        Whether rows are treated whose score is above the threshold, or also those equal to it (``"left"``, as dcurves
-        and R's rmda do), which a summary does not tell.
+    closed : {"left", "right"}, optional
+        Whether rows are treated whose score is at least the threshold (``"left"``, as dcurves and R's rmda do), or
+        only those above it (``"right"``). None: ``"left"``; from a summary, whose cells do not separate scores at a
+        threshold from those below, ``"right"``. The attribute ``closed`` says which. They differ where scores are
+        rounded, as risks in whole percent are.
     setting : str, int or None
         ``"binary"``, a class, ``"classwise"`` (each class as the outcome), ``"confidence"``, ``"top-k"``; None: binary
         for a vector of scores, class-wise for a matrix.
@@ -79,11 +80,12 @@ class NetBenefit(ThresholdEstimator):
         "net benefit",
     )
 
-    closed: Literal["right", "left"] = "right"
+    closed: Literal["right", "left"] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_choice("closed", self.closed, ("right", "left"))
+        if self.closed is not None:
+            check_choice("closed", self.closed, ("left", "right"))
 
     @override
     def describe(self, layout: Layout) -> Description:
@@ -98,19 +100,20 @@ class NetBenefit(ThresholdEstimator):
         sides = yield from self.sides(self.closed)
         odds = self.chosen / (1 - self.chosen)
         means = {
-            "model": sides.mean(sides.hits, 1.0, sides.false_alarms, -odds),
-            "treat_all": sides.mean(sides.frequency, 1.0, 1 - sides.frequency, -odds),
+            "model": sides.mean(hits=1.0, false_alarms=-odds),
+            "treat_all": sides.mean(hits=1.0, misses=1.0, false_alarms=-odds, rejections=-odds),
         }
-        dims = (*sides.setting.dims, "threshold")
+        dims, notes = (*sides.setting.dims, "threshold"), {"closed": sides.closed}
         numbers = {
             name: Number(
-                mean.mean,
+                mean,
                 dims,
+                notes,
                 limits=(-odds, 1.0),
-                known_ends=partial(BoundedMean.ends, mean),
+                known_ends=limits.ends,
                 ends_method=CLOPPER_PEARSON,
             )
-            for name, mean in means.items()
+            for name, (mean, limits) in means.items()
         }
-        nothing = np.where(np.isfinite(means["treat_all"].mean), 0.0, np.nan)
+        nothing = np.where(np.isfinite(means["treat_all"][0]), 0.0, np.nan)
         return {"threshold": Coordinate(self.chosen, ("threshold",)), **numbers, "treat_none": Given(nothing, dims)}

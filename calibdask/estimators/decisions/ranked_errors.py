@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 
 from calibdask.estimators.ordered.score_points import Points
+from calibdask.estimators.sampling_variance import WeightedMean, share_of
 from calibdask.statistics.exact import Array
 
 
@@ -16,22 +17,25 @@ class RankedErrors:
     """Runs of rows of equal score in falling order of the scores, as if rows of a run came in a random order.
 
     ``rows`` and ``errors`` of each run, with weights in units of sum w**2 / sum w, so that equal weights count as
-    none; ``square`` the sum of their squares in these units; ``score`` of each run.
+    none; ``square`` and ``square_errors`` the sums of their squares in these units; ``score`` of each run.
     """
 
     score: Array
     rows: Array
     errors: Array
     square: Array
+    square_errors: Array
 
     @classmethod
     def of(cls, points: Points) -> Iterator[tuple[tuple[int, ...], "RankedErrors"]]:
         """Those of every stratum with rows, after its index."""
         for index, at in points.strata():
-            weight, outcome, square = (values[at][::-1] for values in (points.weight, points.outcome, points.square))
+            sums = (points.weight, points.outcome, points.square, points.square_outcome)
+            weight, outcome, square, square_outcome = (values[at][::-1] for values in sums)
             unit = square.sum() / weight.sum()
-            errors = np.maximum(weight - outcome, 0.0)
-            yield index, cls(points.score[at][::-1], weight / unit, errors / unit, square / unit**2)
+            errors, square_errors = np.maximum(weight - outcome, 0.0), np.maximum(square - square_outcome, 0.0)
+            squares = square / unit**2, square_errors / unit**2
+            yield index, cls(points.score[at][::-1], weight / unit, errors / unit, *squares)
 
     @cached_property
     def total(self) -> float:
@@ -119,12 +123,24 @@ class Influences:
     area: tuple[Array, Array]
     generalized: tuple[Array, Array]
 
-    def variance(self, influence: tuple[Array, Array]) -> float:
-        """The variance of an influence over rows."""
+    def mean(self, value: float, influence: tuple[Array, Array]) -> WeightedMean:
+        """A number as the mean of its influences over rows, with its sampling variance."""
+        ranked, (wrong, right) = self.ranked, influence
+
+        def total(rows: Array, errors: Array) -> Array:
+            return np.asarray((errors * wrong**2 + (rows - errors) * right**2).sum())
+
+        spread = total(ranked.rows, ranked.errors) / ranked.total
+        variance = total(ranked.square, ranked.square_errors) / ranked.total**2
+        return WeightedMean(np.asarray(value), spread, variance, np.asarray(ranked.total**2 / ranked.square.sum()))
+
+    @cached_property
+    def errors(self) -> WeightedMean:
+        """The share of errors."""
         ranked = self.ranked
-        wrong, right = influence
-        squares = ranked.shares * wrong**2 + (1 - ranked.shares) * right**2
-        return float((ranked.square * squares).sum() / ranked.square.sum())
+        return share_of(
+            *(np.asarray(sums.sum()) for sums in (ranked.rows, ranked.square, ranked.errors, ranked.square_errors))
+        )
 
     def excess(self) -> tuple[Array, Array]:
         """The influence on the area less the best possible one, e + (1 - e) log(1 - e) for a share e of errors."""

@@ -14,6 +14,7 @@ from calibdask.estimators.decisions.ranked_errors import RankedErrors, best_area
 from calibdask.estimators.interval import KnownEnds
 from calibdask.estimators.ordered.score_points import ScorePoints
 from calibdask.estimators.parts import Coordinate, Ends, Estimate, Given, Number
+from calibdask.estimators.sampling_variance import BoundedEnds
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -109,10 +110,12 @@ class RiskCoverage(SelectiveEstimator):
     @override
     def describe(self, layout: Layout) -> Description:
         return {
-            "aurc": PartInfo("mean error rate among the most confident rows", "score"),
-            "best": PartInfo("AURC of the same errors in the best order", "term"),
-            "excess": PartInfo("AURC lost by the order of the scores", "score"),
-            "augrc": PartInfo("mean number of errors per row among the most confident ones", "score"),
+            "aurc": PartInfo("mean error rate among the most confident rows", "score", bounds=(0.0, 1.0)),
+            "best": PartInfo("AURC of the same errors in the best order", "term", bounds=(0.0, 1.0)),
+            "excess": PartInfo("AURC lost by the order of the scores", "score", bounds=(0.0, 1.0)),
+            "augrc": PartInfo(
+                "mean number of errors per row among the most confident ones", "score", bounds=(0.0, 1.0)
+            ),
         }
 
     @override
@@ -147,7 +150,7 @@ class RiskCoverage(SelectiveEstimator):
 class Limits:
     """Limits of one number of one stratum: those of a mean, or of the best area for limits of the error rate."""
 
-    mean: BoundedMean
+    mean: BoundedEnds
     total: float | None = None
 
     def ends(self, level: float) -> tuple[Array, Array]:
@@ -159,15 +162,15 @@ class Limits:
 
 
 def _limits(ranked: RankedErrors, values: Array) -> tuple[Limits, ...]:
-    influences, total, rate = ranked.influences(), ranked.total, ranked.rate
+    influences, total = ranked.influences(), ranked.total
     aurc, _, excess, augrc = values
     # An error among the first rows weighs as much as the sum of 1 / k.
     most = 1 + np.log(total)
     return (
-        Limits(BoundedMean(aurc, influences.variance(influences.area), total, 0.0, most)),
-        Limits(BoundedMean(rate, rate * (1 - rate), total, 0.0, 1.0), total),
-        Limits(BoundedMean(excess, influences.variance(influences.excess()), total, 0.0, most)),
-        Limits(BoundedMean(augrc, influences.variance(influences.generalized), total, 0.0, 1.0)),
+        Limits(influences.mean(aurc, influences.area).bounded(0.0, most)),
+        Limits(influences.errors.bounded(0.0, 1.0), total),
+        Limits(influences.mean(excess, influences.excess()).bounded(0.0, most)),
+        Limits(influences.mean(augrc, influences.generalized).bounded(0.0, 1.0)),
     )
 
 

@@ -2,21 +2,24 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import KnownEnds
+from calibdask.estimators.sampling_variance import BoundedEnds, Kind, WeightedMean, rows_of_weight
 from calibdask.statistics import exact
-from calibdask.statistics.bins.bin_sums import BinSums
+from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import BinEdges, Explicit
 from calibdask.statistics.bins.edges import Closed
+from calibdask.statistics.bins.histograms import Histograms
+from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
+from calibdask.statistics.square_sums import with_squares
 
 PERCENTAGES = tuple(number / 100 for number in range(1, 100))
 
@@ -43,42 +46,103 @@ class ThresholdEstimator(ColumnEstimator):
         """Ends from formulas."""
         return KnownEnds()
 
-    def sides(self, closed: Closed = "right") -> Requests["Sides"]:
-        """The rows on either side of each threshold; one that is equal to it lies below, or ``closed="left"`` above."""
+    def sides(self, closed: Closed | None = "right") -> Requests["Sides"]:
+        """The rows on either side of each threshold; one that is equal to it lies below, or ``closed="left"`` above.
+
+        None: above, or from a summary, whose cells are closed on the right, below.
+        """
         setting = self.measured((yield from Layout()))
-        edges = yield from BinEdges(Explicit((0.0, *self.chosen.tolist(), 1.0), closed), setting)
-        sums = yield from BinSums(setting, edges)
-        weight, square, outcome = map(exact.value, (sums.weight, sums.weight_square, sums.outcome))
-        total, squares = weight.sum(-1, keepdims=True), square.sum(-1, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            hits, false_alarms, frequency = (
-                setting.by_class(values / total)
-                for values in (_after(outcome), _after(weight - outcome), outcome.sum(-1, keepdims=True))
-            )
-            rows = setting.by_class(total**2 / squares)
-        return Sides(setting, hits, false_alarms, frequency, rows)
+        sums = yield from _SideSums(setting, tuple(self.chosen.tolist()), closed)
+        return Sides.of(setting, sums)
+
+
+class _Sums(NamedTuple):
+    """Sums by side of the thresholds, the same of squared weights, and on which side rows at a threshold are."""
+
+    plain: BinSumsState
+    squares: BinSumsState
+    closed: Closed
+
+
+@dataclass(frozen=True)
+class _SideSums(Derived[_Sums]):
+    setting: Setting
+    thresholds: tuple[float, ...]
+    closed: Closed | None
+
+    def derive(self) -> Requests[_Sums]:
+        """Request the sums, rows at a threshold above it where nothing else is chosen."""
+        return (yield from self._sums(self.closed or "left"))
+
+    def from_histograms(self, histograms: Histograms) -> Requests[_Sums]:
+        """From cells, which do not separate rows at a threshold from those below, unless sums of the rows are there."""
+        of_rows = yield from self._request(self.closed or "left")
+        closed: Closed = "left" if histograms.holds(of_rows) else "right"
+        return (yield from self._sums(self.closed or closed))
+
+    def _sums(self, closed: Closed) -> Requests[_Sums]:
+        plain, squares = yield from with_squares((yield from self._request(closed)))
+        return _Sums(plain, squares, closed)
+
+    def _request(self, closed: Closed) -> Requests[BinSums]:
+        edges = yield from BinEdges(Explicit((0.0, *self.thresholds, 1.0), closed), self.setting)
+        return BinSums(self.setting, edges)
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Shares of the rows, (batch, groups, [classes,] thresholds); ``rows`` is their number, with weights Kish's.
+    """Rows by outcome on either side of thresholds: sums of w and w**2, (batch, groups, [classes,] thresholds).
 
-    ``hits`` have the outcome and a score above the threshold, ``false_alarms`` the latter only; ``frequency`` is that
-    of the outcome, whatever the score, with one position in place of the thresholds, like ``rows``.
+    ``hits`` have the outcome and a score above the threshold, ``misses`` the outcome and one below; ``false_alarms``
+    and ``rejections`` are the rows without the outcome. Each is a pair of sums, of w and of w**2.
     """
 
     setting: Setting
-    hits: Array
-    false_alarms: Array
-    frequency: Array
-    rows: Array
+    hits: tuple[Array, Array]
+    misses: tuple[Array, Array]
+    false_alarms: tuple[Array, Array]
+    rejections: tuple[Array, Array]
+    closed: Closed
 
-    def mean(self, first: Array, of_first: Array | float, second: Array, of_second: Array) -> BoundedMean:
-        """The mean of a value that rows of two such shares have, and all others 0."""
-        mean = first * of_first + second * of_second
-        variance = np.maximum(first * of_first**2 + second * of_second**2 - mean**2, 0.0)
-        least, most = (choose(choose(of_first, of_second), 0.0) for choose in (np.minimum, np.maximum))
-        return BoundedMean(mean, variance, self.rows, least, most)
+    @classmethod
+    def of(cls, setting: Setting, sums: _Sums) -> "Sides":
+        """Of sums by bin between the thresholds."""
+        kinds: list[tuple[Array, ...]] = []
+        for state in (sums.plain, sums.squares):
+            weight, outcome = exact.value(state.weight), exact.value(state.outcome)
+            by_kind = [(_after(of), _before(of)) for of in (outcome, weight - outcome)]
+            kinds.append(tuple(setting.by_class(values) for pair in by_kind for values in pair))
+        hits, misses, false_alarms, rejections = zip(*kinds, strict=True)
+        return cls(setting, hits, misses, false_alarms, rejections, sums.closed)
+
+    def mean(
+        self,
+        hits: Array | float = 0.0,
+        misses: Array | float = 0.0,
+        false_alarms: Array | float = 0.0,
+        rejections: Array | float = 0.0,
+    ) -> tuple[Array, BoundedEnds]:
+        """The mean of a value that depends on the outcome and the side, and its limits."""
+        values = (hits, misses, false_alarms, rejections)
+        kinds = (self.hits, self.misses, self.false_alarms, self.rejections)
+        mean = WeightedMean.of_kinds([Kind(value, *sums) for value, sums in zip(values, kinds, strict=True)])
+        events, others = (
+            tuple(first + second for first, second in zip(*sides, strict=True)) for sides in (kinds[:2], kinds[2:])
+        )
+        total = events[0] + others[0]
+        of_events, of_others = (rows_of_weight(total, *sums) for sums in (events, others))
+        ends, rows = [], []
+        for choose in (np.minimum, np.maximum):
+            of_event, of_other = choose(hits, misses), choose(false_alarms, rejections)
+            end = choose(of_event, of_other)
+            ends.append(end)
+            rows.append(np.where(end == of_event, np.where(end == of_other, np.nan, of_events), of_others))
+        return mean.mean, mean.bounded(*ends, *rows)
+
+
+def _before(values: Array) -> Array:
+    """Sums over the bins before each inner edge."""
+    return np.asarray(np.cumsum(values, axis=-1)[..., :-1])
 
 
 def _after(values: Array) -> Array:

@@ -114,7 +114,8 @@ class KernelCanonicalECE(VectorEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        return {"": PartInfo("mean distance between score vectors and label frequencies, by kernels", "error")}
+        meaning = "mean distance between score vectors and label frequencies, by kernels"
+        return {"": PartInfo(meaning, "error", bounds=(0.0, 2.0))}
 
     def _estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()

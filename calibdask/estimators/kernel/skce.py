@@ -123,7 +123,10 @@ class SKCE(KernelEstimator):
     @override
     def describe(self, layout: Layout) -> Description:
         sign = "never negative" if self._is_biased else "can be negative"
-        return {"": PartInfo(f"squared kernel calibration error, {sign}", "error")}
+        # Two residuals have a product of at most 2.
+        most = 2 * sum(kernel.term.largest for kernel in self.kernels)
+        bounds = (0.0 if self._is_biased else -most, most)
+        return {"": PartInfo(f"squared kernel calibration error, {sign}", "error", bounds=bounds)}
 
     def errs_by_chance(self, layout: Layout) -> bool:
         """The biased estimates are positive for calibrated models; the others may have either sign."""

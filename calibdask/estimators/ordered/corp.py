@@ -94,9 +94,10 @@ class CORP(ColumnEstimator):
     @override
     def describe(self, layout: Layout) -> Description:
         score = "Brier score" if self.rule == "brier" else "logarithmic score"
+        most = np.inf if self.rule != "brier" else 1.0 if layout.vector else 2.0
         return {
-            "score": PartInfo(f"{score}, the total of the terms", "score"),
-            "miscalibration": PartInfo("loss removed by isotonic recalibration", "error"),
+            "score": PartInfo(f"{score}, the total of the terms", "score", bounds=(0.0, most)),
+            "miscalibration": PartInfo("loss removed by isotonic recalibration", "error", bounds=(0.0, most)),
             "discrimination": PartInfo("gain of recalibrated scores over the overall frequency", "term", "higher"),
             "uncertainty": PartInfo("score of always predicting the overall frequency", "term"),
         }

@@ -23,9 +23,9 @@ from calibdask.statistics.started import Started
 class Points:
     """Scores of every stratum (batch, groups, columns) in increasing order, with sums over the rows at each.
 
-    ``stratum``, ``score``, ``weight`` (sum of w), ``outcome`` (sum of w * o) and ``square`` (sum of w**2), each
-    (points,); ``exact`` says whether points are distinct scores, or cells of a grid at their mean score, and
-    ``outermost`` how wide the first and the last cell are.
+    ``stratum``, ``score``, ``weight`` (sum of w), ``outcome`` (sum of w * o), ``square`` (sum of w**2) and
+    ``square_outcome`` (sum of w**2 * o), each (points,); ``exact`` says whether points are distinct scores, or cells of
+    a grid at their mean score, and ``outermost`` how wide the first and the last cell are.
     """
 
     shape: tuple[int, int, int]
@@ -34,6 +34,7 @@ class Points:
     weight: Array
     outcome: Array
     square: Array
+    square_outcome: Array
     exact: bool
     outermost: float = 0.0
 
@@ -111,8 +112,8 @@ def histogram_of(setting: Setting) -> GridHistogram:
 def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) -> Points:
     shape = (layout.batch, layout.groups, setting.columns(layout.classes))
     weight, outcome = state.weight.astype(np.float64), state.outcome.astype(np.float64)
-    square = state.square if state.square.size else weight
-    return Points(shape, state.stratum, state.score, weight, outcome, square, exact=True)
+    square, square_outcome = (state.square, state.square_outcome) if layout.weighted else (weight, outcome)
+    return Points(shape, state.stratum, state.score, weight, outcome, square, square_outcome, exact=True)
 
 
 def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) -> Points:
@@ -124,12 +125,16 @@ def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) ->
     filled = np.flatnonzero(mass[:, 0] + mass[:, 1])
     stratum, (score, weight, outcome) = np.empty(filled.size, np.int64), np.empty((3, filled.size))
     cell_points(mass, offset, unit_of(offset), filled, *grid.nearer, stratum, score, weight, outcome)
-    square = state.square.reshape(-1, 2)[filled].sum(-1) if state.weighted else weight
-    return Points(shape, stratum, score, weight, outcome, square, exact=False, outermost=outermost)
+    square, square_outcome = weight, outcome
+    if state.weighted:
+        squares = state.square.reshape(-1, 2)[filled]
+        square, square_outcome = squares.sum(-1), squares[:, 1]
+    sums = score, weight, outcome, square, square_outcome
+    return Points(shape, stratum, *sums, exact=False, outermost=outermost)
 
 
-def _of_either_outcome(state: GridState, grid: Grid) -> tuple[Counts, Array, Array, Array, Array]:
-    """Stratum, score, weight, outcome and square of the rows of each cell and outcome."""
+def _of_either_outcome(state: GridState, grid: Grid) -> tuple[Counts, Array, Array, Array, Array, Array]:
+    """Stratum, score, weight, outcome and their squares of the rows of each cell and outcome."""
     mass, offset = state.mass.ravel(), state.offset.ravel()
     filled = np.flatnonzero(mass)
     number, is_one = np.divmod(filled, 2)
@@ -140,4 +145,6 @@ def _of_either_outcome(state: GridState, grid: Grid) -> tuple[Counts, Array, Arr
     score = (edge[cell] + step[cell] * (distance / weight)).clip(0.0, 1.0)
     # Either outcome may be the one before within its cell.
     order = np.lexsort((score, stratum))
-    return stratum[order], score[order], weight[order], (weight * is_one)[order], square[order]
+    outcome, square_outcome = weight * is_one, square * is_one
+    sums = score[order], weight[order], outcome[order], square[order], square_outcome[order]
+    return stratum[order], *sums

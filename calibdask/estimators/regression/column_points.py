@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibdask.estimators.ordered.score_points import Points
+from calibdask.estimators.sampling_variance import rarer_rows
 from calibdask.statistics.exact import Array
 
 # Up to so many rows, times columns, the points of a fit are the distinct scores; beyond that cells of a fine grid.
@@ -17,6 +18,7 @@ class ColumnPoints:
 
     ``weight`` and ``outcome`` are sums of w and of w * o at each score; both outcomes occur. ``clip`` is the smallest
     normal number of the type of the scores, at which logarithms are clipped.
+    ``square`` and ``square_outcome`` are sums of w**2 and of w**2 * o.
     ``information`` is what a unit of weight is worth in rows: 1 without weights, else sum(w) / sum(w**2).
     ``outermost`` is the width of the first and the last cell, 0 of distinct scores.
     """
@@ -25,8 +27,21 @@ class ColumnPoints:
     weight: Array
     outcome: Array
     clip: float
+    square: Array
+    square_outcome: Array
     information: float = 1.0
     outermost: float = 0.0
+
+    @property
+    def has_equal_weights(self) -> bool:
+        """Whether all rows have the same weight, up to rounding, or none."""
+        return bool(np.allclose(self.square * self.information, self.weight, rtol=1e-9, atol=0.0))
+
+    @property
+    def rarer(self) -> float:
+        """Rows of the rarer outcome; with weights as many as carry their information, see `rarer_rows`."""
+        sums = (self.weight, self.square, self.outcome, self.square_outcome)
+        return float(rarer_rows(*(values.sum() for values in sums)))
 
     @property
     def clipped(self) -> float:
@@ -46,6 +61,7 @@ class Undetermined(ValueError):
 
 def column_points(points: Points, at: slice, clip: float) -> ColumnPoints:
     """The points of one stratum."""
-    weight, square = points.weight[at], points.square[at]
+    sums = (points.score, points.weight, points.outcome, points.square, points.square_outcome)
+    score, weight, outcome, square, square_outcome = (values[at] for values in sums)
     information = float(weight.sum() / square.sum())
-    return ColumnPoints(points.score[at], weight, points.outcome[at], clip, information, points.outermost)
+    return ColumnPoints(score, weight, outcome, clip, square, square_outcome, information, points.outermost)

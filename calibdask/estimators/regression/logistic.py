@@ -6,6 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
+from calibdask.estimators.sampling_variance import sandwich
 from calibdask.statistics.exact import Array, Counts
 
 # Where a maximum exists steps are few; where it is far (outcomes that hardly overlap), distances to it shrink by a
@@ -45,9 +46,36 @@ def fit_logistic(terms: Array, weight: Array, outcome: Array, offset: Array | fl
     return LogisticProblem.of(terms, weight, outcome, offset).fit()
 
 
-def standard_errors(fit: LogisticFit, points: ColumnPoints) -> Array:
-    """Of the coefficients; with weights of the effective number of rows."""
-    return np.asarray(np.sqrt(np.diag(fit.covariance) / points.information))
+def covariance_of(fit: LogisticFit, terms: Array, points: ColumnPoints, offset: Array | float = 0.0) -> Array:
+    """Sampling covariance of the coefficients of a fit to points.
+
+    Without weights it is the inverse H of the Hessian. With weights the sandwich form H M2 H, with M2 = sum w**2 x x'
+    r**2 over rows with residual r, relative to that of rows of weight 1, H M1 H with M1 = sum w x x' r**2: C B C' with
+    H = C C' and the matrices A1 = C' M1 C = L L' and B = L^-1 (C' M2 C) L'^-1. Equal weights give the inverse of the
+    Hessian of unweighted rows. NaN where residuals do not determine it.
+    """
+    if points.has_equal_weights:
+        return fit.covariance / points.information
+    predictor = offset + np.einsum("i,ij->j", fit.coefficients, terms)
+    decay = np.exp(-np.abs(predictor))
+    larger, smaller = 1 / (1 + decay), decay / (1 + decay)
+    hit, miss = np.where(predictor > 0, smaller, larger) ** 2, np.where(predictor > 0, larger, smaller) ** 2
+    meats = [
+        _gram(terms, with_it * hit + np.maximum(all_rows - with_it, 0.0) * miss)
+        for all_rows, with_it in ((points.weight, points.outcome), (points.square, points.square_outcome))
+    ]
+    try:
+        root = np.linalg.cholesky(fit.covariance)
+        of_rows, of_weights = (root.T @ meat @ root for meat in meats)
+        lower = np.linalg.inv(np.linalg.cholesky(of_rows))
+    except np.linalg.LinAlgError:
+        return np.full_like(fit.covariance, np.nan)
+    return sandwich(root @ lower, of_weights)
+
+
+def standard_errors(fit: LogisticFit, terms: Array, points: ColumnPoints, offset: Array | float = 0.0) -> Array:
+    """Standard errors of the coefficients."""
+    return np.asarray(np.sqrt(np.diag(covariance_of(fit, terms, points, offset))))
 
 
 def mean_loss(predictor: Array, points: ColumnPoints) -> float:

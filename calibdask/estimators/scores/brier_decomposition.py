@@ -77,9 +77,10 @@ class BrierDecomposition(BinnedDecomposition):
 
     @override
     def describe(self, layout: Layout) -> Description:
+        bounds = (0.0, 1.0 if layout.vector else 2.0)
         return {
-            "score": PartInfo("mean squared error of the scores, the total of the terms", "score"),
-            "reliability": PartInfo("loss from miscalibration", "error"),
+            "score": PartInfo("mean squared error of the scores, the total of the terms", "score", bounds=bounds),
+            "reliability": PartInfo("loss from miscalibration", "error", bounds=bounds),
             "resolution": PartInfo("gain from resolution", "term", "higher"),
             "uncertainty": PartInfo("score of always predicting the overall frequency", "term"),
             "within_variance": PartInfo("variance of the scores within bins", "term"),
@@ -90,6 +91,11 @@ class BrierDecomposition(BinnedDecomposition):
     def errs_by_chance(self, layout: Layout) -> bool:
         """The reliability is positive by chance, unless it is debiased."""
         return not self.debias
+
+    @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        is_one = self.measured(layout).columns(layout.classes) == 1
+        return (0.0, 1.0 if is_one else 2.0) if part == "score" else None
 
     @override
     def estimate(self) -> Requests[Estimate]:

@@ -76,10 +76,14 @@ class LogLossDecomposition(BinnedDecomposition):
         return FromRows(by_rows_only=True)
 
     @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        return (0.0, np.inf) if part in ("score", "reliability", "within") else None
+
+    @override
     def describe(self, layout: Layout) -> Description:
         return {
             "score": PartInfo("mean of -log(score of the label), the total of the terms", "score"),
-            "reliability": PartInfo("loss from miscalibration", "error"),
+            "reliability": PartInfo("loss from miscalibration", "error", bounds=(0.0, np.inf)),
             "resolution": PartInfo("gain from resolution", "term", "higher"),
             "uncertainty": PartInfo("score of always predicting the overall frequency", "term"),
             "within": PartInfo("remainder from scores that differ within bins", "term"),

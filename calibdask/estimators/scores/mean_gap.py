@@ -8,8 +8,10 @@ import scipy
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.estimators.interval import KnownEnds
 from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.sampling_variance import WeightedMean
 from calibdask.estimators.smooth.gridded import GriddedEstimator
 from calibdask.statistics.bins.grid import Grid, GridState, scores_of_cells
 from calibdask.statistics.exact import Array
@@ -17,8 +19,9 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
-# Smaller variances are those of rounding.
-_ROUNDED = 1e-20
+# With fewer rows of either outcome score intervals are too short, or where all rows together have half that variance.
+_FEW = 20
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,14 +44,23 @@ class MeanGap(GriddedEstimator):
     pass; can be computed from a summary.
 
     With ``ci`` the gap has score intervals [2]_: all gaps d with (gap - d)**2 <= z**2 v(d) / n, where v(d) is the
-    variance of o - s with that of o replaced by that of a frequency of mean score + d. They have a width where all
-    outcomes are alike; where scores are 0 and 1 and all right, they allow for z**2 / (n + z**2) of errors. With weights
-    n is Kish's effective number of rows.
+    variance of o - s with that of o replaced by that of a frequency of mean score + d. They reach at least as far as
+    ends that hold for any number of events:
+
+    - with fewer than 20 rows of either outcome the limits of Clopper & Pearson for the frequency less the mean score,
+      which hold for any scores [3]_;
+    - else, where n v < 10, as of scores that are nearly all certain and right, their limits for a mean of values from
+      -1 to 1, which allow for errors that did not occur.
+
+    With weights n is the number of equal rows whose mean gap has the sampling variance sum w**2 (o - s - gap)**2 /
+    (sum w)**2; of outcomes that did not occur nobody knows the weight.
 
     References
     ----------
     .. [1] Van Calster et al., Calibration: the Achilles heel of predictive analytics, 2019.
     .. [2] Wilson, Probable inference, the law of succession, and statistical inference, 1927, for equal scores.
+    .. [3] Hoeffding, On the distribution of the number of successes in independent trials, 1956: of all probabilities
+       with the same mean, equal ones have the longest tails.
 
     Examples
     --------
@@ -70,8 +82,8 @@ class MeanGap(GriddedEstimator):
     def describe(self, layout: Layout) -> Description:
         return {
             "": PartInfo("frequency of the outcome less the mean score", "difference"),
-            "score": PartInfo("mean score", "statistic"),
-            "outcome": PartInfo("frequency of the outcome", "statistic"),
+            "score": PartInfo("mean score", "statistic", bounds=(0.0, 1.0)),
+            "outcome": PartInfo("frequency of the outcome", "statistic", bounds=(0.0, 1.0)),
         }
 
     def interval(self, layout: Layout) -> KnownEnds:
@@ -97,7 +109,7 @@ class MeanGap(GriddedEstimator):
 
 
 class Means(NamedTuple):
-    """Mean score and mean outcome, variance of their difference over rows, and effective number of rows."""
+    """Mean score and mean outcome, variance of their difference over rows, and number of rows, or of equal ones."""
 
     score: Array
     outcome: Array
@@ -108,6 +120,7 @@ class Means(NamedTuple):
         """The ends of the score interval of the gap."""
         square = scipy.special.ndtri(0.5 + level / 2) ** 2
         with np.errstate(divide="ignore", invalid="ignore"):
+            least, most = self._ends_of_few(level)
             share = square / self.rows
             # The roots of (outcome - p)**2 = share (p (1 - p) + of_scores), of which the outcome lies between.
             of_scores = self.variance - self.outcome * (1 - self.outcome)
@@ -115,10 +128,20 @@ class Means(NamedTuple):
             reach = np.sqrt(np.maximum(middle**2 - (self.outcome**2 - share * of_scores) / (1 + share), 0.0))
             low = np.minimum(middle - reach, self.outcome) - self.score
             high = np.maximum(middle + reach, self.outcome) - self.score
-            # Where all are right for certain, no share of errors shows in the variance.
-            certain = (self.variance < _ROUNDED) & (self.outcome > 0) & (self.outcome < 1)
-            unseen = np.where(certain, square / (self.rows + square), 0.0)
-        return np.maximum(low - unseen, -1.0), np.minimum(high + unseen, 1.0)
+        # Unknown ends of few rows are NaN.
+        return np.maximum(np.fmin(low, least), -1.0), np.minimum(np.fmax(high, most), 1.0)
+
+    def _ends_of_few(self, level: float) -> tuple[Array, Array]:
+        """Ends that hold with few events or few errors; NaN where there are many."""
+        rarer = self.rows * np.minimum(self.outcome, 1 - self.outcome)
+        frequency = BoundedMean(self.outcome, self.outcome * (1 - self.outcome), self.rows, 0.0, 1.0).ends(level)
+        of_errors = BoundedMean(self.outcome - self.score, self.variance, self.rows, -1.0, 1.0).ends(level)
+        few_errors = self.rows * self.variance < _FEW / 2 - _ROUNDING
+        least, most = (
+            np.where(rarer < _FEW - _ROUNDING, of_outcomes - self.score, np.where(few_errors, of_gaps, np.nan))
+            for of_outcomes, of_gaps in zip(frequency, of_errors, strict=True)
+        )
+        return least, most
 
 
 def _means(state: GridState, grid: Grid) -> tuple[Array, Array, Array, Array]:
@@ -136,5 +159,6 @@ def _means(state: GridState, grid: Grid) -> tuple[Array, Array, Array, Array]:
     with np.errstate(divide="ignore", invalid="ignore"):
         gap = (mass * residual).sum((-1, -2)) / total
         outcome = mass[..., 1, :].sum(-1) / total
-        variance = (squares * (residual - gap[..., None, None]) ** 2).sum((-1, -2)) / squares.sum((-1, -2))
-    return outcome - gap, outcome, variance, state.effective_rows
+        distance = (residual - gap[..., None, None]) ** 2
+        spread, variance = ((of * distance).sum((-1, -2)) / total**power for of, power in ((mass, 1), (squares, 2)))
+    return outcome - gap, outcome, spread, WeightedMean(gap, spread, variance, state.effective_rows).effective_rows

@@ -1,7 +1,7 @@
 """Proper scores: the Brier score and the logarithmic score."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -67,33 +67,51 @@ class BrierScore(Estimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        return {"": PartInfo("mean squared error of the scores", "score")}
+        most = 1.0 if layout.vector else 2.0 / self._divisor(layout)
+        return {"": PartInfo("mean squared error of the scores", "score", bounds=(0.0, most))}
+
+    def _divisor(self, layout: Layout) -> int:
+        is_mean = self.reduction == "mean" or (self.reduction == "auto" and layout.classes == 2)
+        return layout.classes if is_mean and not layout.vector else 1
 
     @override
     def interval(self, layout: Layout) -> FromRows:
         return FromRows(by_rows_only=not layout.vector)
 
     @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float]:
+        return 0.0, 1.0 if layout.vector else 2.0 / self._divisor(layout)
+
+    @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         sums = yield from ScoreSums()
-        is_mean = self.reduction == "mean" or (self.reduction == "auto" and layout.classes == 2)
-        classes = layout.classes if is_mean and not layout.vector else 1
         with np.errstate(invalid="ignore"):
-            return number(exact.value(sums.brier) / exact.value(sums.weight) / classes, least=0.0)
+            mean = exact.value(sums.brier) / exact.value(sums.weight) / self._divisor(layout)
+        return number(mean, least=0.0)
 
 
 @dataclass(frozen=True)
 class LogLoss(Estimator):
-    """Logarithmic score: mean over rows of -log p_y, the natural logarithm.
+    """Logarithmic score: mean over rows of -log max(p_y, clip), the natural logarithm.
 
-    Scores of 0 are clipped at the smallest positive number of their type; the attribute ``clipped_rows`` is the number
-    of rows concerned.
+    Parameters
+    ----------
+    clip : float, default 0
+        Smaller scores of the label count as this one, so that no row has a loss above -log(clip): 6.9 for 0.001. 0:
+        the smallest positive number of the type of the scores. From 0 to below 0.5.
+
+    Raises
+    ------
+    ValueError
+        If ``clip`` is not such a number; with ``clip`` from a summary of several classes.
 
     Notes
     -----
-    One pass, 64 bytes for each slice; a summary holds the same sums. Never negative; smaller is better. Intervals as
-    for `BrierScore`.
+    The attribute ``clipped_rows`` is the number of rows whose score was clipped. One pass, 64 bytes for each slice; a
+    summary holds the same sums, and of binary scores the cells that clipped ones follow from. Never negative; smaller
+    is better. Intervals as for `BrierScore`. Without ``clip`` a single row may decide the number, and no interval
+    allows for rows that did not occur: a limit on it is never decided, one on ``log-loss(clip=0.001)`` is.
 
     References
     ----------
@@ -104,6 +122,8 @@ class LogLoss(Estimator):
     >>> import calibdask as cd
     >>> round(cd.log_loss([0, 1], [0.5, 0.5]), 6)
     0.693147
+    >>> round(float(cd.evaluate([0, 1], [1.0, 1.0], cd.LogLoss(clip=0.001)).log_loss), 6)
+    3.453878
     """
 
     about = About(
@@ -113,17 +133,31 @@ class LogLoss(Estimator):
         "log loss",
     )
 
+    clip: float = 0.0
+
+    def __post_init__(self) -> None:
+        clip: Any = self.clip
+        is_number = isinstance(clip, int | float | np.number) and not isinstance(clip, bool)
+        if not is_number or not 0 <= clip < 0.5:
+            raise ValueError(f"clip expects a number from 0 to below 0.5, such as 0.001, got {self.clip!r}.")
+        object.__setattr__(self, "clip", float(self.clip))
+
     @override
     def describe(self, layout: Layout) -> Description:
-        return {"": PartInfo("mean of -log(score of the label)", "score")}
+        clipped = f", of at least {self.clip:g}" if self.clip else ""
+        return {"": PartInfo(f"mean of -log(score of the label{clipped})", "score")}
 
     @override
     def interval(self, layout: Layout) -> FromRows:
         return FromRows(by_rows_only=not layout.vector)
 
     @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float]:
+        return 0.0, -float(np.log(self.clip)) if self.clip else np.inf
+
+    @override
     def estimate(self) -> Requests[Estimate]:
-        sums = yield from ScoreSums(brier=False)
+        sums = yield from ScoreSums(brier=False, clip=self.clip)
         with np.errstate(invalid="ignore"):
             return number(
                 exact.value(sums.log) / exact.value(sums.weight), least=0.0, clipped_rows=int(sums.clipped.sum())

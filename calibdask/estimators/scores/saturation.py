@@ -75,8 +75,8 @@ class Saturation(GriddedEstimator):
     @override
     def describe(self, layout: Layout) -> Description:
         return {
-            "at_zero": PartInfo(f"share of scores within {self.within:g} of 0", "statistic"),
-            "at_one": PartInfo(f"share of scores within {self.within:g} of 1", "statistic"),
+            "at_zero": PartInfo(f"share of scores within {self.within:g} of 0", "statistic", bounds=(0.0, 1.0)),
+            "at_one": PartInfo(f"share of scores within {self.within:g} of 1", "statistic", bounds=(0.0, 1.0)),
             "distinct_scores": PartInfo("lower bound on the number of distinct scores", "count"),
             "effective_rows": PartInfo("effective number of rows under the weights", "count"),
         }

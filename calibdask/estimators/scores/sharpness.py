@@ -58,7 +58,7 @@ class Sharpness(ColumnEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        return {"": PartInfo("variance of the scores", "statistic", "higher")}
+        return {"": PartInfo("variance of the scores", "statistic", "higher", bounds=(0.0, 0.25))}
 
     @override
     def estimate(self) -> Requests[Estimate]:

@@ -1,6 +1,7 @@
 """The test of calibration by conditional mean embeddings (CME) at test locations."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -23,8 +24,9 @@ from calibdask.statistics.sample import RowSampleState
 
 # With fewer effective rows outcomes are drawn.
 _MANY_ROWS = 300
-# Directions whose variance is a smaller share of the largest one are ignored.
-_SMALLEST_SHARE, _SMALLEST_OBSERVED_SHARE = 1e-4, 1e-10
+# Directions whose variance is a smaller share of the largest one are ignored. Observed variances that are smaller still
+# consist of rounding: outcomes that are the same would have different statistics.
+_SMALLEST_SHARE, _SMALLEST_OBSERVED_SHARE = 1e-4, 1e-7
 # Largest variance that rounding z to 2**-44 produces from 0.
 _ROUNDED = 2.0**-42
 # Their covariance is a matrix of this order.
@@ -74,12 +76,14 @@ class CMETest(KernelTest):
     Notes
     -----
     Parts ``statistic`` and ``pvalue``; the attribute ``degrees_of_freedom`` is the rank of S, lower than m where
-    locations are redundant: directions of z whose variance is below 1e-4 of the largest (observed: 1e-10) are ignored.
+    locations are redundant: directions of z whose variance is below 1e-4 of the largest (observed: 1e-7) are ignored.
     NaN unless there are more rows than locations. The attribute ``effective_rows`` is their effective number. O(n m**2
     K) time in two passes, for any number of rows.
 
-    With up to 2000 rows drawn p-values are exact. In simulations of calibrated models chi-square p-values below 0.01
-    occurred in up to 11 % of data sets with 50 rows and rare outcomes, and in 5 % with 5 expected outcomes in 500 rows.
+    With up to 2000 rows drawn p-values are exact: the labels and the draws have their statistics from the same
+    computation, so that equal outcomes are tied. In simulations of calibrated models chi-square p-values below 0.01
+    occurred in up to 11 % of data sets with 50 rows and rare outcomes, and in 5 % with 5 expected outcomes in 500 rows;
+    there outcomes are drawn.
 
     References
     ----------
@@ -142,14 +146,15 @@ class CMETest(KernelTest):
         statistic = kernel.known(statistic)
         pvalue, effective = scipy.special.chdtrc(freedom, statistic), np.full(statistic.shape, np.nan)
         for b, g in zip(*np.nonzero(np.isfinite(statistic)), strict=True):
-            predictions = sample.of(b, g, size).scores
-            outcomes = DrawnOutcomes(predictions.astype(np.float64), int(state.rows[b, g]), self.draws, self.seed)
-            z = locations.values(predictions, b, g)
-            effective[b, g] = _effective_rows(outcomes, z, calibrated)
+            sampled = sample.of(b, g, size)
+            outcomes = DrawnOutcomes(sampled.scores.astype(np.float64), int(state.rows[b, g]), self.draws, self.seed)
+            drawn = _DrawnStatistics(outcomes, locations.values(sampled.scores, b, g), calibrated)
+            effective[b, g] = drawn.effective_rows
             if effective[b, g] < _MANY_ROWS:
-                drawn = _drawn_statistics(outcomes, z, calibrated)
-                rounding = np.finfo(predictions.dtype).eps ** 0.5 * statistic[b, g]
-                pvalue[b, g] = share_reaching(statistic[b, g], drawn, rounding)
+                # Computed as those that are drawn, so that the same outcomes have the same statistic.
+                of_labels = drawn.of_labels(sampled.labels) if len(sampled.labels) == outcomes.rows else statistic[b, g]
+                rounding = float(np.finfo(sampled.scores.dtype).eps ** 0.5 * of_labels)
+                pvalue[b, g] = share_reaching(of_labels, drawn.of_draws(), rounding)
         notes = {
             **notes,
             "degrees_of_freedom": note_values(freedom),
@@ -209,30 +214,54 @@ def _varying(variance: Array, calibrated: bool) -> npt.NDArray[np.bool_]:
     return np.asarray(variance > np.maximum(smallest * variance[..., -1:], _ROUNDED))
 
 
-def _effective_rows(outcomes: DrawnOutcomes, z: Array, calibrated: bool) -> float:
-    """The number of rows whose z, were they normal, would give the statistic the same variance; z (sampled, K, m)."""
-    chances = outcomes.scores * outcomes.repeats[:, None] / outcomes.rows
-    variance, directions = np.linalg.eigh(np.einsum("nc,ncj,nck->jk", chances, z, z))
-    varies = _varying(variance, calibrated)
-    freedom = int(varies.sum())
-    squares = ((z @ directions[:, varies]) ** 2 / variance[varies]).sum(axis=-1)
-    fourth = float((chances * squares**2).sum())
-    return outcomes.rows * freedom * (freedom + 2) / fourth if fourth else 0.0
+@dataclass(frozen=True, eq=False)
+class _DrawnStatistics:
+    """The statistic of one stratum with outcomes of a calibrated model; ``z`` (sampled, K, m)."""
 
+    outcomes: DrawnOutcomes
+    z: Array
+    calibrated: bool
 
-def _drawn_statistics(outcomes: DrawnOutcomes, z: Array, calibrated: bool) -> Array:
-    """The statistic with outcomes of a calibrated model, (draws,)."""
-    rows, locations = np.array(outcomes.rows), z.shape[-1]
-    terms = z.reshape(-1, locations)
-    products = (terms[:, :, None] * terms[:, None, :]).reshape(-1, locations**2)
-    expected = (outcomes.scores * outcomes.repeats[:, None]).reshape(-1) @ products
-    statistics = []
-    for counts in outcomes:
-        drawn = counts.reshape(len(counts), -1)
-        second = np.broadcast_to(expected, (len(drawn), expected.size)) if calibrated else drawn @ products
-        totals = drawn @ terms, second.reshape(-1, locations, locations)
-        statistics.append(_chi_square(np.broadcast_to(rows, len(drawn)), *totals, calibrated)[0])
-    return np.concatenate(statistics)
+    @property
+    def effective_rows(self) -> float:
+        """The number of rows whose z, were they normal, would give the statistic the same variance."""
+        rows = self.outcomes.rows
+        chances = self.outcomes.scores * self.outcomes.repeats[:, None] / rows
+        variance, directions = np.linalg.eigh(np.einsum("nc,ncj,nck->jk", chances, self.z, self.z))
+        varies = _varying(variance, self.calibrated)
+        freedom = int(varies.sum())
+        squares = ((self.z @ directions[:, varies]) ** 2 / variance[varies]).sum(axis=-1)
+        fourth = float((chances * squares**2).sum())
+        return rows * freedom * (freedom + 2) / fourth if fourth else 0.0
+
+    def of_draws(self) -> Array:
+        """Those of all draws, (draws,)."""
+        return np.concatenate([self._of(counts) for counts in self.outcomes])
+
+    def of_labels(self, labels: Counts) -> float:
+        """That of labels of the sampled rows, which are all rows."""
+        return float(self._of(np.eye(self.z.shape[1])[labels][None])[0])
+
+    def _of(self, counts: Array) -> Array:
+        """How often each outcome of each prediction occurs, (draws, sampled, K)."""
+        drawn, terms = counts.reshape(len(counts), -1), self.z.reshape(-1, self.z.shape[-1])
+        second = np.broadcast_to(self._expected, (len(drawn), self._expected.size))
+        if not self.calibrated:
+            second = drawn @ self._products
+        totals = drawn @ terms, second.reshape(-1, terms.shape[1], terms.shape[1])
+        return _chi_square(np.full(len(drawn), self.outcomes.rows), *totals, self.calibrated)[0]
+
+    @cached_property
+    def _products(self) -> Array:
+        """Products z z^T of each outcome of each prediction, (sampled * K, m * m)."""
+        terms = self.z.reshape(-1, self.z.shape[-1])
+        return np.asarray((terms[:, :, None] * terms[:, None, :]).reshape(len(terms), -1))
+
+    @cached_property
+    def _expected(self) -> Array:
+        """Sum of z z^T that the predictions expect, (m * m,)."""
+        weights = self.outcomes.scores * self.outcomes.repeats[:, None]
+        return np.asarray(weights.reshape(-1) @ self._products)
 
 
 def _checked_locations(locations: Any) -> tuple[FrozenArray, FrozenArray]:

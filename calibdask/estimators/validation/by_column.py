@@ -60,8 +60,8 @@ def _fitted(column: ColumnPoints, fit: Fit) -> tuple[Mapping[str, Any], str]:
         return {}, "scores differ by no more than rounding"
 
 
-def undefined(reasons: Mapping[str, int], columns: int) -> dict[str, str]:
-    """The note on why there are no numbers; with several columns in how many of them.
+def undefined(reasons: Mapping[str, int], columns: int, noun: str = "columns of scores") -> dict[str, str]:
+    """The note on why there are no numbers; with several columns, or what the noun says, in how many of them.
 
     Examples
     --------
@@ -71,7 +71,6 @@ def undefined(reasons: Mapping[str, int], columns: int) -> dict[str, str]:
     if not reasons:
         return {}
     counted = (
-        reason + (f" ({count} of {columns} columns of scores)" if columns > 1 else "")
-        for reason, count in sorted(reasons.items())
+        reason + (f" ({count} of {columns} {noun})" if columns > 1 else "") for reason, count in sorted(reasons.items())
     )
     return {"undefined": "; ".join(counted)}

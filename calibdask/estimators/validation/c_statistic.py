@@ -56,7 +56,8 @@ class CStatistic(ColumnEstimator):
     With ``ci``: the variance of DeLong et al., of the placements of rows among those of the other outcome, in the
     limits of Clopper & Pearson for a mean of this variance over as many values as there are rows of the rarer outcome.
     They stay below 1, and above 0, where the scores separate the outcomes. NaN with fewer than 2 rows of
-    either outcome. Weights count in units of sum w**2 / sum w.
+    either outcome. With weights placements have the variance sum w**2 (v - c)**2 / (sum w)**2 over the rows of each
+    outcome, which count as (sum w)**2 / sum w**2 rows.
 
     References
     ----------
@@ -83,7 +84,11 @@ class CStatistic(ColumnEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        return {"": PartInfo("chance that an outcome has the larger score, 0.5 by chance", "number", "higher")}
+        return {
+            "": PartInfo(
+                "chance that an outcome has the larger score, 0.5 by chance", "number", "higher", bounds=(0.0, 1.0)
+            )
+        }
 
     def interval(self, layout: Layout) -> KnownEnds:
         """From the variance of placements."""
@@ -124,13 +129,15 @@ def _discrimination(points: Points, at: slice) -> tuple[float, float, float, flo
     below = (np.cumsum(without) - without / 2) / negative
     above = 1 - (np.cumsum(with_it) - with_it / 2) / positive
     value = float((with_it * below).sum() / positive)
-    unit = points.square[at].sum() / weight.sum()
-    rows = np.array([positive, negative]) / unit
-    squares = np.array(
-        [(with_it * (below - value) ** 2).sum() / positive, (without * (above - value) ** 2).sum() / negative]
+    square_with = points.square_outcome[at]
+    square_without = np.maximum(points.square[at] - square_with, 0.0)
+    of_squares = np.array([square_with.sum(), square_without.sum()])
+    rows = np.array([positive, negative]) ** 2 / of_squares
+    contributions = np.array(
+        [(square_with * (below - value) ** 2).sum(), (square_without * (above - value) ** 2).sum()]
     )
     enough = rows.min() >= _FEWEST - _ROUNDING
-    variance = float((squares / (rows - 1)).sum()) if enough else np.nan
+    variance = float((contributions / of_squares / (rows - 1)).sum()) if enough else np.nan
     return value, variance, float(rows.min()), float((with_it * without).sum() / (2 * positive * negative))
 
 

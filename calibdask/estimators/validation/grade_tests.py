@@ -13,6 +13,7 @@ from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, Given, Part
+from calibdask.estimators.validation.by_column import undefined
 from calibdask.statistics import exact
 from calibdask.statistics.bins.binnings import BinEdges, Explicit, Uniform, binned_sums
 from calibdask.statistics.bins.edges import Closed
@@ -21,6 +22,8 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
 GREEN, YELLOW, RED = 0.0, 1.0, 2.0
+# Jeffreys' p-values are refused where they would reject so many times as many good grades as they say.
+_MOST_TIMES = 2.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,17 +62,21 @@ class GradeTests(ColumnEstimator):
     -----
     Parts: ``pvalue``, the smallest binomial p-value of a grade times the number of grades (Bonferroni), for all grades
     together; and, with a dimension ``grade`` where there are edges, the p-values ``binomial`` and ``jeffreys``,
-    ``light`` (0 green, 1 yellow, 2 red), ``bound``, ``count`` (N), ``defaults`` (k), ``pd``, ``rate`` (k / N), and the
-    ``lower`` and ``upper`` edges. NaN in an empty grade.
+    ``jeffreys_level``, ``light`` (0 green, 1 yellow, 2 red), ``bound``, ``count`` (N), ``defaults`` (k), ``pd``,
+    ``rate`` (k / N), and the ``lower`` and ``upper`` edges. NaN in an empty grade.
 
     ``bound`` is the upper bound of Pluto & Tasche for the rate of a grade and all worse ones together: the quantile of
     the beta distribution (d + 1, n - d) of their d defaults among n rows. It holds for a grade without defaults, if
     rates do not fall from grade to worse grade. Without edges it is that of the slice alone: slices have no order.
 
     The binomial test is exact for equal PDs and conservative, by a little, where they differ within a grade; since
-    numbers of defaults are whole it rejects less often than its level. Jeffreys' p-value, which ECB's instructions ask
-    for, lies between P(more than k defaults) and P(at least k defaults), and is at its level on average; with less than
-    one expected default it rejects in up to 12 % of data sets at 5 %.
+    numbers of defaults are whole it rejects less often than its level.
+
+    Jeffreys' p-value, which ECB's instructions ask for, lies between P(more than k defaults) and P(at least k
+    defaults), and is at its level on average only. ``jeffreys_level`` is the exact probability that it is at most the
+    first of the ``lights``, 0.05, if the PD is right: 0.002 to 0.16 for fewer than one expected default, depending on
+    their number, up to 0.09 from one on, up to 0.07 from 2.5 on, and 1 below 0.002, where no default is enough. Where
+    it is more than twice as large as the light, the p-value is NaN (attribute ``undefined``): take ``binomial``.
 
     What is wrong with them: defaults are taken as independent; in a recession they are not, and both reject good grades
     then. Lights and p-values of single grades are not corrected for the number of grades (at 5 % one of 20 good ones is
@@ -125,11 +132,15 @@ class GradeTests(ColumnEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
+        usual = self.lights[0]
         edges = {"lower": PartInfo("lower edge", "choice"), "upper": PartInfo("upper edge", "choice")}
         return {
             "pvalue": PartInfo("smallest binomial p-value of a grade times the number of grades", "pvalue"),
             "binomial": PartInfo("chance of as many defaults if the PD is right", "statistic"),
             "jeffreys": PartInfo("Jeffreys' p-value for a PD that is not too low", "statistic"),
+            "jeffreys_level": PartInfo(
+                f"chance of a p-value of Jeffreys up to {usual:.4g} if the PD is right", "statistic"
+            ),
             "light": PartInfo("traffic light: 0 green, 1 yellow, 2 red", "statistic"),
             "bound": PartInfo(f"upper bound of the rate at {self.confidence:.4g}, with worse grades", "statistic"),
             "count": PartInfo("rows", "count"),
@@ -162,9 +173,12 @@ class GradeTests(ColumnEstimator):
         pooled, bad = (np.cumsum(of[..., ::-1], -1)[..., ::-1] for of in (rows, defaults))
         bound = scipy.special.betaincinv(bad + 1, np.maximum(pooled - bad, 1), self.confidence)
         bound = np.where(bad < pooled, bound, 1.0)
+        level = _jeffreys_level(rows, pd, usual)
+        liberal = level > _MOST_TIMES * usual
         values = {
             "binomial": at_least,
-            "jeffreys": _beta(defaults + 0.5, rows - defaults + 0.5, pd),
+            "jeffreys": np.where(liberal, np.nan, _jeffreys(rows, defaults, pd)),
+            "jeffreys_level": level,
             "light": np.where(rows > 0, light, np.nan),
             "bound": np.where(pooled > 0, bound, np.nan),
             "count": sums.rows,
@@ -176,23 +190,49 @@ class GradeTests(ColumnEstimator):
             "assumes": "defaults are independent",
             "null_hypothesis": "the rate of defaults is at most the mean score",
         }
+        reason = (
+            f"Jeffreys' p-value is at most {usual:.4g} with a probability above {_MOST_TIMES * usual:.4g} where the PD "
+            "is right; see jeffreys_level, and take the binomial test"
+        )
+        refused = {**notes, **undefined({reason: int(liberal.sum())} if liberal.any() else {}, level.size, "grades")}
         # By Bonferroni: the chance that a grade of a good model is as far off.
         smallest = np.min(np.where(rows > 0, at_least, np.inf), -1)
         known = (rows > 0).sum(-1)
         overall = np.where(known > 0, np.minimum(known * np.where(known > 0, smallest, 0.0), 1.0), np.nan)
         parts: dict[str, Part] = {"pvalue": Given(setting.by_class(overall), setting.dims, notes)}
         if self.edges is None:
-            values = {name: of[..., 0] for name, of in values.items()}
-            return parts | {name: Given(setting.by_class(of), setting.dims, notes) for name, of in values.items()}
-        dims = (*setting.dims, "grade")
-        ends = {"lower": edges.values[..., :-1], "upper": edges.values[..., 1:]}
-        values |= {name: np.broadcast_to(of, rows.shape) for name, of in ends.items()}
-        return parts | {name: Given(setting.by_class(of), dims, notes) for name, of in values.items()}
+            dims, values = setting.dims, {name: of[..., 0] for name, of in values.items()}
+        else:
+            dims = (*setting.dims, "grade")
+            ends = {"lower": edges.values[..., :-1], "upper": edges.values[..., 1:]}
+            values |= {name: np.broadcast_to(of, rows.shape) for name, of in ends.items()}
+        of_part = {"jeffreys": refused}
+        return parts | {
+            name: Given(setting.by_class(of), dims, of_part.get(name, notes)) for name, of in values.items()
+        }
 
 
 def _beta(a: Array, b: Array, x: Array) -> Array:
     """The regularised incomplete beta function, which is 1 where a is 0; NaN where x is."""
     return np.where(np.isnan(x), np.nan, np.where(a > 0, scipy.special.betainc(np.where(a > 0, a, 1.0), b, x), 1.0))
+
+
+def _jeffreys(rows: Array, defaults: Array, pd: Array) -> Array:
+    return _beta(defaults + 0.5, rows - defaults + 0.5, pd)
+
+
+def _jeffreys_level(rows: Array, pd: Array, most: float) -> Array:
+    """P(Jeffreys' p-value is at most ``most``) for a binomial number of defaults; NaN without rows.
+
+    The p-value for k defaults is at least P(more than k) and at most P(at least k): the smallest number that is
+    rejected is the quantile of the number of defaults, or the next one.
+    """
+    with np.errstate(invalid="ignore"):
+        quantile = np.nan_to_num(np.ceil(scipy.special.bdtrik(1 - most, rows, pd)))
+    fewest = np.clip(quantile - 1, 0, rows)
+    for _ in range(3):
+        fewest = np.where(_jeffreys(rows, np.minimum(fewest, rows), pd) > most, fewest + 1, fewest)
+    return np.where(fewest > rows, 0.0, _beta(fewest, rows - fewest + 1, pd))
 
 
 def _pair(lights: Any) -> tuple[Any, Any]:

@@ -1,23 +1,26 @@
 """The ratio of observed to expected outcomes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
-from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import KnownEnds
 from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.sampling_variance import WeightedMean, rarer_rows, share_of
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import BinEdges, Uniform
-from calibdask.statistics.exact import Array
+from calibdask.statistics.exact import Array, Sums
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+from calibdask.statistics.square_sums import SquareSums
+from calibdask.statistics.started import together
 
 # With fewer rows of either outcome the logarithm of the ratio is far from normal.
 _FEW = 10
@@ -44,8 +47,8 @@ class ObservedExpected(ColumnEstimator):
 
     Notes
     -----
-    Parts: the ratio itself, ``observed`` and ``expected`` outcomes (among Kish's effective number of rows where there
-    are weights). Where all scores are 0 it is infinite if any row has the outcome, else NaN, like its interval.
+    Parts: the ratio itself, ``observed`` and ``expected`` outcomes (with weights among the effective number of rows).
+    Where all scores are 0 it is infinite if any row has the outcome, else NaN, like its interval.
 
     With ``ci``, with N rows::
 
@@ -54,7 +57,12 @@ class ObservedExpected(ColumnEstimator):
     and with fewer than 10 rows of either outcome, O = 0 among them, the limits of Clopper & Pearson for O / N divided
     by the mean score, which hold for any number of rows. The attribute ``few_outcomes`` counts the columns of scores
     where they are taken. Both take the expected number as known; where scores are worth something they are too wide,
-    since outcomes then vary less than those of N equal rows. With weights N is Kish's effective number of rows.
+    since outcomes then vary less than those of N equal rows.
+
+    With weights the expected number depends on them too, and N is the number of equal rows that have the sampling
+    variance of the sandwich form::
+
+        Var(log O:E) = max(sum w**2 (o - f)**2, sum w**2 (o - O:E s)**2) / (sum w o)**2,  f = sum w o / sum w
 
     Errors of opposite sign at different scores cancel, as in `calibdask.MeanGap`, which is the difference in place of
     the ratio. One pass; can be computed from a summary.
@@ -84,7 +92,7 @@ class ObservedExpected(ColumnEstimator):
     @override
     def describe(self, layout: Layout) -> Description:
         return {
-            "": PartInfo("observed over expected outcomes, 1 if calibrated", "number"),
+            "": PartInfo("observed over expected outcomes, 1 if calibrated", "number", bounds=(0.0, np.inf)),
             "observed": PartInfo("outcomes", "count"),
             "expected": PartInfo("sum of the scores", "statistic"),
         }
@@ -95,16 +103,26 @@ class ObservedExpected(ColumnEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        setting = self.measured((yield from Layout()))
-        sums = yield from BinSums(setting, (yield from BinEdges(Uniform(1), setting)))
-        weight, square, observed, expected = (
-            setting.by_class(exact.value(of)[..., 0])
-            for of in (sums.weight, sums.weight_square, sums.outcome, sums.score)
-        )
+        layout = yield from Layout()
+        setting = self.measured(layout)
+        request = BinSums(setting, (yield from BinEdges(Uniform(1), setting)))
+        squares_request = SquareSums(replace(request, second="squares") if layout.weighted else request)
+        sums, squares = yield from together([request, squares_request])
+
+        def total(of: Sums) -> Array:
+            return setting.by_class(exact.value(of)[..., 0])
+
+        weight, observed, expected = map(total, (sums.weight, sums.outcome, sums.score))
+        square, square_outcome = map(total, (squares.weight, squares.outcome))
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio, mean = observed / expected, expected / weight
-            rows, share = weight**2 / square, observed / weight
-            few = rows * np.minimum(share, 1 - share) < _FEW - 0.5
+        frequency = share_of(weight, square, observed, square_outcome)
+        if layout.weighted:
+            score_square, product = map(total, squares.second)
+            of_ratio = square_outcome - 2 * ratio * product + ratio**2 * score_square
+            frequency = frequency.with_variance(of_ratio / weight**2)
+        rows, share = frequency.effective_rows, frequency.mean
+        few = rarer_rows(weight, square, observed, square_outcome) < _FEW - 0.5
         notes = {"few_outcomes": int(few.sum())}
         return {
             "": Number(
@@ -112,7 +130,7 @@ class ObservedExpected(ColumnEstimator):
                 setting.dims,
                 notes,
                 limits=(0.0, np.inf),
-                known_ends=partial(_ends, rows, share, mean, few),
+                known_ends=partial(_ends, frequency, mean, few),
                 ends_method="log",
             ),
             "observed": Given(rows * share, setting.dims),
@@ -120,11 +138,12 @@ class ObservedExpected(ColumnEstimator):
         }
 
 
-def _ends(rows: Array, share: Array, mean: Array, few: Array, level: float) -> tuple[Array, Array]:
+def _ends(frequency: WeightedMean, mean: Array, few: npt.NDArray[np.bool_], level: float) -> tuple[Array, Array]:
     """Ends of the ratio from those of the share of outcomes."""
+    rows, share = frequency.effective_rows, frequency.mean
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = np.exp(scipy.special.ndtri(0.5 + level / 2) * np.sqrt((1 - share) / (rows * share)))
-        exact_low, exact_high = BoundedMean(share, share * (1 - share), rows, 0.0, 1.0).ends(level)
+        exact_low, exact_high = frequency.bounded(0.0, 1.0).ends(level)
         low, high = np.where(few, exact_low, share / reach), np.where(few, exact_high, share * reach)
         known = (mean > 0) | (share > 0)
         return np.where(known, low / mean, np.nan), np.where(known, high / mean, np.nan)

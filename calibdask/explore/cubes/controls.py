@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from html import escape
 from typing import Any
 
 import xarray as xr
@@ -11,6 +10,8 @@ from calibdask.explore.cubes.aggregates import HOWS, NUMBERED, Step
 from calibdask.explore.cubes.suggested_view import suggested
 from calibdask.explore.cubes.variables import interval_ends, references_of, titles_of, variables_of
 from calibdask.explore.cubes.views import ERRORS, Reference, View, labels_of
+from calibdask.explore.html_widgets import html_pane, label_slider, multi_choice
+from calibdask.markup import Html
 from calibdask.study.reading import cell_dims
 
 _X, _LINES, _PANELS, _FIXED = "along the x axis", "a line each", "a panel each", "one label"
@@ -80,7 +81,7 @@ class Controls:
         import panel as pn
 
         labels = {str(label): label for label in labels_of(self._dataset, dim)}
-        kind = pn.widgets.Select if len(labels) <= _MOST_BOXES else pn.widgets.DiscreteSlider
+        kind = pn.widgets.Select if len(labels) <= _MOST_BOXES else label_slider
         return kind(label=f"{dim}: label", options=labels, styles={"flex": "1 1 110px", "min-width": "0"}, **_WIDE)
 
     def _filter(self, dim: str) -> Any:
@@ -89,12 +90,9 @@ class Controls:
 
         labels = labels_of(self._dataset, dim)
         if len(labels) <= _MOST_BOXES:
-            # The labels of these boxes are markup.
-            options = {escape(str(label)): label for label in labels}
+            options = {str(label): label for label in labels}
             look = {"stylesheets": [_CHIPS], "styles": {"flex": "1 1 0", "min-width": "0"}, **_WIDE}
-            return pn.widgets.MultiChoice(
-                label=f"{dim}: only these", options=options, placeholder=f"all {len(labels)}", **look
-            )
+            return multi_choice(options, label=f"{dim}: only these", placeholder=f"all {len(labels)}", **look)
         last = len(labels) - 1
         return pn.widgets.IntRangeSlider(label=f"{dim}, positions", start=0, end=last, value=(0, last), **_WIDE)
 
@@ -133,7 +131,7 @@ class Controls:
         import panel as pn
 
         return [
-            pn.Row(pn.pane.HTML(axis, width=14, margin=(12, 0, 0, 10)), widget, **_WIDE)
+            pn.Row(html_pane(axis, width=14, margin=(12, 0, 0, 10)), widget, **_WIDE)
             for axis, widget in self.scales.items()
         ]
 
@@ -283,6 +281,4 @@ _WIDE: Mapping[str, Any] = {"sizing_mode": "stretch_width"}
 
 
 def _heading(text: str) -> Any:
-    import panel as pn
-
-    return pn.pane.HTML(f"<b>{text}</b>", margin=(12, 10, 0, 10))
+    return html_pane(Html("<b>{}</b>").format(text), margin=(12, 10, 0, 10))

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from functools import partial
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,8 @@ from calibdask.explore.cubes.picture import label_text
 from calibdask.explore.cubes.reductions import Reductions, worst_first
 from calibdask.explore.cubes.views import View, labels_of
 from calibdask.explore.downloads import downloads
+from calibdask.explore.html_widgets import html_pane, html_table
+from calibdask.markup import Html
 from calibdask.plot.panels import pairs_of
 
 _MOST_ROWS = 20_000
@@ -47,7 +48,7 @@ class DrillDown:
         # Labels as text, for the URL; never visible.
         self.point = pn.widgets.TextInput(label="point", visible=False)
         self.cell = pn.widgets.TextInput(label="cell", visible=False)
-        self._head = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._head = html_pane("", sizing_mode="stretch_width")
         self._distribution = pn.Column(sizing_mode="stretch_width", styles=_HALF)
         self._row_table = pn.Column(sizing_mode="stretch_width", styles=_HALF)
         self._cell = pn.Column(sizing_mode="stretch_width")
@@ -59,9 +60,7 @@ class DrillDown:
 
     def _made_table(self) -> Any:
         """Made once: Bokeh warns of tables that are added later."""
-        import panel as pn
-
-        table = pn.widgets.Tabulator(
+        table = html_table(
             pagination="remote",
             page_size=_PAGE,
             show_index=False,
@@ -112,10 +111,9 @@ class DrillDown:
 
     def _open(self, view: View, at: dict[str, Any], value: float) -> None:
         where = " · ".join(label_text(label, dim) for dim, label in at.items())
-        self._head.object = (
-            f"<h3 style='margin:.8em 0 0'>Behind {escape(where) or 'the point'}: {value:.5g}</h3>"
-            f"<div style='color:var(--soft)'>{escape(view.text())}</div>"
-        )
+        self._head.object = Html("<h3 style='margin:.8em 0 0'>Behind {}: {:.5g}</h3>").format(
+            where or "the point", value
+        ) + Html("<div style='color:var(--soft)'>{}</div>").format(view.text())
         self.layout.visible = True
         self._distribution[:], self._cell[:] = [_note("reading …")], []
         self._row_table[:] = [_note("reading …")] if view.steps else []
@@ -137,7 +135,6 @@ class DrillDown:
             return rows, within
 
     def _show(self, view: View, value: float, rows: xr.DataArray, values: np.ndarray) -> None:
-        import panel as pn
 
         if not view.steps:
             self._distribution[:] = []
@@ -145,9 +142,9 @@ class DrillDown:
             self._pick({})
             return
         if values.size:
-            head = f"<b>All {values.size:,} values</b>: {escape(view.quantity)}"
+            head = Html("<b>All {:,} values</b>: {}").format(values.size, view.quantity)
             plot = histogram(values, view.name, [("the point", value), ("their median", float(np.median(values)))])
-            self._distribution[:] = [pn.pane.HTML(head), _pane(plot)]
+            self._distribution[:] = [html_pane(head), _pane(plot)]
         else:
             self._distribution[:] = [_note("There are no values here.")]
         signed = view.reference is not None and view.reference.is_signed
@@ -156,13 +153,12 @@ class DrillDown:
 
     def _show_rows(self, view: View, number: int) -> None:
         """A table of what the last steps aggregate."""
-        import panel as pn
-
         what = view.steps[0].text() if len(view.steps) > 1 else view.quantity
         more = f", the first {_MOST_ROWS:,}" if number > _MOST_ROWS else ""
-        head = f"<b>{number:,} values behind it, worst first{more}</b>: {escape(what)}. Choose one to see its cell."
+        words = Html("<b>{:,} values behind it, worst first{}</b>: {}. Choose one to see its cell.")
+        head = words.format(number, more, what)
         self._tabulator.param.update(value=self._table.head(_MOST_ROWS), page=1, selection=[])
-        self._row_table[:] = [pn.pane.HTML(head), self._tabulator]
+        self._row_table[:] = [html_pane(head), self._tabulator]
         at = self._labels(self.cell.value)
         if at is not None:
             self._pick(at)
@@ -219,7 +215,7 @@ class DrillDown:
             if value is not None and name != "median":
                 marks.insert(0, (name, value))
             buttons = downloads("cell", {"values": lambda: _frame(values)})
-            head = pn.pane.HTML(f"<b>Its {finite.size:,} values</b>: {escape(view.quantity)}")
+            head = html_pane(Html("<b>Its {:,} values</b>: {}").format(finite.size, view.quantity))
             box = [head, _pane(histogram(finite, view.name, marks)), buttons]
             parts.append(pn.Column(*box, sizing_mode="stretch_width", styles=_HALF))
         if numbers:
@@ -231,12 +227,12 @@ class DrillDown:
         self._cell[:] = [*self._of_cell(at), *chosen, *drawn, *pair, *([_note(note)] if note else [])]
 
     def _of_cell(self, at: Mapping[str, Any]) -> list[Any]:
-        import panel as pn
 
-        where = escape(" · ".join(label_text(label, dim) for dim, label in at.items()))
+        where = " · ".join(label_text(label, dim) for dim, label in at.items())
         status = status_at(self._dataset, at)
-        heading = f"<h3 style='margin:.8em 0 .2em'>{where}{f' ({status})' if status not in ('', 'done') else ''}</h3>"
-        return [pn.pane.HTML(heading, sizing_mode="stretch_width")]
+        state = f" ({status})" if status not in ("", "done") else ""
+        heading = Html("<h3 style='margin:.8em 0 .2em'>{}{}</h3>").format(where, state)
+        return [html_pane(heading, sizing_mode="stretch_width")]
 
     def _labels(self, text: str | None) -> dict[str, Any] | None:
         """Labels out of the URL, where they are text; None if there are none such."""
@@ -292,30 +288,28 @@ def _wrapped(layout: Any) -> Any:
 
 
 def _note(text: str) -> Any:
-    import panel as pn
 
-    return pn.pane.HTML(f"<span style='color:var(--soft)'>{escape(text)}</span>", sizing_mode="stretch_width")
+    return html_pane(Html("<span style='color:var(--soft)'>{}</span>").format(text), sizing_mode="stretch_width")
 
 
 def _pre(text: str) -> Any:
-    import panel as pn
 
-    return pn.pane.HTML(f"<pre style='white-space:pre-wrap'>{escape(text)}</pre>", sizing_mode="stretch_width")
+    return html_pane(Html("<pre style='white-space:pre-wrap'>{}</pre>").format(text), sizing_mode="stretch_width")
 
 
 def _numbers(numbers: list[dict[str, Any]]) -> Any:
     """A small table, folded beyond a few lines."""
-    import panel as pn
-
     lines = [
-        f"<tr><td>{escape(number['variable'])}</td><td style='color:var(--soft)'>{escape(number['where'])}</td>"
-        f"<td style='text-align:right'>{number['value']:.5g}</td></tr>"
+        Html(
+            "<tr><td>{variable}</td><td style='color:var(--soft)'>{where}</td>"
+            "<td style='text-align:right'>{value:.5g}</td></tr>"
+        ).format(**number)
         for number in numbers
     ]
     tables = [
-        f"<table style='border-spacing:10px 1px;font-size:.92em'>{''.join(part)}</table>"
+        Html("<table style='border-spacing:10px 1px;font-size:.92em'>{}</table>").format(Html().join(part))
         for part in (lines[:_FEW_NUMBERS], lines[_FEW_NUMBERS:])
     ]
-    more = f"<details><summary>{len(lines) - _FEW_NUMBERS:,} more</summary>{tables[1]}</details>"
+    more = Html("<details><summary>{:,} more</summary>{}</details>").format(len(lines) - _FEW_NUMBERS, tables[1])
     folded = more if len(lines) > _FEW_NUMBERS else ""
-    return pn.pane.HTML(f"<b>What else the cell holds</b>{tables[0]}{folded}", sizing_mode="stretch_width")
+    return html_pane(Html("<b>What else the cell holds</b>{}{}").format(tables[0], folded), sizing_mode="stretch_width")

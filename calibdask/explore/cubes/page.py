@@ -1,7 +1,6 @@
 """The page of a cube: any of its variables along any of its dimensions, down to single cells."""
 
 from functools import partial
-from html import escape
 from typing import Any
 
 import xarray as xr
@@ -16,8 +15,10 @@ from calibdask.explore.cubes.picture import Panel, Picture, Scales, label_text, 
 from calibdask.explore.cubes.reductions import FEW_CELLS, Reductions
 from calibdask.explore.cubes.views import View, is_complete, progress_text
 from calibdask.explore.downloads import downloads
+from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.server import Page
 from calibdask.explore.url_state import bind_to_url
+from calibdask.markup import Html
 from calibdask.study.reading import cell_dims
 
 
@@ -58,11 +59,11 @@ class CubePage:
         self.view: View | None = None
         self._shown: xr.Dataset | None = None
         self._cells = pn.Column(sizing_mode="stretch_width")
-        self.heading = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["what"])
-        self._notes = pn.pane.HTML("", sizing_mode="stretch_width", css_classes=["notes"])
+        self.heading = html_pane("", sizing_mode="stretch_width", css_classes=["what"])
+        self._notes = html_pane("", sizing_mode="stretch_width", css_classes=["notes"])
         self._progress = pn.indicators.Progress(value=0, max=100, sizing_mode="stretch_width", height=6, visible=False)
         self.figure = pn.Column(sizing_mode="stretch_width")
-        self._legend, self.table = (pn.pane.HTML("", sizing_mode="stretch_width") for _ in range(2))
+        self._legend, self.table = (html_pane("", sizing_mode="stretch_width") for _ in range(2))
 
     def page(self) -> Page:
         """The page, with its first view on the way."""
@@ -85,7 +86,7 @@ class CubePage:
             self._legend,
             self.figure,
             self._notes,
-            pn.pane.HTML(f"<span style='color:var(--soft)'>{hint}</span>", sizing_mode="stretch_width"),
+            html_pane(Html("<span style='color:var(--soft)'>{}</span>").format(hint), sizing_mode="stretch_width"),
             self.table,
             buttons,
             self._drill.layout,
@@ -112,9 +113,7 @@ class CubePage:
         import panel as pn
 
         study = str(self._cube.attrs.get("study", ""))
-        row: list[Any] = [
-            pn.pane.HTML(f"<span class='cells'>{escape(study)}: {escape(progress)}</span>", margin=(4, 10))
-        ]
+        row: list[Any] = [html_pane(Html("<span class='cells'>{}: {}</span>").format(study, progress), margin=(4, 10))]
         if not complete:
             again = pn.widgets.Button(label="reload", variant="outline", height=28, margin=(0, 5))
             again.js_on_click(code="window.location.reload()")
@@ -146,7 +145,7 @@ class CubePage:
         view = self.controls.view()
         # What is being computed belongs to another choice.
         self.work.cancel()
-        self.heading.object = f"<span style='font-size:1.05em'>{escape(view.text())}</span>"
+        self.heading.object = Html("<span style='font-size:1.05em'>{}</span>").format(view.text())
         if view == self.view:
             self._draw()
             return
@@ -174,7 +173,7 @@ class CubePage:
         self.figure.loading, self._progress.visible = False, False
         self.figure[:] = []
         self._legend.object = self.table.object = ""
-        self._notes.object = f"<b>{escape(error_text(error))}</b>"
+        self._notes.object = Html("<b>{}</b>").format(error_text(error))
 
     def _draw(self) -> None:
         if self.view is None or self._shown is None:
@@ -183,7 +182,7 @@ class CubePage:
         scales = self.controls.scales
         chosen = Scales(scales["x"].value, scales["y"].value, self.controls.same.value)
         picture = picture_of(self.view, self._shown, chosen)
-        self._notes.object = "<br>".join(map(escape, picture.notes))
+        self._notes.object = Html("<br>").join(picture.notes)
         self._legend.object, self.table.object = legend_html(picture), number_table(picture)
         self._rings = []
         self.figure[:] = [self._panels(picture, same=chosen.same)]

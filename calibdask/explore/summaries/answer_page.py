@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape
 from string import Template
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from markupsafe import Markup
 
 from calibdask.explore.cancellation import LatestOnly, error_text
+from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import selection_text
+from calibdask.markup import Html
 from calibdask.plot.style import BAND
 from calibdask.results.format import minus
 
@@ -46,9 +46,9 @@ class Answer:
     ----------
     lines : tuple of str
         The answer, a sentence or two each.
-    notes : tuple of Markup or str
-        Sentences below it; plain ones are escaped.
-    figures : tuple of (Markup, str)
+    notes : tuple of Html or str
+        Sentences below it.
+    figures : tuple of (Html, str)
         Pictures and their captions.
     heads, rows : tuple
         The table.
@@ -61,8 +61,8 @@ class Answer:
     """
 
     lines: tuple[str, ...]
-    notes: tuple[Markup | str, ...] = ()
-    figures: tuple[tuple[Markup, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    figures: tuple[tuple[Html, str], ...] = ()
     heads: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     numbers: tuple[xr.Dataset, ...] = ()
@@ -70,30 +70,28 @@ class Answer:
     offered: tuple[str, Mapping[str, int]] | None = None
 
     @property
-    def words(self) -> str:
+    def words(self) -> Html:
         """The answer, and the sentences below it."""
-        lines = "".join(f"<p class='line'>{escape(minus(line))}</p>" for line in self.lines)
-        return lines + "".join(f"<p>{Markup.escape(note)}</p>" for note in self.notes)
+        lines = [Html("<p class='line'>{}</p>").format(minus(line)) for line in self.lines]
+        return Html().join([*lines, *map(Html("<p>{}</p>").format, self.notes)])
 
     @property
-    def evidence(self) -> str:
+    def evidence(self) -> Html:
         """Pictures and numbers, below each other."""
-        figures = "".join(
-            f"<figure>{picture}<figcaption>{escape(words)}</figcaption></figure>" for picture, words in self.figures
-        )
-        return (
-            f"<div class='figures'>{figures}</div>"
-            f"<div class='wide' tabindex='0' role='region' aria-label='Numbers'>{self._table}</div>"
-            f"<p class='quiet'>{escape(self.reading)}</p>"
-        )
+        figures = [Html("<figure>{}<figcaption>{}</figcaption></figure>").format(*figure) for figure in self.figures]
+        return Html(
+            "<div class='figures'>{}</div>"
+            "<div class='wide' tabindex='0' role='region' aria-label='Numbers'>{}</div>"
+            "<p class='quiet'>{}</p>"
+        ).format(Html().join(figures), self._table, self.reading)
 
     @property
-    def _table(self) -> str:
+    def _table(self) -> Html:
         if not self.rows:
-            return ""
-        heads = "".join(f"<th scope='col'>{escape(head)}</th>" for head in self.heads)
-        lines = ("".join(f"<td>{escape(cell)}</td>" for cell in row) for row in self.rows)
-        return f"<table><tr>{heads}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+            return Html()
+        heads = Html().join(map(Html("<th scope='col'>{}</th>").format, self.heads))
+        lines = [heads, *(Html().join(map(Html("<td>{}</td>").format, row)) for row in self.rows)]
+        return Html("<table>{}</table>").format(Html().join(map(Html("<tr>{}</tr>").format, lines)))
 
 
 class AnswerPage:
@@ -130,7 +128,7 @@ class AnswerPage:
         self._answer: Answer | None = None
         self.widgets = dict(widgets)
         wide = {"sizing_mode": "stretch_width", "stylesheets": [_CSS]}
-        self.busy, self.said, self.shown = (pn.pane.HTML("", **wide) for _ in range(3))
+        self.busy, self.said, self.shown = (html_pane(**wide) for _ in range(3))
         self.offer = pn.widgets.Button(label="", visible=False)
         if choose is not None:
             self.offer.on_click(lambda _: choose(self._offered))
@@ -153,7 +151,7 @@ class AnswerPage:
         if query == self._query:
             return
         self._query = query
-        self.busy.object = f"<span class='quiet'>computing: {escape(self._words)} …</span>"
+        self.busy.object = Html("<span class='quiet'>computing: {} …</span>").format(self._words)
         self._job.start(lambda _: self._found(selection, setting, values), show=self._show, fail=self._fail)
 
     def pause(self) -> None:
@@ -187,9 +185,9 @@ class AnswerPage:
     def _show(self, answer: Answer) -> None:
         assert self._query is not None
         selection = self._query[0]
-        rows = f"{escape(selection_text(self._pool, selection))}: {self._pool.rows(selection):,} rows"
+        rows = f"{selection_text(self._pool, selection)}: {self._pool.rows(selection):,} rows"
         self._answer, self.busy.object, self.said.object = answer, "", answer.words
-        self.shown.object = f"{answer.evidence}<p class='quiet'>{rows}</p>"
+        self.shown.object = answer.evidence + Html("<p class='quiet'>{}</p>").format(rows)
         self.offer.visible = answer.offered is not None
         if answer.offered is not None:
             self.offer.label = f"Select {answer.offered[0]}"
@@ -197,7 +195,7 @@ class AnswerPage:
     def _fail(self, error: Exception) -> None:
         self._answer = None
         self.busy.object, self.shown.object, self.offer.visible = "", "", False
-        self.said.object = f"<p class='line'>{escape(error_text(error))}</p>"
+        self.said.object = Html("<p class='line'>{}</p>").format(error_text(error))
 
 
 def answer_pages(

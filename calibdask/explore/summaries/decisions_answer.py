@@ -2,11 +2,9 @@
 
 import shlex
 from dataclasses import replace
-from html import escape
 
 import numpy as np
 import xarray as xr
-from markupsafe import Markup
 
 from calibdask.decisions.threshold import threshold
 from calibdask.estimators.bounded_mean import BoundedMean
@@ -16,6 +14,7 @@ from calibdask.evaluation import evaluate
 from calibdask.explore.summaries.answer_page import Answer
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.pseudo_rows import PseudoRows
+from calibdask.markup import Html
 from calibdask.plot.decision_charts import DECISION, RISK_COVERAGE, Line
 from calibdask.report.chart_drawing import chart_picture
 from calibdask.results.format import PLAIN, figure, percent
@@ -98,7 +97,7 @@ def _unseen(pool: Pool, selection: Selection, setting: str | int, risk: float) -
     return Answer((line,), (), ((picture, words),), (), (*rows, every), (curve,))
 
 
-def _printed(pool: Pool, name: str, selection: Selection, setting: str | int, risk: float) -> Markup:
+def _printed(pool: Pool, name: str, selection: Selection, setting: str | int, risk: float) -> Html:
     """How to print the threshold again: a command for all rows, Python for a selection or one of several models."""
     store, chosen = pool.url or name, dict(selection.models)
     place: dict[str, int | list[int]] = {dim: list(at) for dim, at in selection.slices}
@@ -106,10 +105,10 @@ def _printed(pool: Pool, name: str, selection: Selection, setting: str | int, ri
     if place:
         chosen_class = "" if setting == "confidence" else f", setting={setting!r}"
         code = f"cd.threshold(cd.open_summary({store!r}).isel({place!r}), risk={risk:g}{chosen_class})"
-        return Markup(f"The threshold again, in Python: <code>{escape(code)}</code>")
+        return Html("The threshold again, in Python: <code>{}</code>").format(code)
     of_setting = [] if setting == "confidence" else ["--setting", str(setting)]
     command = shlex.join(["calibdask", "threshold", store, "--risk", f"{risk:g}", *of_setting])
-    return Markup(f"The threshold again: <code>{escape(command)}</code>")
+    return Html("The threshold again: <code>{}</code>").format(command)
 
 
 def _rows(found: xr.Dataset) -> tuple[tuple[str, str, str], ...]:

@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.explore.html_widgets import html_table
+from calibdask.markup import Html
 from calibdask.plot.style import OVER, UNDER
 from calibdask.results.audited import small_pvalue
 from calibdask.results.format import minus
@@ -58,16 +60,14 @@ class GroupTable:
         self._choose(self._groups[line])
 
     def _tabulator(self, frame: Any, sheets: list[str]) -> Any:
-        import panel as pn
-        from bokeh.models.widgets.tables import HTMLTemplateFormatter, NumberFormatter
+        from bokeh.models.widgets.tables import NumberFormatter
 
-        table = pn.widgets.Tabulator(
+        table = html_table(
             frame,
+            html=(_BAR,),
             formatters={
                 # Long texts in several lines.
                 self._heading: {"type": "textarea"},
-                # Markup of numbers alone.
-                _BAR: HTMLTemplateFormatter(template="<%= value %>"),
                 _ROWS: NumberFormatter(format="0,0", text_align="right"),
             },
             text_align=dict.fromkeys((_GAP, _FROM, _TO, _P), "right"),
@@ -112,16 +112,16 @@ def _points(values: Array) -> npt.NDArray[np.object_]:
 
 def bar(
     gap: float, low: float, high: float, reach: tuple[float, float], *, certain: bool, width: float = _WIDTH
-) -> str:
+) -> Html:
     """A gap with its interval as a picture, against 0; in colour where the group is off for certain."""
 
     def x(value: float) -> str:
         return f"{_MARGIN + (width - 2 * _MARGIN) * (value - reach[0]) / (reach[1] - reach[0]):.1f}"
 
     color, middle = (OVER if gap < 0 else UNDER) if certain else "#7a858f", _HEIGHT / 2
-    return (
-        f'<svg width="{width:.0f}" height="{_HEIGHT:.0f}" aria-hidden="true">'
-        f'<line x1="{x(0)}" x2="{x(0)}" y1="0" y2="{_HEIGHT:.0f}" stroke="#b8c0c8"/>'
-        f'<line x1="{x(low)}" x2="{x(high)}" y1="{middle}" y2="{middle}" stroke="{color}" stroke-width="2"/>'
-        f'<circle cx="{x(gap)}" cy="{middle}" r="3.2" fill="{color}"/></svg>'
-    )
+    return Html(
+        '<svg width="{width:.0f}" height="{height:.0f}" aria-hidden="true">'
+        '<line x1="{zero}" x2="{zero}" y1="0" y2="{height:.0f}" stroke="#b8c0c8"/>'
+        '<line x1="{low}" x2="{high}" y1="{middle}" y2="{middle}" stroke="{color}" stroke-width="2"/>'
+        '<circle cx="{gap}" cy="{middle}" r="3.2" fill="{color}"/></svg>'
+    ).format(width=width, height=_HEIGHT, zero=x(0), low=x(low), high=x(high), gap=x(gap), middle=middle, color=color)

@@ -1,16 +1,17 @@
 """The view of groups by features: those that are off, what they are part of, and each column by its values."""
 
 import json
-from html import escape
 from typing import Any
 
 import xarray as xr
 
 from calibdask.explore.cancellation import LatestOnly, error_text
+from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.summaries.audited_groups import AuditedGroups, GroupsQuery
 from calibdask.explore.summaries.group_table import TABLE_WIDTH, GroupTable
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.reliability_panel import Panel
+from calibdask.markup import Html
 from calibdask.results.audited import conclusion_of, points_up
 from calibdask.results.format import counted, minus
 
@@ -21,10 +22,10 @@ _CSS = """
 h2 { font-size: 1.1rem; margin: 14px 0 4px; } p { margin: 4px 0; max-width: 60rem; overflow-wrap: anywhere; }
 .line { font-size: 1.15rem; font-weight: 600; } .quiet { color: var(--soft); font-size: 12.5px; }
 """
-_READING = (
-    "Gap: frequency of the outcome less mean score, in points; below 0 the scores are too high (orange). Intervals are "
-    "for each group by itself, p is adjusted for all groups. A click on a line selects its "
-    "group."
+_READING = Html(
+    "<p class='quiet'>Gap: frequency of the outcome less mean score, in points; below 0 the scores are too high "
+    "(orange). Intervals are for each group by itself, p is adjusted for all groups. A click on a line selects its "
+    "group.</p>"
 )
 
 
@@ -59,7 +60,7 @@ class GroupsPage:
         self.which.param.watch(lambda _: self._draw_ranked(), "value")
         self.group.param.watch(lambda _: self._draw_selected(), "value")
         wide = {"sizing_mode": "stretch_width", "stylesheets": [_CSS]}
-        self.head, self.busy, self.selected = (pn.pane.HTML("", **wide) for _ in range(3))
+        self.head, self.busy, self.selected = (html_pane(**wide) for _ in range(3))
         self.ranked, self.values = GroupTable(self._select), GroupTable(self._select, "value")
         self.wholes, self.parts = GroupTable(self._select, "it is part of"), GroupTable(self._select, "its parts")
         self.panel = Panel(1, bins=True)
@@ -91,13 +92,15 @@ class GroupsPage:
         chosen = pn.FlexBox(self.which, self.depth, self.least, self.alpha)
         diagram = beside(self.selected, self.panel.pane, wide=320)
         around = pn.Column(self.wholes.box, self.parts.box, sizing_mode="stretch_width")
-        note = pn.pane.HTML(f"<p class='quiet'>{_READING}</p>", stylesheets=[_CSS], sizing_mode="stretch_width")
+        note = html_pane(
+            Html("<p class='quiet'>{}</p>").format(_READING), stylesheets=[_CSS], sizing_mode="stretch_width"
+        )
         return [
             self.head,
             chosen,
             self.busy,
             row(beside(self.ranked.box, around, wide=TABLE_WIDTH), diagram),
-            pn.pane.HTML("<h2>One column at a time</h2>", stylesheets=[_CSS]),
+            html_pane(Html("<h2>One column at a time</h2>"), stylesheets=[_CSS]),
             self.column,
             self.values.box,
             note,
@@ -109,7 +112,7 @@ class GroupsPage:
         if query == self._query:
             return
         self._query = query
-        self.busy.object = "<span class='quiet'>computing: all groups …</span>"
+        self.busy.object = Html("<span class='quiet'>computing: all groups …</span>")
         self._job.start(lambda _: AuditedGroups.of(self._pool, query), show=self._show, fail=self._fail)
 
     def pause(self) -> None:
@@ -146,7 +149,7 @@ class GroupsPage:
             self._draw_selected()
 
     def _fail(self, error: Exception) -> None:
-        self.busy.object = f"<b>{escape(error_text(error))}</b>"
+        self.busy.object = Html("<b>{}</b>").format(error_text(error))
 
     def _select(self, line: int) -> None:
         """Select a group, which the page shows everywhere."""
@@ -176,7 +179,8 @@ class GroupsPage:
         if line is None:
             self.selected.object = ""
             return
-        self.selected.object = f"<h2>{escape(groups.texts[line])}</h2><p>{_told(groups.result.isel(segment=line))}</p>"
+        told = _told(groups.result.isel(segment=line))
+        self.selected.object = Html("<h2>{}</h2><p>{}</p>").format(groups.texts[line], told)
         self.panel.show("", [(groups.bins(line), None)])
 
 
@@ -191,7 +195,7 @@ def _told(one: xr.Dataset) -> str:
     )
 
 
-def _head(groups: AuditedGroups) -> str:
+def _head(groups: AuditedGroups) -> Html:
     """The conclusion, and what is not excluded."""
     attributes = groups.result.attrs
     excluded = "; ".join(
@@ -200,4 +204,6 @@ def _head(groups: AuditedGroups) -> str:
     )
     not_excluded = f" Errors that are not excluded for groups {excluded}." if excluded else ""
     looked = f"{counted(int(attributes['segments']), 'group')} of {attributes['rows']:,} rows."
-    return f"<p class='line'>{escape(conclusion_of(groups.result))}</p><p class='quiet'>{looked}{not_excluded}</p>"
+    return Html("<p class='line'>{}</p><p class='quiet'>{}{}</p>").format(
+        conclusion_of(groups.result), looked, not_excluded
+    )

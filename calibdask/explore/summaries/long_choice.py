@@ -1,9 +1,10 @@
 """A choice among more labels than a browser should be sent: some of them at a time, found by a part of their text."""
 
 from collections.abc import Iterable, Mapping
-from html import escape
 from itertools import islice
 from typing import Any
+
+from calibdask.explore.html_widgets import multi_choice
 
 # Labels that are offered at a time.
 _MOST_OFFERED = 50
@@ -16,16 +17,16 @@ class LongChoice:
     ----------
     label : str
     options : mapping from str to int
-        All labels, as markup, with their positions from 0.
+        All labels with their positions from 0.
     """
 
     def __init__(self, label: str, options: Mapping[str, int], **look: Any) -> None:
         import panel as pn
 
         self._options, self._texts = options, list(options)
-        self.box: Any = pn.widgets.MultiChoice(
+        self.box: Any = multi_choice(
+            dict(islice(options.items(), _MOST_OFFERED)),
             label=label,
-            options=dict(islice(options.items(), _MOST_OFFERED)),
             placeholder=f"all {len(options):,}",
             option_limit=_MOST_OFFERED,
             search_option_limit=_MOST_OFFERED,
@@ -43,8 +44,7 @@ class LongChoice:
             self.box.options = missing
 
     def _offer_matches(self, text: str) -> None:
-        # Labels are markup.
-        words = escape(text).casefold()
+        words = text.casefold()
         found = islice((label for label in self._texts if words in label.casefold()), _MOST_OFFERED)
         # Options that go take their values with them.
         chosen = [self._texts[position] for position in self.box.value]

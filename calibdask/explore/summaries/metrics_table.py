@@ -1,7 +1,6 @@
 """The numbers of a page: as a table to read, and as data frames to save."""
 
 from collections.abc import Collection, Sequence
-from html import escape
 from typing import Any
 
 import numpy as np
@@ -9,22 +8,24 @@ import xarray as xr
 
 from calibdask.explore.summaries.difference import Bounded, difference
 from calibdask.explore.summaries.page_metrics import CURVE, DIAGRAM, MARKS, SATURATION, SMOOTH
+from calibdask.markup import Html
 from calibdask.results.format import shown_number
 from calibdask.results.values import PartResult, Results, Value
 
-_STYLE = """<style>
+_STYLE = Html("""<style>
 table.numbers { border-collapse: collapse; font-variant-numeric: tabular-nums; width: 100%; }
 .numbers th { text-align: right; font-weight: 600; border-bottom: 1px solid var(--edge); padding: 3px 10px 3px 0; }
 .numbers td { text-align: right; padding: 3px 10px 3px 0; border-bottom: 1px solid var(--rule); white-space: nowrap; }
 .numbers th:first-child, .numbers td:first-child { text-align: left; white-space: normal; min-width: 8.5rem; }
 .numbers small { color: var(--soft); display: block; line-height: 1.25; }
 .numbers .ends { color: var(--soft); }
-</style>"""
+</style>""")
+_ENDS = Html('<span class="ends">{} to {}</span>')
 # What is drawn, or told in words.
 _ELSEWHERE = (SATURATION, DIAGRAM, CURVE, MARKS, SMOOTH)
 
 
-def metrics_table(results: Sequence[xr.Dataset], pending: Collection[str] = ()) -> str:
+def metrics_table(results: Sequence[xr.Dataset], pending: Collection[str] = ()) -> Html:
     """The metrics of one result, or of two with their difference, as HTML; intervals of ``pending`` metrics follow.
 
     Examples
@@ -46,14 +47,15 @@ def metrics_table(results: Sequence[xr.Dataset], pending: Collection[str] = ()) 
         if two:
             a, b = values
             cells += _difference_cells(a, b)
-        lines.append((f"{escape(_heading(first))}<small>{escape(first.meaning)}</small>", cells))
-    head = "".join(f"<th>{text}</th>" for text in ("metric", *heads))
-    body = "".join(
-        f'<tr data-metric="{escape(name)}"><td>{heading}</td>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>'
-        for name, (heading, cells) in zip(numbers[0], lines, strict=True)
-    )
-    table = f'<table class="numbers"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    return f'{_STYLE}<div style="overflow-x: auto">{table}</div>'
+        heading = Html("{}<small>{}</small>").format(_heading(first), first.meaning)
+        lines.append(Html('<tr data-metric="{}">{}</tr>').format(name, _in_cells([heading, *cells])))
+    head = Html().join(map(Html("<th>{}</th>").format, ("metric", *heads)))
+    table = Html('<table class="numbers"><thead><tr>{}</tr></thead><tbody>{}</tbody></table>')
+    return Html('{}<div style="overflow-x: auto">{}</div>').format(_STYLE, table.format(head, Html().join(lines)))
+
+
+def _in_cells(contents: Sequence[str]) -> Html:
+    return Html().join(map(Html("<td>{}</td>").format, contents))
 
 
 def metrics_frame(results: Sequence[xr.Dataset], selections: Sequence[str]) -> Any:
@@ -123,7 +125,7 @@ def _cells(value: Value | None, pending: bool) -> tuple[str, str]:
     if value is None:
         return "–", ""
     if value.has_interval:
-        return _short(value.value), f'<span class="ends">{_short(value.low)} to {_short(value.high)}</span>'
+        return _short(value.value), _ENDS.format(_short(value.low), _short(value.high))
     return _short(value.value), "…" if pending else ""
 
 
@@ -134,9 +136,7 @@ def _difference_cells(first: Value | None, second: Value | None) -> tuple[str, s
     if not (first.has_interval and second.has_interval):
         return _signed(second.value - first.value), ""
     ends = difference(*(Bounded(value.value, value.low, value.high) for value in (first, second)))
-    return _signed(
-        float(ends.value)
-    ), f'<span class="ends">{_signed(float(ends.low))} to {_signed(float(ends.high))}</span>'
+    return _signed(float(ends.value)), _ENDS.format(_signed(float(ends.low)), _signed(float(ends.high)))
 
 
 def _short(value: Any) -> str:

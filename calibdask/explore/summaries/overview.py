@@ -3,11 +3,11 @@
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from html import escape
 from math import prod
 from typing import Any
 
 from calibdask.explore.cancellation import CancelToken
+from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.summaries.findings import Finding, since_when, worst_period, worst_slice
 from calibdask.explore.summaries.overview_figures import SELECTED, UNDECIDED, LineFigure, MapFigure
 from calibdask.explore.summaries.overview_numbers import (
@@ -25,6 +25,7 @@ from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import selection_text, slice_texts
 from calibdask.explore.summaries.slices_over_time import period_dims
 from calibdask.explore.summaries.tiles import Tile, tiles_html, tiles_of
+from calibdask.markup import Html
 from calibdask.plot.style import OVER, UNDER
 
 _STYLE = """
@@ -50,7 +51,7 @@ _STYLE = """
 _SENTENCE = """
 .bk-btn { white-space: normal; text-align: left; font-weight: 600; padding: 3px 8px; line-height: 1.35; height: auto; }
 """
-_UNREAD = (
+_UNREAD = Html(
     "<h2>Where scores are off</h2><p class='quiet'>The map of slices follows once the histograms of all slices "
     "have been read.</p>"
 )
@@ -109,8 +110,8 @@ class Overview:
         self._quick: dict[OverviewQuery, tuple[list[Tile], PeriodLine | None]] = {}
         self._shown: OverviewNumbers | None = None
         wide = {"sizing_mode": "stretch_width", "stylesheets": [_STYLE]}
-        self.tiles = pn.pane.HTML("", **wide)
-        self.map_note, self.line_note, self.legend = (pn.pane.HTML("", margin=(0, 10), **wide) for _ in range(3))
+        self.tiles = html_pane(**wide)
+        self.map_note, self.line_note, self.legend = (html_pane(margin=(0, 10), **wide) for _ in range(3))
         self.map, self.line = MapFigure(self._chosen_cell), LineFigure(self._chosen_period)
         self.worst = [self._sentence(number) for number in range(2)]
         self._boxes = [
@@ -272,15 +273,15 @@ def _whole_name(query: MapQuery) -> str:
     return f"all {_CONSONANT_Y.sub('ie', query.period)}s"
 
 
-def _legend(shown: SliceMap) -> str:
+def _legend(shown: SliceMap) -> Html:
     """What colours mean, in all of the page."""
     marks = [(f"scores {words}", look) for words, look in _LEGEND]
     marks += [("not decided", f"background: {UNDECIDED}"), ("selected", f"border: 2.5px solid {SELECTED}")]
-    items = "".join(f"<li><i style='{look}'></i>{words}</li>" for words, look in marks)
-    return f"<ul class='legend' aria-label='Colours'>{items}</ul>"
+    items = Html().join(Html("<li><i style='{}'></i>{}</li>").format(look, words) for words, look in marks)
+    return Html("<ul class='legend' aria-label='Colours'>{}</ul>").format(items)
 
 
-def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> str:
+def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> Html:
     """What the map shows of so many periods, and what it does not."""
     columns = f" and each {query.period}" if query.period else " and each model" * (len(shown.columns) > 1)
     if len(shown.rows) < shown.slices:
@@ -293,16 +294,15 @@ def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> str:
     holds = simultaneous(shown.cells)
     if query.period:
         holds += f"; of {_whole_name(query)}, {simultaneous(shown.judged, 'slices')}"
-    return (
-        f"<h2>Where scores are off</h2><p class='quiet'>Outcome less score in points by "
-        f"{' and '.join(map(escape, query.dims))}{escape(columns)}: {which}.{last} 95 % intervals: "
-        f"{escape(holds)}. A click selects, another one takes it back.</p>"
-    )
+    return Html(
+        "<h2>Where scores are off</h2><p class='quiet'>Outcome less score in points by {}{}: {}.{} 95 % intervals: {}. "
+        "A click selects, another one takes it back.</p>"
+    ).format(" and ".join(query.dims), columns, which, last, holds)
 
 
-def _line_text(line: PeriodLine, selected: str) -> str:
+def _line_text(line: PeriodLine, selected: str) -> Html:
     last = f" The last {MOST_PERIODS} of {line.periods:,}." if line.periods > MOST_PERIODS else ""
-    return (
-        f"<h2>By {escape(line.period)}</h2><p class='quiet'>Outcome less score of {escape(selected)}.{last} 95 % "
-        f"intervals: {ALONE}, one look at each {escape(line.period)}. A click selects, another one takes it back.</p>"
-    )
+    return Html(
+        "<h2>By {period}</h2><p class='quiet'>Outcome less score of {selected}.{last} 95 % intervals: {alone}, one "
+        "look at each {period}. A click selects, another one takes it back.</p>"
+    ).format(period=line.period, selected=selected, last=last, alone=ALONE)

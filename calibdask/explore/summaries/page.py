@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
-from html import escape
 from typing import Any
 
 import xarray as xr
 
 from calibdask.explore.cancellation import LatestOnly, error_text
 from calibdask.explore.downloads import downloads
+from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.server import Page
 from calibdask.explore.summaries.answer_page import AnswerPage, answer_pages
 from calibdask.explore.summaries.comparison_widgets import ComparisonWidgets
@@ -38,6 +38,7 @@ from calibdask.explore.summaries.slices_over_time import period_dims
 from calibdask.explore.summaries.steps import Measurement, Step, after
 from calibdask.explore.summaries.time_page import TimePage
 from calibdask.explore.url_state import bind_to_url
+from calibdask.markup import Html
 from calibdask.results.values import Results
 from calibdask.storage.summary import Summary
 
@@ -45,6 +46,7 @@ _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"by the scores": "auto", "of equal width": "uniform", "of equal mass": "equal-mass"}
 _TOGETHER, _ALL_ROWS, _OVER_TIME, _GROUPS = "all periods together", "all rows", "over time", "groups by features"
 _BEGUN, _OVERVIEW, _SINCE = "models and periods", "models, slices and periods", "since when the worst slice is off"
+_ROWS = Html("{}{}: <b>{:,} rows</b>{}")
 # Beside each other where there is room.
 _BESIDE = {"flex-wrap": "wrap", "gap": "4px 20px"}
 # Seconds before what takes longer begins: further choices are not to be slowed down by intervals of earlier ones.
@@ -99,16 +101,16 @@ class SummaryPage:
         self.slices = SliceTable(pool, self._own.errors(pool.source.layout), self.first.choose, self._rank_slices)
         self.overview = Overview(pool, self.first.toggle)
         # Room for what comes and goes: a click is not to move what the next one is for.
-        self.head = pn.pane.HTML("", styles={"flex": "1 1 18rem", "min-height": "2.5em"})
+        self.head = html_pane(styles={"flex": "1 1 18rem", "min-height": "2.5em"})
         self.clear = pn.widgets.Button(label="Clear selection", variant="outline", disabled=True, margin=(5, 10))
         self.clear.on_click(lambda _: self.first.clear())
-        self.cautions = pn.pane.HTML("", sizing_mode="stretch_width", stylesheets=[CAUTION_STYLE], margin=(0, 10))
+        self.cautions = html_pane(sizing_mode="stretch_width", stylesheets=[CAUTION_STYLE], margin=(0, 10))
         self.cautions.styles = {"min-height": "1.5em"}
-        self.busy = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 10), styles={"min-height": "1.4em"})
+        self.busy = html_pane(sizing_mode="stretch_width", margin=(0, 10), styles={"min-height": "1.4em"})
         box = pn.Row(sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 12px"})
         self.panel_grid, self.plots = PanelGrid(box), pn.Column(box, sizing_mode="stretch_width")
-        self.numbers = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.note = pn.pane.HTML(small(NOTE), sizing_mode="stretch_width")
+        self.numbers = html_pane(sizing_mode="stretch_width")
+        self.note = html_pane(small(NOTE), sizing_mode="stretch_width")
 
     def page(self) -> Page:
         """The page, with its first numbers on the way."""
@@ -130,10 +132,9 @@ class SummaryPage:
         tables: dict[str, Callable[[], Any]] = {key: partial(self._frame, frame) for key, frame in frames.items()}
         if self._pool.slices:
             tables["slices"] = self.slices.frame
-        name = self._name.partition(".")[0]
-        buttons = downloads(name, tables, self.plots)
-        left = pn.Column(self.plots, sizing_mode="stretch_width", styles={"flex": "3 1 560px", "min-width": "0"})
-        beside = {"flex": "2 1 460px", "min-width": "0"}
+        buttons = downloads(name := self._name.partition(".")[0], tables, self.plots)
+        plots, beside = ({"flex": f"{wide}px", "min-width": "0"} for wide in ("3 1 560", "2 1 460"))
+        left = pn.Column(self.plots, sizing_mode="stretch_width", styles=plots)
         right = pn.Column(*self.slices.listed, sizing_mode="stretch_width", styles=beside)
         middle = pn.Row(left, *([right] if self.slices.listed else []), sizing_mode="stretch_width", styles=_BESIDE)
         top = pn.Row(
@@ -170,7 +171,6 @@ class SummaryPage:
 
     @property
     def _other_views(self) -> list[TimePage | GroupsPage | AnswerPage]:
-        """All that may be."""
         return [view for view in (self.time, self.groups, *self.answers.values()) if view is not None]
 
     def _frame(self, make: Callable[[list[xr.Dataset], list[str]], Any]) -> Any:
@@ -370,24 +370,24 @@ class SummaryPage:
         """Nothing can be shown of a selection."""
         self._results, self._titles, self.numbers.object = [], [], ""
         self.plots.visible = False
-        self.head.object = f"{self._described(selections)}<p><b>{escape(error_text(error))}</b></p>"
+        self.head.object = self._described(selections) + Html("<p><b>{}</b></p>").format(error_text(error))
         self.cautions.object = ""
         self._stop(None)
 
     def _stop(self, error: Exception | None) -> None:
         """Take no further steps, because of an error if there is one."""
         self._steps, self._is_busy = [], False
-        self.busy.object = "" if error is None else f"<b>{escape(error_text(error))}</b>"
+        self.busy.object = "" if error is None else Html("<b>{}</b>").format(error_text(error))
 
-    def _described(self, selections: list[Selection]) -> str:
+    def _described(self, selections: list[Selection]) -> Html:
         """The selections with their rows."""
         lines = []
-        for number, selection in enumerate(selections):
-            mark = f"{dot(COLORS[number])} <b>{'AB'[number]}</b> " if len(selections) > 1 else ""
+        for letter, color, selection in zip("AB", COLORS, selections, strict=False):
+            mark = Html("{} <b>{}</b> ").format(dot(color), letter) if len(selections) > 1 else ""
             rows, slices = self._pool.rows(selection), self._pool.numbers(selection).size
             count = f", {slices:,} of {self._pool.slice_count:,} slices" if self._pool.slices else ""
-            lines.append(f"{mark}{escape(selection_text(self._pool, selection))}: <b>{rows:,} rows</b>{count}")
-        return "<br>".join(lines)
+            lines.append(_ROWS.format(mark, selection_text(self._pool, selection), rows, count))
+        return Html("<br>").join(lines)
 
     def _close(self) -> None:
         self._quick.close()

@@ -138,6 +138,7 @@ def cautions(result: xr.Dataset) -> list[str]:
         words += sentences.reversed_scores(float(spread["effective_rows"].min()), bins.weight, bins.score, bins.outcome)
     for outcome in results.of("mean_gap", "outcome"):
         words += sentences.one_sided(float(outcome.values))
+    words += sentences.of_metrics(results.numbers)
     return [*words, *sentences.saturated(float(spread["at_zero"].max()), float(spread["at_one"].max()))]
 
 

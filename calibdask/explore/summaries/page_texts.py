@@ -1,11 +1,12 @@
 """Small texts of the page of a summary: what is missing, what to be aware of, and marks of selections."""
 
-from html import escape
 from typing import Any
 
 import xarray as xr
 
+from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.summaries.page_metrics import cautions
+from calibdask.markup import Html
 
 
 def left_out(names: list[str]) -> str:
@@ -16,16 +17,15 @@ def left_out(names: list[str]) -> str:
     return f" With so many classes those of {metrics} take too long for a page; calibdask.evaluate gives them."
 
 
-def missing_lines(reasons: dict[str, str]) -> str:
+def missing_lines(reasons: dict[str, str]) -> Html:
     """The metrics that are not shown, and why."""
-    return "".join(
-        f"<div style='color: var(--caution)'>Not shown: {escape(reason)}</div>" for reason in reasons.values()
-    )
+    line = Html("<div style='color: var(--caution)'>Not shown: {}</div>")
+    return Html().join(map(line.format, reasons.values()))
 
 
-def small(text: str) -> str:
+def small(text: str) -> Html:
     """A note."""
-    return f"<small style='color: var(--soft)'>{text}</small>"
+    return Html("<small style='color: var(--soft)'>{}</small>").format(text)
 
 
 # Closed, it is a line high whatever there is to say: what is below stays where it is from one selection to the next.
@@ -37,19 +37,20 @@ details[open] summary { white-space: normal; height: auto; }
 """
 
 
-def caution_lines(results: list[xr.Dataset]) -> str:
+def caution_lines(results: list[xr.Dataset]) -> Html:
     """What to be aware of: the first warning, and how many there are, in a line that opens."""
     several = len(results) > 1
     words = [
-        f"{f'{letter}: ' if several else ''}{escape(message)}"
+        f"{f'{letter}: ' if several else ''}{message}"
         for letter, result in zip("AB", results, strict=False)
         for message in cautions(result)
     ]
     if not words:
-        return "<p class='none'>No warnings</p>"
+        return Html("<p class='none'>No warnings</p>")
     first, *others = words
     count = f"{len(words)} warnings: " if others else ""
-    return f"<details><summary>⚠ {count}{first}</summary>{''.join(f'<p>⚠ {one}</p>' for one in others)}</details>"
+    below = Html().join(map(Html("<p>⚠ {}</p>").format, others))
+    return Html("<details><summary>⚠ {}{}</summary>{}</details>").format(count, first, below)
 
 
 # What an interval holds for, in captions.
@@ -76,13 +77,11 @@ def simultaneous(cells: int, what: str = "cells") -> str:
     return f"simultaneous over {cells:,} {what}" if cells > 1 else ALONE
 
 
-def dot(color: str) -> str:
+def dot(color: str) -> Html:
     """The mark of a selection."""
-    return f"<span style='color: {color}'>●</span>"
+    return Html("<span style='color: {}'>●</span>").format(color)
 
 
 def heading(letter: str, color: str) -> Any:
     """Over the widgets of a selection."""
-    import panel as pn
-
-    return pn.pane.HTML(f"{dot(color)} <b>Selection {letter}</b>", margin=(8, 10, 0, 10))
+    return html_pane(Html("{} <b>Selection {}</b>").format(dot(color), letter), margin=(8, 10, 0, 10))

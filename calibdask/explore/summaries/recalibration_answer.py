@@ -1,11 +1,9 @@
 """Whether recalibration would help, and the map that does: cross-fitted to the cells of a summary."""
 
 import shlex
-from html import escape
 
 import numpy as np
 import xarray as xr
-from markupsafe import Markup
 from sklearn.base import clone
 
 from calibdask.calibrators.base import Calibrator
@@ -20,6 +18,7 @@ from calibdask.explore.summaries.decisions_answer import CHOOSE
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.pseudo_rows import PseudoRows
 from calibdask.explore.summaries.worst_slice import worst_slice
+from calibdask.markup import Html
 from calibdask.plot.decision_charts import Chart, Line
 from calibdask.report.chart_drawing import chart_picture
 from calibdask.results.format import figure, percent
@@ -84,7 +83,7 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     calibrator = fit_to_data(clone(_METHODS[method]), Data.of(binary, by=()))
     picture = chart_picture(_chart(calibrator, scores), f"{shown}: calibrated score by score", _HEIGHT)
     figures = ((picture, f"Solid: {shown}, fitted to all rows of the selection. Dashed: scores as they are."),)
-    notes: tuple[Markup | str, ...] = tuple(calibrator.cautions_)
+    notes: tuple[str, ...] = tuple(calibrator.cautions_)
     if found.weights.sum() > _MOST_ROWS:
         notes += (f"Compared on {len(scores):,} of the {int(found.weights.sum()):,} rows, drawn at random.",)
     if best == "none":
@@ -117,7 +116,7 @@ def _chart(calibrator: Calibrator, scores: Array) -> Chart:
     return Chart(x, "score", "calibrated score", lines[0], (), lines[1], (0.0, end), (0.0, top))
 
 
-def _applied(pool: Pool, name: str, selection: Selection, setting: str | int | None, method: str) -> Markup | str:
+def _applied(pool: Pool, name: str, selection: Selection, setting: str | int | None, method: str) -> str:
     """How to make the map and to apply it, in a sentence."""
     vector = pool.source.layout.vector
     if not vector and not pool.source.tells(pool.source.layout.setting("classwise")):
@@ -130,13 +129,11 @@ def _applied(pool: Pool, name: str, selection: Selection, setting: str | int | N
     words = ["calibdask", "calibrate", pool.url or name, *(word for dim in by for word in ("--by", dim))]
     command = shlex.join([*words, "--method", method, "--out", "map.json"])
     each = f", one for each {' and '.join(by)}," * bool(by)
-    classes = (
-        ""
-        if setting is None
-        else " It maps each class by itself; what that does to all of them together takes rows, and <code>calibdask "
+    classes = Html(
+        " It maps each class by itself; what that does to all of them together takes rows, and <code>calibdask "
         "calibrate ROWS --compare</code>."
     )
-    return Markup(
-        f"<code>{escape(command)}</code> writes the map{escape(each)} and <code>calibdask apply map.json ROWS --out "
-        f"calibrated.parquet</code> applies it to rows.{classes} Measure it on other rows than these."
-    )
+    return Html(
+        "<code>{}</code> writes the map{} and <code>calibdask apply map.json ROWS --out calibrated.parquet</code> "
+        "applies it to rows.{} Measure it on other rows than these."
+    ).format(command, each, "" if setting is None else classes)

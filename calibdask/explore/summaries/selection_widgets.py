@@ -3,11 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
-from html import escape
 from typing import Any
 
+from calibdask.explore.html_widgets import multi_choice
 from calibdask.explore.summaries.long_choice import LongChoice
 from calibdask.explore.summaries.pool import Labels, Pool, Selection
+from calibdask.safe_text import visible
 
 DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?([ T].*)?")
 _MIDNIGHT = re.compile(r"(?<=^\d{4}-\d{2}-\d{2})[T ]00:00(:00(\.0+)?)?$")
@@ -37,7 +38,7 @@ class SelectionWidgets:
             dim: range_widget(f"{dim}, range", pool.labels[dim]) for dim in pool.slices if ordered(pool.labels[dim])
         }
         self._long = {
-            dim: LongChoice(dim, _markup(pool.labels[dim]), width=305)
+            dim: LongChoice(dim, _options(pool.labels[dim]), width=305)
             for dim in pool.slices
             if len(pool.labels[dim]) > _MOST_SENT
         }
@@ -141,7 +142,7 @@ def slice_texts(pool: Pool, selection: Selection) -> list[str]:
 
 
 def label_text(label: Any) -> str:
-    """A label as text: dates without a time of 0:00.
+    """A label as text, whose signs all show: dates without a time of 0:00.
 
     Examples
     --------
@@ -150,7 +151,7 @@ def label_text(label: Any) -> str:
     ('2026-01-01', '3')
     """
     # Labels may be dates, or texts of dates.
-    return _MIDNIGHT.sub("", str(label))
+    return visible(_MIDNIGHT.sub("", str(label)))
 
 
 def ordered(labels: Labels) -> bool:
@@ -170,11 +171,6 @@ def _options(labels: Labels) -> dict[str, int]:
     return {text if count[text] == 1 else f"{text} ({index})": index for index, text in enumerate(texts)}
 
 
-def _markup(labels: Labels) -> dict[str, int]:
-    """The same as markup, which the labels of boxes are."""
-    return {escape(text): index for text, index in _options(labels).items()}
-
-
 def _model_widget(dim: str, labels: Labels, model: int) -> Any:
     import panel as pn
 
@@ -182,11 +178,9 @@ def _model_widget(dim: str, labels: Labels, model: int) -> Any:
 
 
 def _label_widget(dim: str, labels: Labels) -> Any:
-    import panel as pn
-
-    return pn.widgets.MultiChoice(
+    return multi_choice(
+        _options(labels),
         label=dim,
-        options=_markup(labels),
         placeholder=f"all {len(labels):,}",
         option_limit=_MOST_OPTIONS,
         search_option_limit=_MOST_OPTIONS,

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from html import escape
 from math import prod
 from typing import Any
 
@@ -11,6 +10,7 @@ import xarray as xr
 
 from calibdask.estimators.estimator import Estimator
 from calibdask.explore.cancellation import error_text
+from calibdask.explore.html_widgets import html_pane, html_table
 from calibdask.explore.summaries.group_table import bar
 from calibdask.explore.summaries.page_metrics import Choice
 from calibdask.explore.summaries.page_texts import simultaneous
@@ -18,6 +18,7 @@ from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
 from calibdask.explore.summaries.slice_ranking import RANKING_METRICS, RankingMetric, SliceRanking
 from calibdask.explore.summaries.slices_over_time import period_dims
+from calibdask.markup import Html
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
 
 # So many ranks are settled without being asked for, if that takes no more than so many seconds.
@@ -88,7 +89,7 @@ class SliceTable:
             options=list(pool.slices), value=_usual_dims(pool), variant="outline", margin=(25, 10, 5, 10)
         )
         self.metric = pn.widgets.Select(label="Ordered by", options=names, width=220)
-        self.note = pn.pane.HTML("", sizing_mode="stretch_width")
+        self.note = html_pane(sizing_mode="stretch_width")
         self._all_intervals = pn.widgets.Button(label="intervals of all slices", variant="outline", visible=False)
         self.table = pn.Column(sizing_mode="stretch_width")
 
@@ -111,7 +112,7 @@ class SliceTable:
 
         if not self._pool.slices:
             return []
-        heading = pn.pane.HTML("<h2 style='font-size: 1.1rem; margin: 14px 0 0'>Worst slices first</h2>")
+        heading = html_pane(Html("<h2 style='font-size: 1.1rem; margin: 14px 0 0'>Worst slices first</h2>"))
         several = [self.dims] if len(self._pool.slices) > 1 else []
         return [heading, pn.FlexBox(self.metric, *several), self.note, self._all_intervals, self.table]
 
@@ -148,10 +149,10 @@ class SliceTable:
         error = self._errors.get(query)
         self._shown = None if error else self._rankings.get(query)
         if self._shown is None:
-            self.note.object = escape(error) if error else "Choose the dimensions of the slices."
+            self.note.object = error or "Choose the dimensions of the slices."
             self.table[:], self._all_intervals.visible = [], False
             return
-        self.note.object = f"<span style='color: var(--soft)'>{ranking_text(self._shown)}</span>"
+        self.note.object = Html("<span style='color: var(--soft)'>{}</span>").format(ranking_text(self._shown))
         self._all_intervals.visible = enough and not self._shown.done()
         self._indexers = self._shown.indexers(_MOST_LINES)
         self._fill(self._shown.dataset(_MOST_LINES), query)
@@ -184,7 +185,7 @@ class SliceTable:
             columns[_GAP] = _gap_cells(slices)
         columns[_ERROR] = [_error_cell(*ends) for ends in zip(error.tolist(), low.tolist(), high.tolist(), strict=True)]
         columns[_ROWS] = slices["rows"].values
-        lines = xr.Dataset({name: ("line", np.asarray(values)) for name, values in columns.items()})
+        lines = xr.Dataset({name: ("line", _column(values)) for name, values in columns.items()})
         frame = lines.to_dataframe().reset_index(drop=True)[list(columns)]
         name = query.dims[0] if len(query.dims) == 1 else _SLICE
         titles = {_SLICE: name, _GAP: "too high | too low", _ERROR: query.metric}
@@ -197,17 +198,14 @@ class SliceTable:
             self.table[:] = [self._tabulator(frame, titles)]
 
     def _tabulator(self, frame: Any, titles: dict[str, str]) -> Any:
-        import panel as pn
-        from bokeh.models.widgets.tables import HTMLTemplateFormatter, NumberFormatter
+        from bokeh.models.widgets.tables import NumberFormatter
 
-        # Markup of numbers alone.
-        markup = HTMLTemplateFormatter(template="<%= value %>")
-        table = pn.widgets.Tabulator(
+        table = html_table(
             frame,
+            html=(_GAP, _ERROR),
             formatters={
                 # Long names in several lines.
                 _SLICE: {"type": "textarea"},
-                **dict.fromkeys((_GAP, _ERROR), markup),
                 _ROWS: NumberFormatter(format="0,0", text_align="right"),
             },
             titles=titles,
@@ -235,16 +233,22 @@ def _usual_dims(pool: Pool) -> list[str]:
     return others if others and few else (others or list(pool.slices))[:1]
 
 
-def _gap_cells(slices: xr.Dataset) -> list[str]:
+def _column(values: Any) -> np.ndarray:
+    """Values as they are: texts of NumPy would be markup no more."""
+    return np.array(values, object) if isinstance(values, list) else np.asarray(values)
+
+
+def _gap_cells(slices: xr.Dataset) -> list[Html]:
     """Mean gaps with intervals as pictures, on one scale, and in points; none of slices that are not measured yet."""
     ends = np.stack([100 * slices[name].values for name in ("mean_gap", "mean_gap_low", "mean_gap_high")])
     # 0 in the middle: the sides of all tables are the same.
     reach = float(np.nanmax(np.abs(ends), initial=0.0)) or 1.0
     return [
-        f"<span class='side'>{bar(gap, low, high, (-reach, reach), certain=low > 0 or high < 0, width=_BAR_WIDTH)} "
-        f"{_signed(gap)}</span>"
+        Html("<span class='side'>{} {}</span>").format(
+            bar(gap, low, high, (-reach, reach), certain=low > 0 or high < 0, width=_BAR_WIDTH), _signed(gap)
+        )
         if gap == gap
-        else ""
+        else Html()
         for gap, low, high in ends.T.tolist()
     ]
 
@@ -254,11 +258,12 @@ def _signed(gap: float) -> str:
     return f"{round(gap, 1) + 0.0:+.1f}".replace("-", "−")
 
 
-def _error_cell(value: float, low: float, high: float) -> str:
+def _error_cell(value: float, low: float, high: float) -> Html:
     """An error, and its interval beneath it, as soon as there is one."""
     if value != value:
-        return ""
-    return f"{value:.4f}<br><small>{'…' if low != low else f'{low:.4f} to {high:.4f}'}</small>"
+        return Html()
+    interval = "…" if low != low else f"{low:.4f} to {high:.4f}"
+    return Html("{:.4f}<br><small>{}</small>").format(value, interval)
 
 
 def ranking_text(ranking: SliceRanking) -> str:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from itertools import islice, product
 
 import xarray as xr
@@ -19,6 +18,7 @@ from calibdask.explore.summaries.selection_widgets import label_text
 from calibdask.gating.check import check
 from calibdask.gating.formats import accepted
 from calibdask.gating.judging import Judgement
+from calibdask.markup import Html
 from calibdask.results.decisions import Outcome
 from calibdask.results.format import figure
 from calibdask.results.over_time import Ends, points_text
@@ -98,25 +98,31 @@ def _ends(result: xr.Dataset, metric: str) -> Ends:
     return Ends(value.value, value.low, value.high)
 
 
-def tiles_html(tiles: Sequence[Tile], models: int) -> str:
+def tiles_html(tiles: Sequence[Tile], models: int) -> Html:
     """The tiles; and how many of so many models have none."""
-    items = "".join(map(_item, tiles))
-    more = f"<p class='quiet'>The first {MOST_MODELS} of {models:,} models.</p>" if models > MOST_MODELS else ""
-    return f"<ul class='tiles' aria-label='Models'>{items}</ul><p class='quiet'>95 % intervals: {ALONE}.</p>{more}"
+    items = Html().join(map(_item, tiles))
+    more = Html("<p class='quiet'>The first {} of {:,} models.</p>").format(MOST_MODELS, models)
+    return Html("<ul class='tiles' aria-label='Models'>{}</ul><p class='quiet'>95 % intervals: {}.</p>{}").format(
+        items, ALONE, more if models > MOST_MODELS else ""
+    )
 
 
-def _item(tile: Tile) -> str:
-    name = f"<h2>{escape(tile.name)}</h2>" if tile.name else ""
-    number = f"<p class='number'><span>ECE</span> {figure(tile.error.value)} <small>{_interval(tile.error)}</small></p>"
-    css, state = "none", ""
+def _item(tile: Tile) -> Html:
+    name = Html("<h2>{}</h2>").format(tile.name) if tile.name else ""
+    number = Html("<p class='number'><span>ECE</span> {} <small>{}</small></p>").format(
+        figure(tile.error.value), _interval(tile.error)
+    )
+    css, state = "none", Html()
     if tile.judgement is not None:
         icon, css = _STATES[tile.judgement.outcome]
         reason = f"; {tile.judgement.reason}" if tile.judgement.reason else ""
         words = f"limit {accepted(tile.judgement)} {css}{reason}"
-        state = f"<p class='state'><b aria-hidden='true'>{icon}</b> {escape(words)}</p>"
-    gap = f"<p>{escape(_gap_text(tile.gap))}</p>" if tile.gap is not None else ""
-    shown, below = (" aria-current='true'", ", shown below") if tile.is_selected else ("", "")
-    return f"<li class='{css}'{shown}>{name}{number}{state}{gap}<p class='quiet'>{tile.rows:,} rows{below}</p></li>"
+        state = Html("<p class='state'><b aria-hidden='true'>{}</b> {}</p>").format(icon, words)
+    gap = Html("<p>{}</p>").format(_gap_text(tile.gap)) if tile.gap is not None else ""
+    shown, below = (Html(" aria-current='true'"), ", shown below") if tile.is_selected else (Html(), "")
+    return Html("<li class='{}'{}>{}{}{}{}<p class='quiet'>{:,} rows{}</p></li>").format(
+        css, shown, name, number, state, gap, tile.rows, below
+    )
 
 
 def _interval(ends: Ends) -> str:

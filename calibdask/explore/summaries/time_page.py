@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from html import escape
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from calibdask.explore.cancellation import CancelToken, LatestOnly, error_text
+from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text, range_widget, selection_text
 from calibdask.explore.summaries.slices_over_time import (
@@ -20,6 +20,7 @@ from calibdask.explore.summaries.slices_over_time import (
     periods_of,
 )
 from calibdask.explore.summaries.time_texts import READ_ON, alarm_text, alarms_first, evidence_line
+from calibdask.markup import Html
 from calibdask.plot.changes import Change, change_list, change_picture, change_text
 from calibdask.plot.over_time import (
     evidence_picture,
@@ -80,7 +81,6 @@ class TimePage:
     """
 
     def __init__(self, pool: Pool, document: Any, due: str | None = None) -> None:
-        import panel as pn
 
         self._pool = pool
         # For each dimension of periods, the positions of those that are not due.
@@ -95,7 +95,7 @@ class TimePage:
         self._error = ""
         self._make_widgets()
         wide = {"sizing_mode": "stretch_width", "stylesheets": [style(), _CSS]}
-        self.head, self.pictures, self.changes, self.small, self.busy = (pn.pane.HTML("", **wide) for _ in range(5))
+        self.head, self.pictures, self.changes, self.small, self.busy = (html_pane(**wide) for _ in range(5))
 
     def _make_widgets(self) -> None:
         import panel as pn
@@ -145,7 +145,7 @@ class TimePage:
         windows = [widget for pair in self.sliders.values() for widget in pair]
         chosen = pn.FlexBox(self.period, self.by, self.tolerance, self.alpha, self.version)
         self._show_sliders()
-        heading = pn.pane.HTML("<h2>What has changed from before to after</h2>", stylesheets=[_CSS])
+        heading = html_pane(Html("<h2>What has changed from before to after</h2>"), stylesheets=[_CSS])
         below = [heading, pn.FlexBox(*windows), self.changes]
         return [self.head, chosen, self.pictures, self.busy, self.small, *below]
 
@@ -213,7 +213,7 @@ class TimePage:
 
     def _step(self, words: str, job: Callable[[CancelToken], dict[str, Any]]) -> None:
         """Run a job, off the event loop, and keep what it gives by the names of attributes."""
-        self.busy.object = f"<span class='quiet'>computing: {escape(words)} …</span>"
+        self.busy.object = Html("<span class='quiet'>computing: {} …</span>").format(words)
 
         def show(results: dict[str, Any]) -> None:
             for name, result in results.items():
@@ -224,7 +224,7 @@ class TimePage:
         self._job.start(job, show=show, fail=self._fail)
 
     def _fail(self, error: Exception) -> None:
-        self.busy.object = f"<b>{escape(error_text(error))}</b>"
+        self.busy.object = Html("<b>{}</b>").format(error_text(error))
 
     def _watched(self, slices: SlicesOverTime | None, query: TimeQuery, token: CancelToken) -> SlicesOverTime:
         """One more step of what has been begun, or the first."""
@@ -271,21 +271,20 @@ class TimePage:
             self.small.object = self._small(whole, slices)
             self.changes.object = self._changes()
 
-    def _head(self, whole: Sequence[OverTime], slices: Sequence[OverTime]) -> str:
+    def _head(self, whole: Sequence[OverTime], slices: Sequence[OverTime]) -> Html:
         assert self._query is not None
         selection = self._query.selection
-        rows = f"{escape(selection_text(self._pool, selection))}: {self._pool.rows(selection):,} rows"
+        rows = f"{selection_text(self._pool, selection)}: {self._pool.rows(selection):,} rows"
         leading = headline(whole, slices)
         if leading is None:
             words = "" if self._whole is None or not self._whole.done else "There are no rows in any period."
-            return f"<p class='line'>{words}</p><p class='quiet'>{rows}</p>"
+            return Html("<p class='line'>{}</p><p class='quiet'>{}</p>").format(words, rows)
         since = self._since[1] if self._since is not None and self._since[0].at == leading.at else None
         others = others_text(leading, [*whole, *slices])
-        read_on = f"In the documentation: <cite>{escape(READ_ON)}</cite>"
-        return (
-            f"<p class='line'>{escape(alarm_text(leading, self._model(selection), since))}</p><p>{escape(others)}</p>"
-            f"<p class='quiet'>{rows}</p><p class='quiet'>{escape(evidence_line(leading))} {read_on}.</p>"
-        )
+        return Html(
+            "<p class='line'>{}</p><p>{}</p><p class='quiet'>{}</p>"
+            "<p class='quiet'>{} In the documentation: <cite>{}</cite>.</p>"
+        ).format(alarm_text(leading, self._model(selection), since), others, rows, evidence_line(leading), READ_ON)
 
     def _model(self, selection: Selection) -> str:
         """The name of the model that is watched; empty where there is one alone."""
@@ -298,11 +297,11 @@ class TimePage:
         marks = version_marks(self._pool.summary, self._query.period, self.version.value)
         return [mark for mark in marks if mark.period == mark.period]
 
-    def _pictures(self, whole: Sequence[OverTime], leading: OverTime | None) -> str:
+    def _pictures(self, whole: Sequence[OverTime], leading: OverTime | None) -> Html:
         """All rows, and the slice that is off."""
         order = ranked(whole)[:1]
         if not order:
-            return ""
+            return Html()
         assert self._query is not None
         pending = pending_rows(self._pool, self._query)
         marks, figures, selected = self._marks(), [], selection_text(self._pool, self._query.selection)
@@ -316,9 +315,11 @@ class TimePage:
             ]
         more = " Dotted lines: another version of the model." * bool(marks)
         more += " Grey: not due, and not tested." * (pending is not None)
-        return f"<div class='figures'>{''.join(figures)}</div><p class='quiet'>{_READING}{more}</p>"
+        return Html("<div class='figures'>{}</div><p class='quiet'>{}{}</p>").format(
+            Html().join(figures), _READING, more
+        )
 
-    def _small(self, whole: Sequence[OverTime], slices: Sequence[OverTime]) -> str:
+    def _small(self, whole: Sequence[OverTime], slices: Sequence[OverTime]) -> Html:
         """Slices, those with alarms first, then the largest; and classes, the most evidence first."""
         parts = []
         classes = ranked(whole) if len(whole) > 1 else []
@@ -328,26 +329,26 @@ class TimePage:
                 continue
             shown = order[:_MOST_SMALL]
             powers = small_range(shown)
-            figures = "".join(_figure(small_picture(one, powers), small_caption(one)) for one in shown)
+            figures = Html().join(_figure(small_picture(one, powers), small_caption(one)) for one in shown)
             count = counted(len(order), "slice") if name else ""
             if len(shown) < len(order):
                 count = f"The first {len(shown):,} of {count}"
             if name == by and self._slices is not None and not self._slices.done:
                 count += f" so far; there are {self._slices.count:,}"
             which = "most evidence first" if name == "class" and order is classes else "alarms first, then the largest"
-            parts.append(f"<h2>By {escape(name)}, {which}</h2><p class='quiet'>{count}</p>")
-            parts.append(f"<div class='figures small'>{figures}</div>")
-        return "".join(parts)
+            parts.append(Html("<h2>By {}, {}</h2><p class='quiet'>{}</p>").format(name, which, count))
+            parts.append(Html("<div class='figures small'>{}</div>").format(figures))
+        return Html().join(parts)
 
-    def _changes(self) -> str:
+    def _changes(self) -> Html:
         if self._error:
-            return f"<p>{escape(self._error)}</p>"
+            return Html("<p>{}</p>").format(self._error)
         if not self._change:
-            return ""
+            return Html()
         told = f"Change of outcome less score of all rows: {change_text(self._change[0])}."
         picture = _figure(change_picture(self._change, told), "With intervals; the largest contributions first.")
-        return f"<p>{escape(told)}</p><div class='figures'>{picture}</div>"
+        return Html("<p>{}</p><div class='figures'>{}</div>").format(told, picture)
 
 
-def _figure(picture: str, caption: str) -> str:
-    return f"<figure>{picture}<figcaption>{escape(caption)}</figcaption></figure>"
+def _figure(picture: Html, caption: str) -> Html:
+    return Html("<figure>{}<figcaption>{}</figcaption></figure>").format(picture, caption)

@@ -28,7 +28,7 @@ _COMMON, _SINGLE = 4.0, 16.0
 def fixed_factors(cells: PeriodCells, tolerance: float) -> Array:
     """The logarithms of the factors of a period for each of the fixed tilts, (processes, tilts)."""
     events = cells.by_process(cells.events)
-    low, high = _null_scores(cells, tolerance)
+    low, high = null_scores(cells, tolerance)
     factors = np.empty((cells.processes, TILTS.size))
     for number, tilt in enumerate(TILTS.tolist()):
         null = high if tilt > 0 else low
@@ -39,12 +39,12 @@ def fixed_factors(cells: PeriodCells, tolerance: float) -> Array:
 def plug_in_factors(cells: PeriodCells, tilts: Array, tolerance: float) -> Array:
     """The logarithm of the factor of a period for tilts by process and group, (processes,)."""
     tilt = tilts[cells.process, cells.group]
-    low, high = _null_scores(cells, tolerance)
+    low, high = null_scores(cells, tolerance)
     null = np.where(tilt > 0, high, low)
     return cells.by_process(tilt * cells.events - cells.rows * np.log1p(np.expm1(tilt) * null))
 
 
-def _null_scores(cells: PeriodCells, tolerance: float) -> tuple[Array, Array]:
+def null_scores(cells: PeriodCells, tolerance: float) -> tuple[Array, Array]:
     """The probabilities that the null allows at least and at most."""
     reach = tolerance + cells.slack
     return np.maximum(cells.mean - reach, 0.0), np.minimum(cells.mean + reach, 1.0)

@@ -1,6 +1,6 @@
 """Histograms on a grid that stand for the rows, from which some statistics can be computed."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from calibdask.statistics.bins.grid import GridHistogram, GridState
     from calibdask.statistics.counts import RowCountState
     from calibdask.statistics.score_sums import ScoreSumsState
+    from calibdask.statistics.statistic import Statistic
 
 
 class Histograms(Protocol):
@@ -30,6 +31,9 @@ class Histograms(Protocol):
 
     def equal_mass_edges(self, binning: "EqualMass", setting: Setting) -> "Edges":
         """Edges of bins of equal mass, put on borders of cells."""
+
+    def holds(self, statistic: "Statistic[Any]") -> bool:
+        """Whether the state of a statistic of the rows themselves is stored too."""
 
     def row_count(self) -> "RowCountState":
         """Rows of positive weight in each slice."""

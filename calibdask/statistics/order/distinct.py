@@ -21,7 +21,8 @@ class DistinctState(NamedTuple):
 
     ``many`` (strata,): 1 where there are more distinct scores than fit; such strata have no entries. Strata number
     (batch, group, column) in C order. ``stratum`` and ``score`` (entries,); ``weight`` and ``outcome``, sums of w and
-    w * o, int64 without weights; ``square``, sums of w**2, without entries where there are no weights.
+    w * o, int64 without weights; ``square`` and ``square_outcome``, sums of w**2 and of w**2 * o, without entries where
+    there are no weights.
     """
 
     many: Counts
@@ -30,6 +31,7 @@ class DistinctState(NamedTuple):
     weight: Sums
     outcome: Sums
     square: Array
+    square_outcome: Array
 
 
 def most_distinct(count: int) -> int:
@@ -44,7 +46,7 @@ class DistinctScores(Statistic[DistinctState]):
     Notes
     -----
     Exact in every chunking: the entries of a stratum are dropped when its rows have more than `most_distinct` scores,
-    about four million for all strata together. Memory: 32 bytes for each distinct score, with weights 40. O(n log n)
+    about four million for all strata together. Memory: 32 bytes for each distinct score, with weights 48. O(n log n)
     time.
     """
 
@@ -54,7 +56,7 @@ class DistinctScores(Statistic[DistinctState]):
         """Memory of a state, at most."""
         count = layout.batch * layout.groups * self.setting.columns(layout.classes)
         most = count * most_distinct(count)
-        return 40 * (most if layout.rows is None else min(most, layout.rows * count // layout.groups))
+        return 48 * (most if layout.rows is None else min(most, layout.rows * count // layout.groups))
 
     def from_block(self, block: Block) -> DistinctState:
         """Group the rows of one block."""
@@ -68,10 +70,11 @@ class DistinctScores(Statistic[DistinctState]):
                 score, hits = columns.column(b, c, index)
                 square = weights**2 if block.weights is not None else np.zeros(0)
                 # Adding 0.0 turns -0.0 into 0.0.
-                entries.append((stratum, score + 0.0, weights, weights * hits, square))
+                squared_hits = square * hits if square.size else square
+                entries.append((stratum, score + 0.0, weights, weights * hits, square, squared_hits))
         many = np.zeros(layout.batch * layout.groups * count, np.int64)
         dtype = np.int64 if block.weights is None else np.float64
-        nothing = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0, dtype), np.zeros(0, dtype), np.zeros(0))
+        nothing = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0, dtype), np.zeros(0, dtype), np.zeros(0), np.zeros(0))
         fields = [np.concatenate(parts) for parts in zip(nothing, *entries, strict=True)]
         return self._grouped(DistinctState(many, *fields))
 
@@ -87,14 +90,15 @@ class DistinctScores(Statistic[DistinctState]):
         new = np.r_[True, (np.diff(stratum) != 0) | (np.diff(score) != 0)][: stratum.size]
         first = np.flatnonzero(new)
         weight, outcome = (_added(values[order], first) for values in (state.weight, state.outcome))
-        square = _added(state.square[order], first) if state.square.size else state.square
+        squares = [
+            _added(values[order], first) if values.size else values for values in (state.square, state.square_outcome)
+        ]
         stratum, score = stratum[first], score[first]
         size = state.many.size
         many = np.maximum(state.many, np.bincount(stratum, minlength=size) > most_distinct(size))
         kept = many[stratum] == 0
-        return DistinctState(
-            many, stratum[kept], score[kept], weight[kept], outcome[kept], square[kept] if square.size else square
-        )
+        squares = [values[kept] if values.size else values for values in squares]
+        return DistinctState(many, stratum[kept], score[kept], weight[kept], outcome[kept], *squares)
 
 
 def _added(values: Sums, first: Counts) -> Sums:

@@ -49,3 +49,13 @@ metadata:
     cluster-autoscaler.kubernetes.io/safe-to-evict: "false"
   {{- end }}
 {{- end }}
+
+{{/* Not empty where the study is computed by independent shards: nothing listens, and there is no cluster. */}}
+{{- define "calibdask.sharded" -}}
+{{ if and .Values.job.enabled .Values.job.shards }}yes{{ end }}
+{{- end }}
+
+{{/* A Job cannot be changed: with other contents it is another one, which takes the place of the earlier one. */}}
+{{- define "calibdask.jobName" -}}
+{{ .Release.Name }}-run-{{ include "calibdask.jobSpec" . | sha256sum | trunc 8 }}
+{{- end }}

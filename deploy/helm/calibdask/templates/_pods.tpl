@@ -11,6 +11,11 @@
 {{- end }}
 {{- end }}
 
+{{/* Not empty where pods have certificates. */}}
+{{- define "calibdask.tls" -}}
+{{ if and .Values.tls.secret (not (include "calibdask.sharded" .)) }}yes{{ end }}
+{{- end }}
+
 {{- define "calibdask.environment" -}}
 - name: HOME
   value: /scratch
@@ -18,7 +23,7 @@
   value: /scratch
 - name: DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL
   value: 2 minutes
-{{- if .Values.tls.secret }}
+{{- if include "calibdask.tls" . }}
 - name: CALIBDASK_TLS
   value: /etc/calibdask/tls
 - name: DASK_DISTRIBUTED__COMM__REQUIRE_ENCRYPTION
@@ -52,7 +57,7 @@ securityContext:
 volumeMounts:
   - name: scratch
     mountPath: /scratch
-  {{- if .root.Values.tls.secret }}
+  {{- if include "calibdask.tls" .root }}
   - name: tls
     mountPath: /etc/calibdask/tls
     readOnly: true
@@ -94,7 +99,7 @@ volumes:
   - name: scratch
     emptyDir:
       sizeLimit: {{ .Values.scratch }}
-  {{- if .Values.tls.secret }}
+  {{- if include "calibdask.tls" . }}
   - name: tls
     secret:
       secretName: {{ .Values.tls.secret }}
@@ -217,4 +222,35 @@ containers:
       {{- include "calibdask.environment" . | nindent 6 }}
       {{- include "calibdask.furtherEnvironment" . | indent 6 }}
     {{- include "calibdask.container" (dict "root" . "resources" .Values.job.resources) | nindent 4 }}
+{{- end }}
+
+{{- define "calibdask.shardPod" -}}
+{{ include "calibdask.pod" . }}
+terminationGracePeriodSeconds: 300
+restartPolicy: Never
+containers:
+  - name: client
+    command:
+      - calibdask
+      - run
+      - {{ required "job.study expects a study, such as experiments/ece_benchmark" .Values.job.study | quote }}
+      - --store
+      - {{ required "job.store expects the cube, s3://..." .Values.job.store | quote }}
+      - --shard
+      - $(JOB_COMPLETION_INDEX)/{{ .Values.job.shards }}
+      - --lay-out
+      - --cluster
+      - threads:{{ .Values.worker.threads }}
+      {{- range .Values.job.arguments }}
+      - {{ . | quote }}
+      {{- end }}
+    {{- include "calibdask.store" . | indent 4 }}
+    env:
+      - name: JOB_COMPLETION_INDEX
+        valueFrom:
+          fieldRef:
+            fieldPath: metadata.annotations['batch.kubernetes.io/job-completion-index']
+      {{- include "calibdask.environment" . | nindent 6 }}
+      {{- include "calibdask.furtherEnvironment" . | indent 6 }}
+    {{- include "calibdask.container" (dict "root" . "resources" .Values.worker.resources) | nindent 4 }}
 {{- end }}

@@ -1,0 +1,290 @@
+"""What keeps the pods of a cluster from starting, as Kubernetes reports it."""
+
+import json
+import os
+import subprocess
+import threading
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from time import monotonic
+from typing import IO, Any
+
+from calibdask.cluster.kubectl import Kubectl, is_circumstance
+from calibdask.errors import Unavailable
+
+Object = Mapping[str, Any]
+
+# A pod is watched; other objects, which say why there is none, are read this often.
+_READ_SECONDS = 15.0
+# What passes within this time is not worth a line.
+_QUIET_SECONDS = 8.0
+# How long something must last that is an error: Kubernetes tries again, and a secret may be created a moment later.
+_FATAL_SECONDS = 60.0
+_PAUSE_SECONDS = 0.5
+# A watch that the server has ended is begun anew.
+_AGAIN_SECONDS = 2.0
+# Nothing changes by itself what these report.
+_HOPELESS = {"InvalidImageName", "ErrImageNeverPull"}
+_NO_IMAGE = {"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable"}
+_NO_CONTAINER = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
+_NO_VOLUME = {"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"}
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """A reason why a pod of the scheduler or of the workers does not run.
+
+    Parameters
+    ----------
+    component : str
+        ``scheduler`` or ``worker``.
+    reason, message : str
+        As Kubernetes has them.
+    is_fatal : bool
+        Whether it is an error once it has lasted.
+    """
+
+    component: str
+    reason: str
+    message: str = ""
+    is_fatal: bool = False
+
+    def __str__(self) -> str:
+        detail = " ".join(self.message.split()).rstrip(".")
+        return f"{self.component}: {self.reason}{f' ({detail})' if detail else ''}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The same for the same obstacle with another text: Kubernetes alternates between two of an image."""
+        return self.component, "image" if self.reason in _NO_IMAGE else self.reason
+
+
+def pod_obstacles(pod: Object) -> Iterator[Obstacle]:
+    """Obstacles by the conditions of a pod, and by the states of its containers.
+
+    Examples
+    --------
+    >>> waiting = {"reason": "ErrImagePull", "message": "not found"}
+    >>> pod = {
+    ...     "metadata": {"labels": {"app.kubernetes.io/component": "worker"}},
+    ...     "status": {"phase": "Pending", "containerStatuses": [{"state": {"waiting": waiting}}]},
+    ... }
+    >>> [str(obstacle) for obstacle in pod_obstacles(pod)]
+    ['worker: ErrImagePull (not found)']
+    """
+    component, status = _component(pod), pod.get("status", {})
+    for condition in status.get("conditions", ()):
+        if condition["type"] == "PodScheduled" and condition["status"] == "False":
+            yield Obstacle(component, condition.get("reason", "Pending"), condition.get("message", ""))
+    for container in chain(status.get("initContainerStatuses", ()), status.get("containerStatuses", ())):
+        waiting = container.get("state", {}).get("waiting")
+        if waiting is not None:
+            reason, message = waiting.get("reason", "Waiting"), waiting.get("message", "")
+            ended = container.get("lastState", {}).get("terminated")
+            if ended is not None:
+                message = f"{ended.get('reason', 'ended')}, exit status {ended.get('exitCode')}"
+            yield Obstacle(component, reason, message, reason in _HOPELESS | _NO_IMAGE | _NO_CONTAINER)
+
+
+def deployment_obstacles(deployment: Object) -> Iterator[Obstacle]:
+    """Obstacles to the creation of pods: quotas, limits and standards of the namespace."""
+    for condition in deployment.get("status", {}).get("conditions", ()):
+        if condition["type"] == "ReplicaFailure" and condition["status"] == "True":
+            reason, message = condition.get("reason", "FailedCreate"), condition.get("message", "")
+            yield Obstacle(_component(deployment), reason, message, is_fatal=True)
+
+
+def event_obstacles(event: Object, pods: Mapping[str, Object]) -> Iterator[Obstacle]:
+    """Obstacles that only events report, such as a secret that is missing; of pods that wait for their volumes.
+
+    Events are kept for an hour, also of what has passed.
+    """
+    pod = pods.get(event.get("involvedObject", {}).get("name", ""))
+    if pod is None or event.get("reason") not in _NO_VOLUME:
+        return
+    has_volumes = _holds(pod, "PodReadyToStartContainers")
+    if pod.get("status", {}).get("phase") == "Pending" and not has_volumes:
+        yield Obstacle(_component(pod), event["reason"], event.get("message", ""), is_fatal=True)
+
+
+def _component(manifest: Object) -> str:
+    return str(manifest["metadata"].get("labels", {}).get("app.kubernetes.io/component", "pod"))
+
+
+def is_ready(pod: Object) -> bool:
+    """Whether the readiness probe of a pod has succeeded."""
+    return _holds(pod, "Ready")
+
+
+def _holds(pod: Object, name: str) -> bool:
+    conditions = pod.get("status", {}).get("conditions", ())
+    return any(condition["type"] == name and condition["status"] == "True" for condition in conditions)
+
+
+class PodStartup:
+    """Watches the pods of a cluster while it starts.
+
+    Parameters
+    ----------
+    kubectl : Kubectl
+    name : str
+        Name of the cluster.
+    seconds : float
+        Time for the start of the scheduler, and for that of the first worker.
+    """
+
+    def __init__(self, kubectl: Kubectl, name: str, seconds: float) -> None:
+        self.kubectl, self.name, self.seconds = kubectl, name, seconds
+        self._pods: dict[str, Object] = {}
+        self._changed, self._stopped = threading.Event(), threading.Event()
+        self._error: Exception | None = None
+        self._since: dict[tuple[str, str], float] = {}
+        self._reported: set[tuple[str, str]] = set()
+        self._without_pods: list[Obstacle] = []
+        self._read_at = monotonic()
+        self._reads_events = True
+
+    def scheduler_is_ready(self) -> bool:
+        """Whether a pod of the scheduler answers."""
+        return any(_component(pod) == "scheduler" and is_ready(pod) for pod in [*self._pods.values()])
+
+    def wait(self, component: str, ready: Callable[[], bool]) -> None:
+        """Return when ``ready()`` holds.
+
+        Raises
+        ------
+        ValueError
+            If pods cannot start because of the settings, such as the name of the image.
+        Unavailable
+            If they cannot start at present, or have not started in time.
+
+        Warns
+        -----
+        UserWarning
+            What keeps them from starting.
+        """
+        begun = monotonic()
+        while not ready():
+            if self._error is not None:
+                raise self._error
+            self._report(self._obstacles())
+            if monotonic() - begun >= self.seconds:
+                reasons = "; ".join(map(str, self._obstacles())) or "Kubernetes reports no reason"
+                raise Unavailable(
+                    f"No {component} has started in the namespace {self.kubectl.namespace} within {self.seconds:g} "
+                    f"seconds: {reasons}. (patience, at calibdask.kubernetes, is the time to wait.)"
+                )
+            self._changed.wait(_PAUSE_SECONDS)
+            self._changed.clear()
+
+    def _obstacles(self) -> list[Obstacle]:
+        """One of each kind."""
+        if monotonic() - self._read_at >= _READ_SECONDS:
+            self._without_pods = [*self._of_deployments(), *self._of_events()]
+            self._read_at = monotonic()
+        pods = [obstacle for pod in [*self._pods.values()] for obstacle in pod_obstacles(pod)]
+        return [*{obstacle.key: obstacle for obstacle in (*pods, *self._without_pods)}.values()]
+
+    def _of_deployments(self) -> list[Obstacle]:
+        names = [f"{self.name}-{component}" for component in ("scheduler", "worker")]
+        try:
+            text = self.kubectl("get", "deployments", *names, "--ignore-not-found", "--output=json")
+        except Unavailable:
+            return self._without_pods
+        return [obstacle for item in _items(text) for obstacle in deployment_obstacles(item)]
+
+    def _of_events(self) -> list[Obstacle]:
+        if not self._reads_events:
+            return []
+        try:
+            text = self.kubectl("get", "events", "--field-selector=type=Warning", "--output=json")
+        except Unavailable:
+            return []
+        except ValueError:
+            # A permission that is not needed: other reasons are shown without it.
+            self._reads_events = False
+            return []
+        return [obstacle for item in _items(text) for obstacle in event_obstacles(item, self._pods)]
+
+    def _report(self, obstacles: list[Obstacle]) -> None:
+        """Warn of obstacles that have lasted, and raise those that are errors."""
+        now = monotonic()
+        self._since = {obstacle.key: self._since.get(obstacle.key, now) for obstacle in obstacles}
+        for obstacle in obstacles:
+            lasted = now - self._since[obstacle.key]
+            if obstacle.is_fatal and lasted >= (0.0 if obstacle.reason in _HOPELESS else _FATAL_SECONDS):
+                kind = Unavailable if is_circumstance(obstacle.message) else ValueError
+                raise kind(f"The cluster cannot start in the namespace {self.kubectl.namespace}: {obstacle}.")
+            if lasted >= _QUIET_SECONDS and obstacle.key not in self._reported:
+                self._reported.add(obstacle.key)
+                warnings.warn(f"Waiting in the namespace {self.kubectl.namespace} for {obstacle}.", stacklevel=4)
+
+    @contextmanager
+    def watching(self) -> "Iterator[PodStartup]":
+        """Follow the pods during the block, by one request that the server answers with every change."""
+        thread = threading.Thread(target=self._follow, name=f"pods of {self.name}", daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._stopped.set()
+            thread.join()
+
+    def _follow(self) -> None:
+        selector = f"--selector=app.kubernetes.io/instance={self.name}"
+        words = ("get", "pods", selector, "--watch", "--output-watch-events", "--output=json")
+        while not self._stopped.is_set():
+            with self.kubectl.running(*words, stdout=subprocess.PIPE) as child:
+                assert child.stdin is not None
+                assert child.stdout is not None
+                threading.Thread(target=self._end, args=(child.stdin,), daemon=True).start()
+                messages = self._note_changes(child.stdout)
+            error = self.kubectl.error("get pods --watch", messages)
+            if messages and child.returncode and not isinstance(error, Unavailable):
+                self._error = error
+                self._changed.set()
+                return
+            self._stopped.wait(_AGAIN_SECONDS)
+
+    def _end(self, stdin: IO[bytes]) -> None:
+        """End kubectl with the watch, which it would otherwise read for ever."""
+        self._stopped.wait()
+        stdin.close()
+
+    def _note_changes(self, stream: IO[bytes]) -> str:
+        """Follow the changes that a watch prints, and return what else it has printed."""
+        decoder, text, messages = json.JSONDecoder(), "", ""
+        while content := os.read(stream.fileno(), 1 << 16):
+            text += content.decode(errors="replace")
+            while text := text.lstrip():
+                if text.startswith("{"):
+                    try:
+                        change, end = decoder.raw_decode(text)
+                    except ValueError:
+                        break
+                    self._note(change)
+                else:
+                    end = text.find("\n") + 1 or len(text)
+                    messages += text[:end]
+                text = text[end:]
+        return messages
+
+    def _note(self, change: Object) -> None:
+        pod = change["object"]
+        name = pod.get("metadata", {}).get("name")
+        if change["type"] == "DELETED":
+            self._pods.pop(name, None)
+        elif name is not None:
+            self._pods[name] = pod
+        self._changed.set()
+
+
+def _items(text: str) -> list[Any]:
+    """The objects that kubectl prints: a list, a single one or nothing."""
+    if not text.strip():
+        return []
+    content = json.loads(text)
+    return list(content["items"]) if "items" in content else [content]

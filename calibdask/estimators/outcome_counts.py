@@ -1,0 +1,52 @@
+"""How many rows of either outcome there are: what gates ask before intervals decide anything."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from typing_extensions import override
+
+from calibdask.estimators.about import Description, PartInfo
+from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.interval import NoInterval
+from calibdask.estimators.parts import Estimate, Given
+from calibdask.estimators.sampling_variance import rarer_rows, rows_of_weight
+from calibdask.statistics import exact
+from calibdask.statistics.bins.bin_sums import BinSums
+from calibdask.statistics.bins.binnings import BinEdges, Uniform
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.square_sums import with_squares
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutcomeCounts(ColumnEstimator):
+    """Rows of the rarer outcome, and the weight of a row of the heavier one.
+
+    Parts: ``rarer``, rows with the outcome or without it, whichever are fewer, with weights as many as carry their
+    information, which are never more; ``rows``, how many rows of the mean weight sum w**2 / sum w of the heavier
+    outcome make the sum of the weights: without weights all rows. With several columns the smallest of each.
+    """
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {
+            "rarer": PartInfo("rows of the rarer outcome", "count"),
+            "rows": PartInfo("rows of the heavier outcome that weigh as much as all rows", "count"),
+        }
+
+    @override
+    def interval(self, layout: Layout) -> NoInterval:
+        return NoInterval()
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        setting = self.measured((yield from Layout()))
+        edges = yield from BinEdges(Uniform(1), setting)
+        sums, squares = yield from with_squares(BinSums(setting, edges))
+        weight, square, outcome, square_outcome = (
+            exact.value(of)[..., 0] for of in (sums.weight, squares.weight, sums.outcome, squares.outcome)
+        )
+        kinds = (outcome, square_outcome), (weight - outcome, square - square_outcome)
+        rows = np.fmin(*(rows_of_weight(weight, *kind) for kind in kinds))
+        counts = {"rarer": rarer_rows(weight, square, outcome, square_outcome), "rows": rows}
+        return {name: Given(values.min(-1)) for name, values in counts.items()}

@@ -1,0 +1,85 @@
+"""Widgets of Panel that take their texts for HTML: here, what is not `Html` is a text.
+
+Every HTML that the explorer shows passes here; the names of these widgets occur nowhere else in it. Other widgets, such
+as selects, buttons and figures, show texts as they are.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache
+from types import SimpleNamespace
+from typing import Any
+
+from calibdask.markup import Html
+
+
+def html_pane(content: str = "", **look: Any) -> Any:
+    """A pane of HTML; its ``object`` is escaped whenever it is replaced."""
+    return _kinds().HtmlPane(content, **look)
+
+
+def html_table(
+    frame: Any = None, *, html: Collection[str] = (), titles: Mapping[str, str] | None = None, **look: Any
+) -> Any:
+    """A table of a data frame, whose titles are texts.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame, optional
+        Its columns are texts and numbers; replaced by way of ``value``.
+    html : collection of str
+        Columns of pictures and numbers as HTML, without any text of others: data frames keep no type of texts.
+    titles : mapping from str to str, optional
+        Of columns that are not titled by their names.
+    """
+    formatters = {**look.pop("formatters", {}), **{name: {"type": "html"} for name in html}}
+    return _kinds().Table(frame, titles=dict(titles or {}), formatters=formatters, **look)
+
+
+def multi_choice(options: Mapping[str, Any], **look: Any) -> Any:
+    """A box of chosen labels."""
+    return _kinds().MultiChoice(options=dict(options), **look)
+
+
+def label_slider(options: Mapping[str, Any], **look: Any) -> Any:
+    """A slider along labels, of which it shows one."""
+    return _kinds().LabelSlider(options=dict(options), **look)
+
+
+def notify(messages: Sequence[str]) -> None:
+    """Show messages until they are clicked away."""
+    import panel as pn
+
+    notifications = pn.state.notifications
+    if notifications is not None:
+        for message in messages:
+            notifications.warning(str(Html.escape(message)), duration=0)
+
+
+@cache
+def _kinds() -> SimpleNamespace:
+    """Classes that derive from those of Panel, which takes a second to import."""
+    import panel as pn
+
+    class HtmlPane(pn.pane.HTML):
+        def _transform_object(self, obj: Any) -> Any:
+            return super()._transform_object(str(Html.escape("" if obj is None else obj)))
+
+    class Table(pn.widgets.Tabulator):
+        def _get_column_definitions(self, col_names: list[str], df: Any) -> Any:
+            columns = super()._get_column_definitions(col_names, df)
+            for column in columns:
+                column.title = str(Html.escape(column.title))
+            return columns
+
+    class MultiChoice(pn.widgets.MultiChoice):
+        @property
+        def labels(self) -> list[str]:
+            return [str(Html.escape(option)) for option in self.options]
+
+    class LabelSlider(pn.widgets.DiscreteSlider):
+        @property
+        def labels(self) -> list[str]:
+            title = f"{self.label}: " if self.label else ""
+            return [str(Html("{}<b>{}</b>").format(title, option)) for option in self.options]
+
+    return SimpleNamespace(HtmlPane=HtmlPane, Table=Table, MultiChoice=MultiChoice, LabelSlider=LabelSlider)

@@ -1,0 +1,165 @@
+"""Measure the promises, or what is missing of them, and write the tables: the page of the documentation too."""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+
+import calibdask as cd
+from calibdask.storage.cube_layout import DONE
+from calibdask.storage.replacing import replacing, write_text
+from experiments.calibration.cases import CASES, OFF
+from experiments.calibration.declared import PROMISES, Promise
+from experiments.calibration.study import Promises
+
+FOLDER = Path(__file__).with_name("results")
+PAGE = Path(__file__).parents[2] / "deploy" / "docs" / "intervals.md"
+BEGIN, END = "<!-- written by experiments.calibration.outcome -->", "<!-- end of what is written -->"
+# So many standard errors beyond what is promised, a promise is broken.
+_ERRORS = 3.0
+_TITLES = {
+    "interval": "Intervals hold in 90 % of data sets or more (95 % where it says so)",
+    "test": "Tests at 5 % reject at most 5 % of calibrated models",
+    "gate": "Gates whose limit is the true value decide in at most 2.5 % each way",
+    "guarantee": "Guarantees",
+}
+
+
+def summary_of(store: str) -> xr.Dataset:
+    """The cells of a cube that are done, by promise, case, model and rows; others are NaN."""
+    cube = cd.open_cube(store)
+    done = cube["status"].load() == DONE
+    result = cube[[*Promises.outputs]].load().where(done)
+    attributes = {"study": "Promises", "cells": int(done.size), "cells_done": int(done.sum())}
+    return result.drop_attrs().assign_attrs(attributes)
+
+
+def is_broken(promise: Promise, share: float, error: float) -> bool:
+    """Whether a share is beyond what is promised by more than three standard errors."""
+    beyond = promise.share - share if promise.at_least else share - promise.share
+    return bool(beyond > _ERRORS * error)
+
+
+def worst(promise: Promise, cells: xr.Dataset) -> str:
+    """The cell that is furthest from what is promised, as text; "" if none is measured.
+
+    Examples
+    --------
+    >>> cells = xr.Dataset(
+    ...     {
+    ...         name: ("rows", values)
+    ...         for name, values in {"share": [0.9, 0.5], "standard_error": [0.02, 0.03], "given": [1.0, 0.8]}.items()
+    ...     }
+    ... )
+    >>> worst(Promise("interval", 0.9, at_least=True), cells)
+    '**0.50 ± 0.03** (80 % given)'
+    """
+    share, error, given = (cells[name].values.ravel() for name in ("share", "standard_error", "given"))
+    if np.isnan(given).all():
+        return ""
+    if np.isnan(share).all():
+        return "refused"
+    beyond = (promise.share - share if promise.at_least else share - promise.share) / error
+    at = int(np.nanargmax(beyond))
+    text = f"{share[at]:.{_digits(promise)}f} ± {error[at]:.{_digits(promise)}f}"
+    text = f"**{text}**" if is_broken(promise, share[at], error[at]) else text
+    return text if given[at] > 0.995 else f"{text} ({given[at]:.0%} given)".replace("%", " %")
+
+
+def _digits(promise: Promise) -> int:
+    return 2 if promise.at_least else 3
+
+
+def tables(summary: xr.Dataset, columns: dict[str, Callable[[xr.Dataset], xr.Dataset]]) -> Iterator[str]:
+    """A table for each kind of promise; what is not measured in any column has no line."""
+    for kind, title in _TITLES.items():
+        lines = []
+        for name, promise in PROMISES.items():
+            if promise.kind == kind and name in summary["promise"].values:
+                cells = [worst(promise, choose(summary.sel(promise=name))) for choose in columns.values()]
+                lines += (
+                    [f"| {_name(name, promise)} | {' | '.join(cell or '–' for cell in cells)} |"] if any(cells) else []
+                )
+        if lines:
+            yield from ["", f"| {title} | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|", *lines]
+
+
+def _name(name: str, promise: Promise) -> str:
+    if promise.kind != "guarantee":
+        return name
+    return f"{name}: {'at least' if promise.at_least else 'at most'} {promise.share:g}"
+
+
+def page_lines(summary: xr.Dataset) -> list[str]:
+    """What the page of the documentation says: the worst cell of each promise and case."""
+    columns: dict[str, Callable[[xr.Dataset], xr.Dataset]] = {
+        CASES[str(case)].label: lambda of, case=case: of.sel(case=case)  # type: ignore[misc]
+        for case in summary["case"].values
+    }
+    rows = " and ".join(f"{number:,}" for number in summary["rows"].values)
+    sets = summary["sets"].values
+    sizes = sorted({int(number) for number in sets[~np.isnan(sets)]})
+    missing = summary.attrs["cells"] - summary.attrs["cells_done"]
+    if not sizes:
+        return ["Nothing has been measured yet.", ""]
+    return [
+        f"Measured in data sets of {rows} rows, {sizes[0]:,} to {sizes[-1]:,} of each kind, for calibrated models and "
+        "such as are off. Each entry is the worst of these, with its standard error; **bold** where it is beyond what "
+        'is promised by more than three of them. "Given" is the share of data sets that have a result: without one an '
+        "interval does not miss, a test does not reject and a gate does not decide; "
+        '"refused": in none; –: not measured.'
+        + (f" **{missing} of {summary.attrs['cells']} cells are missing.**" if missing else ""),
+        *tables(summary, columns),
+        "",
+    ]
+
+
+def all_lines(summary: xr.Dataset) -> list[str]:
+    """All cells, case by case."""
+    lines = ["# Promises, cell by cell", "", "Entries are those of the page on intervals.", ""]
+    for case in summary["case"].values:
+        columns: dict[str, Callable[[xr.Dataset], xr.Dataset]] = {
+            f"{'off' if model == OFF else model}, {rows:,} rows": lambda of, case=case, model=model, rows=rows: of.sel(  # type: ignore[misc]
+                case=case, model=model, rows=rows
+            )
+            for model in summary["model"].values
+            for rows in summary["rows"].values
+        }
+        lines += [f"## {CASES[str(case)].label}", *tables(summary, columns), ""]
+    return lines
+
+
+def written(page: str, summary: xr.Dataset) -> str:
+    """The page with what is written anew between its marks."""
+    before, _, rest = page.partition(BEGIN)
+    after = rest.partition(END)[2]
+    return "\n".join([f"{before}{BEGIN}", "", *page_lines(summary), f"{END}{after}"])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the study as far as it is missing in the cube, and write all tables; 1 where cells failed."""
+    parser = argparse.ArgumentParser("python -m experiments.calibration.outcome", description=__doc__)
+    parser.add_argument("cube", nargs="?", help="cube of the study, begun or continued; without one tables only")
+    parser.add_argument("--cluster", default="local:2", help="where cells are computed")
+    parser.add_argument("--preset", choices=[*Promises.presets], help="other sizes, into a cube of their own")
+    chosen = parser.parse_args(arguments)
+    FOLDER.mkdir(exist_ok=True)
+    failed = 0
+    if chosen.cube:
+        study = Promises(**Promises.presets.get(chosen.preset, {}))
+        failed = cd.run(study, chosen.cube, cluster=chosen.cluster).failed
+        with replacing(FOLDER / "promises.nc") as part:
+            summary_of(chosen.cube).to_netcdf(part, engine="scipy")
+    summary = xr.load_dataset(FOLDER / "promises.nc", engine="scipy")
+    write_text(FOLDER / "promises.md", "\n".join(all_lines(summary)))
+    write_text(PAGE, written(PAGE.read_text(encoding="utf-8"), summary))
+    if failed:
+        print(f"{parser.prog}: {failed} cells failed; see calibdask status {chosen.cube}", file=sys.stderr)
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

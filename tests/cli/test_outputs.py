@@ -1,0 +1,97 @@
+"""Outputs of one command: those that collide are refused, and all are written or none."""
+
+import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from calibdask.cli import main
+
+RNG = np.random.default_rng(0)
+SCORES = RNG.random(400)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    labels = (RNG.random(400) < SCORES).astype(int)
+    pd.DataFrame({"label": labels, "score": SCORES, "c": ["a", "b"] * 200}).to_parquet("d.parquet")
+    assert main(["summarize", "d.parquet", "--append", "s.zarr", "--period", "day=2026-11-01"]) == 0
+    return tmp_path
+
+
+CHECK = ["check", "d.parquet", "--limit", "ece=0.5", "--n-boot", "2"]
+COLLIDING = [
+    [*CHECK, "--receipt", "o.json", "--out", "o.json"],
+    [*CHECK, "--receipt", "o.json", "--out", "./o.json"],
+    [*CHECK, "--out", "o.md", "--out", "o.md"],
+    [*CHECK, "--receipt", "l.json", "--out", "o.md", "--out", "l.json"],
+    ["evaluate", "d.parquet", "--metric", "ece", "--receipt", "o.json", "--out", "o.json"],
+    ["evaluate", "d.parquet", "--metric", "ece", "--out", "o.zarr", "--report", "o.zarr/o.html"],
+    ["watch", "s.zarr", "--state", "o.json", "--out", "o.zarr", "--metrics-file", "o.zarr/o.prom"],
+    ["audit", "d.parquet", "--features", "c", "--out", "o.zarr", "--report", "o.zarr/o.html"],
+]
+
+
+def outputs(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()} - {"d.parquet", "s.zarr"}
+
+
+@pytest.mark.parametrize("words", COLLIDING, ids=lambda words: " ".join(words[:1] + words[-4:]))
+def test_outputs_that_collide_are_refused(words: list[str], folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert "would replace each other; choose two names" in capsys.readouterr().err
+    assert not outputs(folder)
+
+
+@contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """A disk on which no larger file has room."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+# The last one of the outputs of each does not fit.
+TOO_LARGE = [
+    ([*CHECK, "--out", "o.md", "--receipt", "o.json"], "o.json", 700),
+    ([*CHECK, "--receipt", "o.json", "--out", "o.xml", "--out", "p.json", "--profile", "ml"], "p.json", 1000),
+    (["evaluate", "d.parquet", "--metric", "ece", "--report", "o.html", "--out", "o.json"], "o.html", 5000),
+    (["watch", "s.zarr", "--metrics-file", "o.prom", "--out", "o.csv", "--state", "o.json"], "o.prom", 1000),
+    (["summarize", "d.parquet", "--out", "o.nc"], "o.nc", 500),
+    (["summarize", "d.parquet", "--out", "o.nc"], "o.nc", 20_000),
+    (["evaluate", "d.parquet", "--metric", "reliability-diagram", "--out", "o.nc"], "o.nc", 900),
+    (["calibrate", "d.parquet", "--method", "isotonic", "--out", "o.json"], "o.json", 500),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "name", "size"), TOO_LARGE, ids=lambda value: value[0] if isinstance(value, list) else ""
+)
+def test_all_outputs_are_written_or_none(
+    words: list[str], name: str, size: int, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    capsys.readouterr()
+    with files_up_to(size):
+        assert main(words) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == f"calibdask: [Errno 27] File too large: '{name}'"
+    assert not outputs(folder)
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null")])
+def test_pipes_and_devices_are_no_outputs(
+    make: Callable[[Path], None], folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(folder / "o.json")
+    assert main([*CHECK, "--out", "o.json", "--overwrite"]) == 2
+    assert "already exists and is not of that kind" in capsys.readouterr().err
+    assert not (folder / "o.json").is_file()

@@ -1,0 +1,98 @@
+"""Exit statuses: 1 says what was found and nothing else; output that nobody reads, or that cannot be written."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibdask as cd
+from calibdask.cli import main
+from calibdask.errors import Unavailable
+from calibdask.storage import open_store
+
+RNG = np.random.default_rng(0)
+ROWS = 300
+SCORES = RNG.random(ROWS)
+FRAME = pd.DataFrame(
+    {"label": (RNG.random(ROWS) < SCORES).astype(int), "score": SCORES, "café–": ["né", "日本", "a"] * 100}
+)
+TROUBLE = [
+    MemoryError("no memory"),
+    Unavailable("no answer"),
+    RecursionError("deep"),
+    EOFError("no input"),
+    TypeError(),
+]
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    FRAME.to_parquet(tmp_path / "d.parquet")
+    return str(tmp_path / "d.parquet")
+
+
+@pytest.mark.parametrize("error", TROUBLE, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(
+    "words",
+    [["check", "--limit", "ece=0.2"], ["audit", "--features", "all"], ["verify"], ["watch"]],
+    ids=lambda words: words[0],
+)
+def test_trouble_is_no_finding(
+    words: list[str],
+    error: Exception,
+    data: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command, *options = words
+    receipt = tmp_path / "r.json"
+    assert main(["check", data, "--limit", "ece=0.5", "--receipt", str(receipt), "--n-boot", "2"]) == 0
+    capsys.readouterr()
+
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(open_store, "open_store", fail)
+    inputs = [str(receipt), data] if command == "verify" else [data]
+    assert main([command, *inputs, *options]) == 2
+    assert capsys.readouterr().err.startswith("calibdask: ")
+
+
+def printed(arguments: list[str], stdout: int, **environment: str) -> "subprocess.CompletedProcess[bytes]":
+    command = [sys.executable, "-m", "calibdask", *arguments]
+    return subprocess.run(
+        command, stdout=stdout, stderr=subprocess.PIPE, env=os.environ | environment, check=False, timeout=300
+    )
+
+
+def test_output_that_nobody_reads_is_neither_met_nor_broken(data: str) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = printed(["check", data, "--limit", "ece=0.5"], writing)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+def test_output_that_cannot_be_written(data: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = printed(["check", data, "--limit", "ece=0.5"], full.fileno())
+    assert done.returncode == 2
+    assert done.stderr == b"calibdask: The standard output, or a connection, failed: No space left on device\n"
+
+
+def test_characters_that_a_terminal_lacks_have_substitutes(data: str) -> None:
+    arguments = ["check", data, "--limit", "ece=0.5", "--by", "café–"]
+    table = printed(arguments, subprocess.PIPE, PYTHONIOENCODING="cp437")
+    assert (table.returncode, table.stderr) == (0, b"")
+    assert "café-=\\u65e5\\u672c" in table.stdout.decode("cp437")
+    document = printed([*arguments, "--json"], subprocess.PIPE, PYTHONIOENCODING="cp437")
+    where = [limit["where"] for limit in json.loads(document.stdout.decode("cp437"))["limits"]]
+    assert where == [{}, {"café–": "a"}, {"café–": "né"}, {"café–": "日本"}]
+    assert float(cd.ece(FRAME["label"], FRAME["score"])) < 0.5

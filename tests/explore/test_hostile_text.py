@@ -1,0 +1,164 @@
+"""Texts of others in all widgets of all pages: nothing that a browser takes for HTML holds them as they are."""
+
+from collections.abc import Callable, Iterator
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import panel as pn
+import pytest
+from bokeh.model import Model
+
+import calibdask as cd
+from calibdask.estimators.metrics import Metrics
+from calibdask.explore.cancellation import CancelToken
+from calibdask.explore.cubes.drill_down import DrillDown
+from calibdask.explore.cubes.page import CubePage
+from calibdask.explore.html_widgets import html_pane, html_table, label_slider, multi_choice
+from calibdask.explore.server import Page
+from calibdask.explore.summaries.own_metrics import OwnMetrics
+from calibdask.explore.summaries.page import SummaryPage
+from calibdask.explore.summaries.pool import pool_of
+from calibdask.markup import Html
+from calibdask.storage.open_store import open_store
+from calibdask.storage.summary import Summary
+from tests.hostile import marked_text
+from tests.hostile.marked_text import MARK, hostile
+
+# Bokeh reads data frames in a way that pandas is to drop.
+pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
+
+METRICS: Metrics = {hostile("metric"): cd.ECE(bins=7)}
+# Properties of Bokeh's models that are shown as texts, in a browser too (`tests/browser/test_hostile_text.py`).
+TEXTS = {
+    ("Button", "label"),
+    ("CategoricalTicker", "ticks"),
+    ("CheckboxButtonGroup", "labels"),
+    ("ColumnDataSource", "data"),
+    ("CustomJS", "args"),
+    ("CustomJSTickFormatter", "args"),
+    ("CustomSelect", "options"),
+    ("CustomSelect", "title"),
+    ("CustomSelect", "value"),
+    ("FileDownload", "filename"),
+    ("FileDownload", "label"),
+    ("HoverTool", "tooltips"),
+    ("Label", "value"),
+    ("LegendItem", "label"),
+    ("LinearAxis", "axis_label"),
+    ("LinearAxis", "major_label_overrides"),
+    ("LogAxis", "axis_label"),
+    ("MultiChoice", "title"),
+    ("RadioButtonGroup", "labels"),
+    ("RangeSlider", "title"),
+    ("Select", "options"),
+    ("Select", "title"),
+    ("Select", "value"),
+    ("TextInput", "title"),
+    ("TextInput", "value"),
+    ("Title", "text"),
+}
+
+NEVER_SHOWN = {"field", "name", "tags"}
+
+
+def strings(value: Any) -> Iterator[str]:
+    """All texts of a property, but for those of other models."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        # The key of a column of a table is an attribute that nobody sees.
+        for part in (*value, *(of for name, of in value.items() if name != "field")):
+            yield from strings(part)
+    elif not isinstance(value, Model) and hasattr(value, "__iter__"):
+        for part in value:
+            yield from strings(part)
+
+
+def raw_properties(*items: Any) -> set[tuple[str, str]]:
+    """The properties of models that hold an element of a hostile text: escaped once, or not at all."""
+    root = pn.Column(*items).get_root()
+    return {
+        (type(model).__name__, name)
+        for model in root.references()
+        for name, value in model.properties_with_values(include_defaults=False).items()
+        if name not in NEVER_SHOWN
+        for text in strings(value)
+        # Panes of Panel are escaped once more on their way.
+        if f"<b {MARK}" in (unescape(text) if type(model).__name__ == "HTML" else text)
+    }
+
+
+def views_of_summary(path: Path) -> Iterator[Page]:
+    opened = open_store(str(path))
+    assert isinstance(opened, Summary)
+    shown = SummaryPage(pool_of(opened), hostile("file"), OwnMetrics.of(METRICS))
+    page = shown.page()
+    for view in shown.view.options[1:]:
+        shown.view.value = view
+        yield page
+    shown.compare.value = True
+    shown.view.value = shown.view.options[0]
+    yield page
+
+
+def views_of_cube(path: Path) -> Iterator[Page]:
+    shown = CubePage(cd.open_cube(str(path)), hostile("file"), str(path))
+    page = shown.page()
+    yield page
+    assert shown.view is not None
+    cube = cd.open_cube(str(path))
+    drill = DrillDown(cube, shown.reductions, None)
+    numbers = shown.reductions.shown(shown.view, CancelToken())
+    at = {dim: numbers[dim].values[0] for dim in shown.view.kept}
+    drill.point_at(at)
+    drill.settle(shown.view, numbers)
+    yield Page("", [], [drill.layout])
+    drill.fail(at, hostile("error"))
+    yield Page("", [], [drill.layout])
+    for role in shown.controls.roles.values():
+        role.value = "one label"
+    yield page
+
+
+PAGES: dict[str, Callable[[Path], Iterator[Page]]] = {
+    "summary": views_of_summary,
+    "classes": views_of_summary,
+    "groups": views_of_summary,
+    "cube": views_of_cube,
+}
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_no_widget_takes_a_text_for_html(kind: str, tmp_path: Path) -> None:
+    path = getattr(marked_text, kind)(tmp_path / "store.zarr")
+    found: set[tuple[str, str]] = set()
+    for page in PAGES[kind](path):
+        found |= raw_properties(*page.side, *page.main)
+    assert found - TEXTS == set()
+    # The texts are there.
+    assert len(found) > 3
+
+
+def test_widgets_of_html_take_other_texts_for_words() -> None:
+    text, label = hostile("text"), {hostile("option"): 1, "b": 2}
+    frame = pd.DataFrame({text: [text], "cell": np.array([Html("<i>{}</i>").format(text)], object), "plain": [text]})
+    # Those of Panel would show elements of the texts, and this test would see it.
+    remote = {"pagination": "remote", "show_index": False}
+    for widget in (
+        pn.pane.HTML(text),
+        pn.widgets.Tabulator(frame, **remote),
+        pn.widgets.MultiChoice(options=label),
+        pn.widgets.DiscreteSlider(label=text, options=label),
+    ):
+        assert raw_properties(widget) - TEXTS, widget
+    pane, table = html_pane(text), html_table(frame, html=["cell"], **remote)
+    box, slider = multi_choice(label, label="box"), label_slider(label, label=text)
+    root = pn.Column(pane, table, box, slider)
+    assert raw_properties(root) <= TEXTS
+    # What is replaced later is no different.
+    pane.object, box.options, slider.value = Html("<i>{}</i>").format(text), {text: 1}, 2
+    table.value = frame.rename(columns={text: hostile("other")})
+    assert raw_properties(root) <= TEXTS

@@ -167,7 +167,6 @@ def _checked(
     from calibdask.cli.same_rows import same_rows
     from calibdask.cli.summary_input import refuse_row_options
     from calibdask.progress import shown_progress
-    from calibdask.storage.open_store import open_store
     from calibdask.storage.summary import Summary
 
     store = request.opened()
@@ -181,13 +180,18 @@ def _checked(
     document: dict[str, Any] = {}
     with request.connected(), shown_progress("checking"), noted():
         if baseline is None:
+            if score_models(request.score) is not None:
+                raise click.UsageError(
+                    "--score NAME=COLUMN names models to compare by --baseline; without it, check expects the columns "
+                    "of one model: --score COLUMN."
+                )
             table = request.table(rows)
         else:
             models = score_models(request.score)
             other = replace(request, data=baseline) if models is None else _of_column(request, models, baseline)
             own = request if models is None else replace(request, score=_judged_column(models, baseline))
             requests = {"model": own, "baseline": other}
-            tables = same_rows("check", requests, {"model": rows, "baseline": rows_of(open_store(other.data))})
+            tables = same_rows("check", requests, {"model": rows, "baseline": rows_of(other.opened())})
             table = tables["model"]
             options = {**options, "baseline": tables["baseline"].scores, "not_worse": list(not_worse)}
         if with_receipt:

@@ -95,7 +95,6 @@ def compare(
     those of A. In every replicate all models are evaluated on the same resampled rows, so that what they have in common
     cancels.
     """
-    from calibdask.storage.open_store import open_store
     from calibdask.storage.writers import check_apart, checked_output
 
     requests = model_requests(data, where)
@@ -109,9 +108,7 @@ def compare(
         check_apart(request.data, {"--out": out})
     target = None if out is None else checked_output(out, RESULTS, overwrite=overwrite)
     named = _metrics(metrics)
-    stored = {
-        name: rows_of(open_store(request.data), "compare expects scored rows.") for name, request in requests.items()
-    }
+    stored = {name: rows_of(request.opened(), "compare expects scored rows.") for name, request in requests.items()}
 
     import calibdask as cd
     from calibdask.cli.tables import console, print_lines, rule_of

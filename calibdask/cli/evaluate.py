@@ -175,7 +175,6 @@ def evaluate(**given: Any) -> None:
     if period is not None:
         given["by"] = tuple(dict.fromkeys((*given["by"], period)))
     with importing():
-        from calibdask.storage.open_store import open_store
         from calibdask.storage.readers import StoredRows
         from calibdask.storage.replacing import replacing
 
@@ -189,7 +188,7 @@ def evaluate(**given: Any) -> None:
         result_path, plot_path, report_path = _outputs(request)
         receipt_path = checked_receipt(request.receipt, overwrite=request.overwrite)
         _ = request.map_attributes
-        stores = {name: open_store(path) for name, path in files.items()}
+        stores = {name: request.of_file(name).opened() for name in files}
         # Columns that are not there are found before estimators are imported, which takes longer.
         with noted():
             tables = {

@@ -30,12 +30,19 @@ def score_models(score: Any) -> dict[str, str] | None:
     named = [column.partition("=") for column in columns if "=" in column.strip("=")]
     if not named:
         return None
+    several = next((column for column in columns if any("=" in part for part in column.split(",")[1:])), None)
+    if several is not None:
+        repeated = " ".join(f"--score {part}" for part in several.split(","))
+        raise click.UsageError(f"--score NAME=COLUMN is repeated for each model: {repeated}.")
     if len(named) < len(columns):
         raise click.UsageError("--score NAME=COLUMN names the model of every column, or of none.")
     models = {name: column for name, _, column in named}
     if len(models) < len(named):
         raise click.UsageError(f"--score expects different names of models, got {', '.join(columns)}.")
     return models
+
+
+_KINDS = {"M": "times", **dict.fromkeys("iufb", "numbers")}
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,7 @@ def joined_on_key(tables: "Mapping[str, Table]", key: str, note: Any) -> "dict[s
     """
     import pandas as pd
 
+    _check_key_types(tables, key)
     values = {name: pd.Index(_in_memory(table.by[key])) for name, table in tables.items()}
     for name, index in values.items():
         if index.hasnans:
@@ -102,6 +110,17 @@ def joined_on_key(tables: "Mapping[str, Table]", key: str, note: Any) -> "dict[s
             note(f"left out {len(values[name]) - len(positions):,} rows of {name}, whose {key} is not in all files")
         joined[name] = _rows_at(table, positions, key)
     return joined
+
+
+def _check_key_types(tables: "Mapping[str, Table]", key: str) -> None:
+    """Raise ValueError for texts in one table and numbers in another, of which none would match."""
+    kinds = {name: _KINDS.get(table.by[key].dtype.kind, "texts") for name, table in tables.items()}
+    if len(set(kinds.values())) > 1:
+        found = " and ".join(f"{kind} in {name}" for name, kind in kinds.items())
+        raise ValueError(
+            f"--key {key} expects values of one type in all files, got {found}; write the column as text in all of "
+            "them, with the same leading zeros."
+        )
 
 
 def _in_memory(values: Any) -> Any:

@@ -140,7 +140,7 @@ def report(
     for all slices of its column together. With --profile the numbers of a profession stand below, by their names there.
     """
     from calibdask.inference.choice import check_interval
-    from calibdask.storage.open_store import StoredCube, open_store
+    from calibdask.storage.open_store import StoredCube
     from calibdask.storage.replacing import replacing
     from calibdask.storage.summary import Summary
 
@@ -154,7 +154,7 @@ def report(
     watched = [given.pop(name) for name in _WATCHING]
     check_every(watched[0], given["every"], given["zone"])
     requests = model_requests(data, {**given, "period": watched[0]})
-    stores = {name: open_store(request.data) for name, request in requests.items()}
+    stores = {name: request.opened() for name, request in requests.items()}
     stored_periods = {store.period for store in stores.values() if isinstance(store, Summary)} - {None}
     if watched[0] is None and len(stored_periods) == 1:
         (watched[0],) = stored_periods

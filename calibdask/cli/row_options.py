@@ -133,6 +133,10 @@ def _with(options: Sequence[Callable[..., Any]], command: Callable[..., Any]) ->
     return command
 
 
+# Files of bare arrays of NumPy.
+_BARE = ".npy"
+
+
 @dataclass(frozen=True, kw_only=True)
 class RowsRequest:
     """Where the rows are, what in them is what, and where to work."""
@@ -158,17 +162,25 @@ class RowsRequest:
 
     def opened(self) -> "Store":
         """Open DATA: scored rows, a summary, the cube of a study or a result."""
-        from calibdask.storage.open_store import open_store
+        from calibdask.storage.open_store import open_arrays, open_store
 
         with noted():
+            if self.data.endswith(_BARE) and isinstance(self.label, str) and self.label.endswith(_BARE):
+                names = (self.label, self._score, *self.by, self.weight)
+                return open_arrays({name: name for name in names if isinstance(name, str)})
             return open_store(self.data)
+
+    @property
+    def _score(self) -> str | list[str] | None:
+        """The column of scores; a bare array of NumPy is that of scores itself."""
+        return self.data if self.score is None and self.data.endswith(_BARE) else self.score
 
     def table(self, rows: "StoredRows") -> "Table":
         """The rows that were opened."""
         with noted():
             table = rows.read(
                 label=self.label,
-                score=self.score,
+                score=self._score,
                 by=self.by,
                 weight=self.weight,
                 skip_missing=self.skip_missing,
@@ -180,6 +192,7 @@ class RowsRequest:
     def _with_periods(self, table: "Table", rows: "StoredRows") -> "Table":
         """The rows with periods in place of the timestamps of the column ``period``."""
         from calibdask.data.periods import check_periods, periods
+        from calibdask.storage.text_types import OFFSETS
 
         name = str(self.period)
         if name not in table.by:
@@ -187,8 +200,17 @@ class RowsRequest:
         if self.every is None:
             check_periods(name, table.by[name])
             return table
-        if self.zone is not None and (own := rows.zone_of(name)) is not None:
-            raise click.UsageError(f"--zone has no effect on {name}, whose timestamps have the zone {own} already.")
+        own = rows.zone_of(name)
+        if own == OFFSETS and self.zone is None:
+            raise click.UsageError(
+                f"--period {name} is a column of texts with offsets from UTC; name the time zone on whose clock "
+                "periods begin: --zone Europe/Paris, or --zone UTC."
+            )
+        # Timestamps without a zone are taken as UTC, and so are these.
+        if self.zone is not None and own not in (None, "UTC", OFFSETS):
+            raise click.UsageError(
+                f"--zone has no effect on {name}, whose timestamps have the zone {own} already; leave --zone out."
+            )
         return replace(table, by={**table.by, name: periods(table.by[name], self.every, self.zone)})
 
     def connected(self, table: "Table | None" = None) -> AbstractContextManager[Any]:

@@ -34,6 +34,12 @@ def same_rows(
         tables[name] = _sized(own.table(stored[name]))
     key = next(iter(requests.values())).key
     if key is not None:
+        zones = {name: rows.zone_of(key) for name, rows in stored.items()}
+        if len(set(zones.values())) > 1:
+            found = " and ".join(f"{zone or 'none'} in {name}" for name, zone in zones.items())
+            raise click.UsageError(
+                f"--key {key} expects timestamps of one time zone in all files, got {found}; convert them to one zone."
+            )
         tables = joined_on_key(tables, key, _note)
     name, *others = tables
     for other in others:

@@ -33,8 +33,11 @@ def pooled(summary: "Summary", by: Sequence[str]) -> "Summary":
     click.UsageError
         If it has no such slices.
     """
+    from calibdask.engine.axes import slice_dimension
+
     for name in by:
-        if name not in summary.slices:
+        # Columns whose names results need for themselves, such as rows, are slices of other names.
+        if not {name, slice_dimension(name)} & {*summary.slices}:
             there = ", ".join(summary.slices) or "none"
             raise click.UsageError(f"--by {name} expects a slice of the summary {summary.url}; it has {there}.")
     return summary.pooled(by)

@@ -131,6 +131,11 @@ def numbers_of_objects(array: np.ndarray, name: str) -> np.ndarray:
     stray = next((value for value in present.ravel() if not isinstance(value, Real | Decimal)), None)
     if stray is not None:
         at = [int(i) for i in np.argwhere(np.vectorize(lambda value: value is stray, otypes=[bool])(array))[0]]
+        if isinstance(stray, Mapping):
+            raise ValueError(
+                f"{name} expects numbers, got structures with the fields {', '.join(map(str, stray))}; take one field "
+                f"of them, as in [row[{list(stray)[-1]!r}] for row in column]."
+            )
         raise ValueError(
             f"{name} expects numbers, got {stray!r}, of type {type(stray).__name__}, in row {at[0]}"
             f"{f', column {at[1]}' if len(at) > 1 else ''}; repair these values, or convert them by astype(float)."

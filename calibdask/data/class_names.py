@@ -23,6 +23,7 @@ from calibdask.engine.arrays import is_dask, is_named, merged_in_float64, plain,
 from calibdask.engine.row_filter import IGNORED_LABEL
 
 # How to mend names of columns that are not those of the labels.
+_TRUTH = {"true": True, "1": True, "false": False, "0": False}
 _RENAME = (
     "; the columns of scores are called so: name the classes in their order by labels=... (--labels), or the columns "
     "by a pattern such as score='prob_*', whose * stands for the classes"
@@ -245,7 +246,9 @@ def _listed(labels: Any, y_true: Any) -> list[Any]:
 
 
 def _like(name: Any, y_true: Any) -> Any:
-    """A class as the labels have it: texts that are numbers, as typed at a shell, name numbers among numbers."""
+    """A class as the labels have it: texts as typed at a shell name numbers among numbers, booleans among booleans."""
+    if isinstance(name, str) and getattr(_dtype(y_true), "kind", "O") == "b" and name.lower() in _TRUTH:
+        return _TRUTH[name.lower()]
     if isinstance(name, str) and not _has_names(y_true):
         try:
             name = float(name) if "." in name else int(name)

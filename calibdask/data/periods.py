@@ -100,10 +100,22 @@ def _cut(values: Any, every: Every, zone: str | None) -> np.ndarray:
     """Texts of the periods of timestamps in memory."""
     import pandas as pd
 
+    series = pd.Series(plain(values) if zone is None else values)
+    if series.dtype.kind in "iufb" and series.notna().any():
+        first = series.dropna().iloc[0]
+        raise ValueError(
+            f"Periods expect timestamps, got numbers, such as {first}; convert seconds since 1970 by "
+            "pandas.to_datetime(column, unit='s'), or slice by the numbers themselves: by (--by)."
+        )
     try:
-        times = pd.to_datetime(pd.Series(plain(values) if zone is None else values))
+        # Other formats would be guessed: 05.10.2024 may be in May or in October.
+        times = pd.to_datetime(series, format="ISO8601", utc=zone is not None or None)
     except (ValueError, TypeError) as error:
-        raise ValueError(f"Periods expect timestamps, got other values: {error}") from error
+        first = series.dropna().iloc[0]
+        raise ValueError(
+            f"Periods expect timestamps, or texts as of ISO 8601 such as 2026-11-22T23:30, got others; the first is "
+            f"{first!r}. Convert them, for example by pandas.to_datetime(column, format='%d.%m.%Y')."
+        ) from error
     if zone is not None:
         aware = times.dt.tz_localize("UTC") if times.dt.tz is None else times
         times = aware.dt.tz_convert(zone)

@@ -111,6 +111,8 @@ class Shape:
                 raise _ambiguous(y_true, y_prob)
             return cls(options)
         if scores == labels + 1 or (labels == samples and scores > samples + 1):
+            if _sizes(y_prob)[-1] == 1:
+                raise _single_column("y_prob")
             return cls(options, _sizes(y_prob)[-1])
         if scores == 0:
             raise ValueError("y_prob expects at least one dimension, of samples; got a single number.")
@@ -129,9 +131,7 @@ class Shape:
         class_dim = self.options.class_dim
         variable = self._variable(name, y_prob, () if self.columns is None else (class_dim,))
         if variable.sizes.get(class_dim) == 1 and not self.multilabel:
-            raise ValueError(
-                f"{name} has a single class column; give the vector of P(y = 1), shape (n,), or two columns (1 - p, p)."
-            )
+            raise _single_column(name)
         return variable
 
     def weights(self, sample_weight: Any) -> xr.Variable:
@@ -233,6 +233,12 @@ def _shape(array: Any) -> str:
         return "(" + listed(f"{dim}: {size}" for dim, size in array.sizes.items()) + ")"
     sizes = ["?" if size < 0 else str(size) for size in _sizes(array)]
     return f"({', '.join(sizes)}{',' * (len(sizes) == 1)})"
+
+
+def _single_column(name: str) -> ValueError:
+    return ValueError(
+        f"{name} has a single class column; give the vector of P(y = 1), shape (n,), or two columns (1 - p, p)."
+    )
 
 
 def _ambiguous(y_true: Any, y_prob: Any) -> ValueError:

@@ -98,7 +98,8 @@ class RowStream:
             roles |= dict.fromkeys(self.names.labels, "0 or 1")
         for name, role in roles.items():
             if self._type(name).kind not in "fiub":
-                raise ValueError(f"Column {name!r} expects {role}, got {self.batches.schema.field(str(name)).type}.")
+                kind = self.batches.schema.field(str(name)).type
+                raise ValueError(f"Column {name!r} expects {role}, got {kind}; convert it, or name another column.")
 
     def pieces(self, coding: Callable[[Columns], np.ndarray] | None) -> Iterator[Piece]:
         """Rows of one pass, at least one piece; ``coding`` gives the slice of each."""

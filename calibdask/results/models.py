@@ -10,6 +10,7 @@ from calibdask.results.values import Results
 from calibdask.safe_text import visible
 
 MODEL = "model"
+_LEFT_OUT = ("rows_skipped", "rows_ignored", "missing_labels", "missing_scores", "missing_weights")
 # A slice that a model does not have.
 _ABSENT = {"rows": 0, "events": 0}
 
@@ -57,6 +58,11 @@ def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
     alike = len(set(rows)) == 1
     written: dict[str, Any] = {"rows": rows[0] if alike else sum(rows), "passes": passes, "batch": batch}
     written["rows_of"] = "each model" if alike else "all models together"
+    # Numbers of rows that were left out, as of the rows that are left.
+    for name in _LEFT_OUT:
+        counts = [int(dataset.attrs.get(name, 0)) for dataset in datasets]
+        if any(name in dataset.attrs for dataset in datasets):
+            written[name] = counts[0] if alike and len(set(counts)) == 1 else sum(counts)
     return joined.transpose(*batch, ...).assign_attrs(written)
 
 

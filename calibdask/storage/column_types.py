@@ -170,11 +170,22 @@ def _mend(name: str, kind: Any, expected: str, *, is_score: bool) -> str:
     if is_score and is_text(kind):
         return f"; convert it first: table.set_column(i, {name!r}, table[{name!r}].cast('float64'))"
     if types.is_struct(kind):
-        return f"; take one field of it first: pyarrow.compute.struct_field(table[{name!r}], {kind.field(0).name!r})"
+        return f"; take one field of it first: pyarrow.compute.struct_field(table[{name!r}], {_numeric_field(kind)!r})"
+    if types.is_union(kind):
+        return "; some of its values are texts: correct these"
     if is_score:
         return "; one column for each class is called score_0, score_1, ..."
     target = "float64" if expected == "numbers" else "string"
     return f"; convert it first: table[{name!r}].cast({target!r})"
+
+
+def _numeric_field(kind: Any) -> str:
+    """The field of a struct that holds scores most likely: the last floating-point numbers, alone or in lists."""
+    from pyarrow import types
+
+    fields = [kind.field(number) for number in range(kind.num_fields)]
+    numeric = [field.name for field in fields if types.is_floating(_item(field.type))]
+    return str(numeric[-1] if numeric else fields[0].name)
 
 
 def _item(kind: Any) -> Any:

@@ -130,9 +130,17 @@ def _no_number(
                 left, breaks = left - len(text), breaks + text.count(b"\n")
         # Texts that hold line breaks would make it another row; lines are what editors show.
         where = f"about line {breaks + row + 2:,}"
-    comma = "; write decimal commas as points" if re.fullmatch(r"-?\d+,\d+", value) else ""
-    other = f"{comma}; correct it, or name another column by --label, --score or --weight (label=, score=, weight=)"
-    return ValueError(f"column {name!r} expects numbers, {where}: {reason}{other}")
+    other = "; correct it, or name another column by --label, --score or --weight (label=, score=, weight=)"
+    return ValueError(f"column {name!r} expects numbers, {where}: {reason}{_rewriting(value)}{other}")
+
+
+def _rewriting(value: str) -> str:
+    """How a number that is written otherwise is to be written."""
+    if re.fullmatch(r"-?[1-9]\d{0,2}(,\d{3})+(\.\d+)?", value):
+        return "; write numbers without separators of thousands, and decimal commas as points"
+    if re.fullmatch(r"-?\d*,\d+", value):
+        return "; write decimal commas as points"
+    return "; write percentages as fractions of 1, without the sign" if value.endswith("%") else ""
 
 
 def _not_utf8() -> ValueError:
@@ -140,7 +148,9 @@ def _not_utf8() -> ValueError:
 
 
 def _without_names(names: Sequence[str]) -> str:
-    """What is wrong with a file whose first line holds values."""
+    """What is wrong with a file whose first line holds no names."""
+    if names and names[0].startswith(("#", "%")):
+        return "begins with a comment, where names of columns are expected; delete the lines before the names."
     if not any(re.fullmatch(_DECIMAL, name, re.IGNORECASE) for name in names):
         return ""
     return (

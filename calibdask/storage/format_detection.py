@@ -48,8 +48,8 @@ def format_of(location: Location) -> str:
             )
     if suffix == ".npy":
         raise ValueError(
-            f"{location.url} is one bare array; name the files of labels and scores: --label y.npy --score p.npy, or "
-            "save them together by numpy.savez."
+            f"{location.url} is one bare array; with the scores in it, name the file of labels: --label y.npy, in "
+            "Python evaluate(numpy.load('y.npy'), numpy.load('p.npy')); or save both together by numpy.savez."
         )
     known = ", ".join(_FORMATS)
     if named is not None:

@@ -88,6 +88,10 @@ def _inferred(text: bytes) -> tuple[Any, int, set[str]]:
     """The types of all keys in a text, its rows, and the keys that some of them lack."""
     import pyarrow
 
+    if text.lstrip()[:1] == b"[":
+        raise ValueError(
+            "it is one JSON array, where an object in each line is expected; convert it, for example by jq -c '.[]'."
+        )
     try:
         table = _read(text)
         missing = {name for name in table.column_names if table.column(name).null_count}

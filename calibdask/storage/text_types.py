@@ -11,9 +11,12 @@ MISSING_WORDS = (
     *("N/A", "NA", "NULL", "NaN", "n/a", "nan", "null"),
 )
 # What a text may be: a whole number; a fraction as Python writes it, or a whole number with a decimal point; any other
-# spelling of a number; a spelling of true and false; a date, a time in seconds or finer, a time with a zone; a text.
+# spelling of a number; a spelling of true and false; a date, a time in seconds or finer, a time of UTC,
+# or with another offset; a text.
 _WHOLE, _FRACTION, _POINTED, _NUMBER = "whole", "fraction", "pointed", "number"
-_DATE, _SECOND, _FINE, _ZONED, _TEXT = "date", "second", "fine", "zoned", "text"
+_DATE, _SECOND, _FINE, _ZONED, _OFFSET, _TEXT = "date", "second", "fine", "zoned", "offset", "text"
+# The zone of times with offsets other than that of UTC, which are instants whose local clocks no zone describes.
+OFFSETS = "+00:00"
 # Among the others: some are missing.
 MISSING = "missing"
 _SPELLINGS = (("True", "False"), ("true", "false"), ("TRUE", "FALSE"))
@@ -77,7 +80,8 @@ def type_of(kinds: Kinds, *, exact: bool = True) -> Any:
         return pyarrow.bool_()
     times = ((_DATE,), pyarrow.date32()), ((_DATE, _SECOND), pyarrow.timestamp("s"))
     finer = ((_DATE, _SECOND, _FINE), pyarrow.timestamp("ns")), ((_ZONED,), pyarrow.timestamp("ns", "UTC"))
-    return next((kind for group, kind in (*times, *finer) if kinds <= {*group}), pyarrow.string())
+    offsets = ((_ZONED, _OFFSET), pyarrow.timestamp("ns", OFFSETS))
+    return next((kind for group, kind in (*times, *finer, offsets) if kinds <= {*group}), pyarrow.string())
 
 
 def typed(column: Any, kind: Any) -> Any:
@@ -132,6 +136,7 @@ def _fraction_kinds(texts: Any) -> set[str]:
 
 def _time_kinds(texts: Any) -> set[str]:
     import pyarrow
+    from pyarrow import compute
 
     candidates = {
         _DATE: pyarrow.date32(),
@@ -139,7 +144,10 @@ def _time_kinds(texts: Any) -> set[str]:
         _FINE: pyarrow.timestamp("ns"),
         _ZONED: pyarrow.timestamp("ns", "UTC"),
     }
-    return {next((kind for kind, given in candidates.items() if _casts(texts, given)), _TEXT)}
+    kind = next((kind for kind, given in candidates.items() if _casts(texts, given)), _TEXT)
+    if kind == _ZONED and not compute.all(compute.match_substring_regex(texts, r"(Z|[+-]00(:?00)?)$")).as_py():
+        kind = _OFFSET
+    return {kind}
 
 
 def _casts(texts: Any, kind: Any) -> bool:

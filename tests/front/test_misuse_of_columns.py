@@ -77,7 +77,7 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         evaluated(pl.from_arrow(TABLE).lazy(), label="clicked", score="country"),  # type: ignore[union-attr]
-        "Column 'country' expects scores, got large_string.",
+        "Column 'country' expects scores, got large_string; convert it, or name another column.",
     ),
     (
         evaluated(pl.from_arrow(TABLE).lazy(), label="clicked", score="prediction", sample_weight=np.ones(3)),  # type: ignore[union-attr]

@@ -126,7 +126,7 @@ def _logs(kubectl: Kubectl, name: str) -> str:
     """The logs of all containers, and of those that containers have had before they were restarted; "" without any."""
     selector = f"--selector=app.kubernetes.io/instance={name}"
     options = (selector, f"--tail={_LOG_LINES}", "--prefix", "--all-containers", "--ignore-errors")
-    logs = []
+    logs: list[str] = []
     for previous in ((), ("--previous",)):
         try:
             text = kubectl("logs", *options, *previous)

@@ -132,7 +132,7 @@ def _account(settings: KubernetesSettings) -> Manifest:
     return {**_object(settings, "ServiceAccount", "v1"), "automountServiceAccountToken": False}
 
 
-def as_yaml(manifests: Sequence[Manifest]) -> str:
+def as_yaml(manifests: Sequence[Mapping[str, Any]]) -> str:
     """One YAML document per manifest, as read by ``kubectl apply -f``."""
     import json
 

@@ -130,9 +130,10 @@ class Work:
         remaining = own[self._cube.status()[own] != DONE].tolist()
         progress = _Progress(len(own) - len(remaining), len(own))
         # Checked by every task, because workers with other versions may join at any time.
-        task = Task(self._study, self._cube)
+        plain = Task(self._study, self._cube)
+        task: Callable[[Numbers], Numbers] = plain
         if executor.client is not None:
-            task = ship(replace(task, versions=installed(), kernels=self._kernels), type(self._study))
+            task = ship(replace(plain, versions=installed(), kernels=self._kernels), type(self._study))
         suspects: Numbers = []
         looked = time.monotonic()
         for result in executor.results(task, self._tasks(remaining), self._stop):

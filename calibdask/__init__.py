@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
     from calibdask.appending import append as append
+    from calibdask.appending import drop_periods as drop_periods
     from calibdask.appending import expire as expire
     from calibdask.auditing.audit import audit as audit
     from calibdask.auditing.mending.multicalibrated import MulticalibratedScaling as MulticalibratedScaling

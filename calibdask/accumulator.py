@@ -8,6 +8,18 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.accumulated_state import (
+    CHECKSUM,
+    LAYOUT,
+    LAYOUT_SIZE,
+    ROWS,
+    as_numbers,
+    check_intact,
+    check_possible,
+    checksum,
+    from_numbers,
+    identity,
+)
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
@@ -23,7 +35,6 @@ from calibdask.inference.methods import Method
 from calibdask.safe_text import listed
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.counts import RowCount
-from calibdask.statistics.exact import Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums
 from calibdask.statistics.statistic import Statistic
@@ -33,8 +44,6 @@ from calibdask.summary import stored_settings
 _SETTINGS = ("confidence", "classwise")
 # Of scores whose number of columns is not known yet.
 _ANY = (Layout(), Layout(classes=3, vector=False))
-# Entries of state dictionaries that are no states.
-_LAYOUT, _ROWS = "layout", "rows"
 
 
 class Accumulator:
@@ -68,6 +77,9 @@ class Accumulator:
     Metrics that one pass tells are equal to those of `calibdask.evaluate` on all rows to the last bit, without weights
     for any cut into updates, processes and order; with weights up to rounding. Memory: the states of the metrics, a few
     kB; 156 kB for each class of ``settings`` (312 kB with weights).
+
+    *Damage.* States carry a checksum that adds up like everything else, and the identity of the metrics and settings.
+    `load_state_dict` refuses a state that was changed, and one that no rows can have.
 
     *Several processes.* All entries of `state_dict` are arrays of int64, with weights also of float64; added up entry
     by entry over up to 2047 processes, they are the state of all rows. With ``torch.distributed``, and ``classes``
@@ -209,8 +221,10 @@ class Accumulator:
         if layout is None:
             raise ValueError("The state of an Accumulator without rows expects classes=..., which tells its shapes.")
         # One that has no rows yet adds nothing to those of others.
-        counted = _as_numbers(layout) * (self._layout is not None)
-        return {_LAYOUT: counted, _ROWS: np.array(self._rows), **_parts(self._states or self._begun(layout))}
+        states = self._states or self._begun(layout)
+        counted = np.append(as_numbers(layout), identity(states)) * (self._layout is not None)
+        state = {LAYOUT: counted, ROWS: np.array(self._rows), **_parts(states)}
+        return {**state, CHECKSUM: checksum(state)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
         """Replace all rows by those of a state, or of a sum of states, of Accumulators constructed in the same way.
@@ -218,7 +232,8 @@ class Accumulator:
         Raises
         ------
         ValueError
-            If it is the state of another kind of Accumulator, or a sum of states that do not fit each other.
+            If it is the state of another kind of Accumulator, or a sum of states that do not fit each other; if it is
+            damaged, or one that no rows can have.
         """
         if not isinstance(state, Mapping):
             raise ValueError(
@@ -226,15 +241,24 @@ class Accumulator:
                 "several states add up the arrays of each name."
             )
         arrays = {name: np.asarray(array) for name, array in state.items()}
-        if missing := [name for name in (_LAYOUT, _ROWS) if name not in arrays]:
+        if missing := [name for name in (LAYOUT, ROWS) if name not in arrays]:
             raise ValueError(f"load_state_dict expects what state_dict returned; it lacks {listed(missing)}.")
-        self.reset()
-        layout = _from_numbers(arrays[_LAYOUT])
+        # States of earlier versions have no checksum.
+        if CHECKSUM in arrays or arrays[LAYOUT].shape == (LAYOUT_SIZE + 1,):
+            check_intact(arrays)
+        layout = from_numbers(arrays[LAYOUT][:LAYOUT_SIZE])
         if layout is None:
-            return self
-        empty = self._begun(layout)
+            if any(np.any(array) for array in arrays.values()):
+                raise ValueError("load_state_dict expects the layout of the rows, which this state has lost.")
+            return self.reset()
+        empty = self._empty(layout)
         expected = _parts(empty)
-        for name in {*expected, *arrays} - {_LAYOUT, _ROWS}:
+        if arrays[LAYOUT].size > LAYOUT_SIZE and arrays[LAYOUT][-1] != arrays[LAYOUT][0] * identity(empty):
+            raise ValueError(
+                "load_state_dict expects the state of an Accumulator with the same metrics and settings, got that of "
+                "another one."
+            )
+        for name in {*expected, *arrays} - {LAYOUT, ROWS, CHECKSUM}:
             is_like = name in arrays and name in expected and arrays[name].shape == expected[name].shape
             if not is_like or arrays[name].dtype != expected[name].dtype:
                 raise ValueError(
@@ -251,8 +275,12 @@ class Accumulator:
             )
             for number, (statistic, part) in enumerate(empty.items())
         )
+        rows = int(arrays[ROWS])
+        for statistic, part in zip(empty, loaded, strict=True):
+            check_possible(statistic, part, rows)
+        self.reset()
         # Merging carries what sums of words have left over.
-        self._set(layout, empty, loaded, int(arrays[_ROWS]))
+        self._set(layout, empty, loaded, rows)
         return self
 
     def __repr__(self) -> str:
@@ -262,19 +290,21 @@ class Accumulator:
     def _begun(self, layout: Layout) -> dict[Statistic[Any], Any]:
         """The states so far; of the first rows those of none."""
         if self._layout is None:
-            if self._expected is not None and (layout.classes, layout.vector) != (
-                self._expected.classes,
-                self._expected.vector,
-            ):
-                raise ValueError(f"This Accumulator expects {_described(self._expected)}, got {_described(layout)}.")
-            statistics = self._statistics(layout)
-            return dict(zip(statistics, states_of(no_rows(layout), statistics), strict=True))
+            return self._empty(layout)
         if layout != self._layout:
             raise ValueError(
                 "All updates of an Accumulator expect the same classes and precision, and weights in all or none; got "
                 f"{_described(layout)} after {_described(self._layout)}."
             )
         return self._states
+
+    def _empty(self, layout: Layout) -> dict[Statistic[Any], Any]:
+        """The states of no rows."""
+        expected = self._expected
+        if expected is not None and (layout.classes, layout.vector) != (expected.classes, expected.vector):
+            raise ValueError(f"This Accumulator expects {_described(expected)}, got {_described(layout)}.")
+        statistics = self._statistics(layout)
+        return dict(zip(statistics, states_of(no_rows(layout), statistics), strict=True))
 
     def _common(self, classes: Any) -> Any:
         """The names of the classes, which rows without such names have too."""
@@ -359,28 +389,6 @@ def _described(layout: Layout) -> str:
     columns = "a vector" if layout.vector else f"{layout.classes} columns"
     dtype = "float16" if layout.half else layout.dtype
     return f"{columns} of {dtype} scores, {'with' if layout.weighted else 'without'} weights"
-
-
-def _as_numbers(layout: Layout) -> Counts:
-    """A layout as numbers; sums of them, and of their squares, tell whether all were equal."""
-    precision = 2 if layout.half else int(layout.dtype == "float32")
-    numbers = np.array([layout.classes, layout.vector, layout.weighted, precision], np.int64)
-    return np.concatenate([[1], numbers, numbers**2])
-
-
-def _from_numbers(numbers: Counts) -> Layout | None:
-    """The layout that was added up; None if none was."""
-    count, values, squares = int(numbers[0]), numbers[1:5], numbers[5:]
-    if count == 0:
-        return None
-    if (count * squares != values**2).any():
-        raise ValueError(
-            "load_state_dict expects states of rows with the same classes and precision, and weights in all or none; "
-            "those that were added up differ."
-        )
-    classes, vector, weighted, precision = (values // count).tolist()
-    dtype = "float32" if precision else "float64"
-    return Layout(classes=classes, vector=bool(vector), weighted=bool(weighted), dtype=dtype, half=precision == 2)
 
 
 def _entry(number: int, statistic: Statistic[Any], field: str) -> str:

@@ -1,4 +1,4 @@
-"""`append` and `expire`: a summary that grows by periods, in a store where each is whole or not at all."""
+"""`append`, `expire` and `drop_periods`: a summary that grows by periods, each of them whole or not at all."""
 
 import dataclasses
 import os
@@ -8,10 +8,11 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.errors import Damaged
 from calibdask.merging import merge
 from calibdask.safe_text import listed
 from calibdask.storage.period_labels import COARSER, as_label, coarser, labels_of
-from calibdask.storage.period_log import Change, Label, PeriodLog
+from calibdask.storage.period_log import Change, Label, Period, PeriodLog, commit_after_loss
 from calibdask.storage.period_store import PeriodStore, united_slices
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_format import stored_states
@@ -56,9 +57,9 @@ def append(
     -----
     The numbers are written first, under a name that nobody reads; then one small file, which one writer alone can make,
     says that they belong to the store. Killed before that, nothing was added; the rest is removed by a call after a
-    day. Several may write at the same time, on file systems of this machine and on object stores that write on
-    condition (Amazon S3, Google Cloud Storage, and servers that do as they); elsewhere one at a time, which a warning
-    says.
+    day, by the clock of the store. A period whose files are damaged can be replaced; all others stay readable. Several
+    may write at the same time, on file systems of this machine and on object stores that write on condition (Amazon S3,
+    Google Cloud Storage, and servers that do as they); elsewhere one at a time, which a warning says.
 
     Slices that a period has not, such as a country on a day without it, have no rows.
 
@@ -85,17 +86,16 @@ def append(
     labels, replacing = [*parts], replace is not None
     first = Summary.of(parts[labels[0]])
     # Before anything is written, and again where others were faster.
-    begun = target.log()
+    begun = target.log(recover=replacing)
     target.check_new(begun, name, labels, replacing=replacing)
-    target.check_fits(begun, first)
+    target.check_fits(begun, first, labels)
     for part in parts.values():
         _check_numbers(part)
-    added = [target.write(part) for part in parts.values()]
 
-    def change(log: PeriodLog) -> Change:
+    def change(log: PeriodLog, added: tuple[Period, ...]) -> Change:
         target.check_new(log, name, labels, replacing=replacing)
         if not begun.periods:
-            target.check_fits(log, first)
+            target.check_fits(log, first, labels)
         united_slices([*log.sorted, *added])
         there = [label for label in labels if label in log.periods]
         # What was merged into an old one is not to be added beside the new one.
@@ -103,7 +103,57 @@ def append(
         periods = tuple(dataclasses.replace(one, merged=merged.get(one.label, ())) for one in added)
         return Change(name, "replace" if there else "append", periods, tuple(there), replace or "")
 
-    target.commit(added, change)
+    target.add([*parts.values()], change, recover=replacing)
+
+
+def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason: str) -> None:
+    """Remove periods from a stored summary, such as a day whose files are damaged or whose rows were wrong.
+
+    Parameters
+    ----------
+    store : str or path
+        Where `calibdask.append` adds periods.
+    periods : sequence of str or int
+        Their labels.
+    reason : str
+        Why they are removed. It is kept, with the time, in the attribute ``history`` of the summary that is read.
+
+    Raises
+    ------
+    ValueError
+        If there is no such store or period, or the reason is empty. What is stored stays as it is.
+
+    Notes
+    -----
+    Nothing of a period is read, so that one with missing or damaged files can be removed as well. Its files are removed
+    by a call of `append` after a day. Records that were lost at the end of the log are given up at the same time.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import calibdask as cd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = os.path.join(folder, "summary.zarr")
+    ...     for day in ("2026-11-23", "2026-11-24"):
+    ...         cd.append(cd.summarize([0, 1], [0.2, 0.4], settings=["binary"]), store, {"day": day})
+    ...     cd.drop_periods(store, ["2026-11-23"], reason="test rows")
+    ...     cd.open_summary(store).day.values.tolist()
+    ['2026-11-24']
+    """
+    if not reason.strip():
+        raise ValueError("reason expects why periods are removed, got an empty text.")
+    target = PeriodStore.at(os.fspath(store))
+    if not target.log(recover=True).periods:
+        raise ValueError(f"{target.location.url} expects periods that calibdask.append has added, and has none.")
+
+    def change(log: PeriodLog) -> Change:
+        removed = [as_label(log.dimension, label) for label in periods]
+        if unknown := [label for label in removed if label not in log.periods]:
+            there = listed([period.label for period in log.sorted])
+            raise ValueError(f"{target.location.url} has no {log.dimension} {listed(unknown)}; it has {there}.")
+        return Change(log.dimension, "drop", (), tuple(dict.fromkeys(removed)), reason)
+
+    commit_after_loss(target.location, change)
 
 
 def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = "month") -> dict[str, list[str]]:
@@ -134,8 +184,8 @@ def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = 
     Notes
     -----
     Sums over all periods stay the same, to the last bit without weights. A coarser period has its place among the finer
-    ones by its label, ``"2026-08" < "2026-09-01"``, and one that was merged cannot be added again. A cohort that comes
-    late is added beside it, and merged into it the next time. In memory: a coarser period, and one variable of a finer
+    ones by its label, ``"2026-08" < "2026-09-01"``. No day of it can be added any more, whether or not it was there: to
+    change a month, replace it by a summary of all of its rows. In memory: a coarser period, and one variable of a finer
     one at a time. Files of what was merged are removed by a call of `append` or `expire` after a day, so that whoever
     reads them can go on.
 
@@ -165,8 +215,15 @@ def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = 
     if not log.periods:
         raise ValueError(f"{target.location.url} expects periods that calibdask.append has added, and has none.")
     groups = coarser(log.periods, int(after if days is None else days[1]), into)
+    damage: list[Damaged] = []
     for name, labels in groups.items():
-        _merge_periods(target, log, name, labels)
+        try:
+            _merge_periods(target, log, name, labels)
+        except Damaged as error:
+            damage.append(error)
+    if damage:
+        # All other groups are merged by now.
+        raise damage[0]
     return groups
 
 
@@ -177,18 +234,18 @@ def _merge_periods(target: PeriodStore, log: PeriodLog, name: str, labels: Seque
     batch = Summary.of(parts[0]).batch
     whole = merge(*(with_totals(part, batch) for part in parts))
     merged = [label for one in finer for label in (*one.merged, one.label) if label != name]
-    added = target.write(_of_one(Summary.of(whole), log.dimension, name), dict.fromkeys(map(str, merged)))
 
-    def change(now: PeriodLog) -> Change:
+    def change(now: PeriodLog, added: tuple[Period, ...]) -> Change:
         if [one.folder for one in finer] != [
             now.periods[label].folder if label in now.periods else "" for label in labels
         ]:
             raise ValueError(
                 f"Another process has changed {name} of {target.location.url} meanwhile; call expire again."
             )
-        return Change(log.dimension, "expire", (added,), tuple(labels))
+        return Change(log.dimension, "expire", added, tuple(labels))
 
-    target.commit([added], change)
+    part = _of_one(Summary.of(whole), log.dimension, name)
+    target.add([part], change, merged=[*dict.fromkeys(map(str, merged))])
 
 
 def _parts(summary: Summary, period: str | Mapping[str, Any]) -> tuple[str, dict[Label, xr.Dataset]]:

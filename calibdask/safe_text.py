@@ -1,7 +1,8 @@
 """Texts of others, such as names of columns and addresses of files, as messages, tables and pages may show them."""
 
+import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 # What stands in the place of a credential.
@@ -19,6 +20,18 @@ _WEB_USER = re.compile(r"(?<=http://|ttps://)[^\s/?#@]+@")
 _PARAMETER = re.compile(rf"(?<=[?&;#/,]){_SECRET}=[^\s&;#/,'\"<>]+", re.IGNORECASE)
 # In a query a slash is a sign of the value, as in Base64.
 _QUERY = re.compile(rf"(?<=[?&]){_SECRET}=[^\s&;#,'\"<>]+", re.IGNORECASE)
+# Addresses, and the parameters of their queries and fragments.
+_ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s'\"<>]+", re.IGNORECASE)
+_ANY_PARAMETER = re.compile(r"(?<=[?&;#])([^\s=&;#,]+)=([^\s&;#,]+)")
+# Parameters that say which data, and how they are read; whatever else may give access is called.
+_HARMLESS = {
+    *("alt", "branch", "columns", "comp", "compression", "date", "day", "delimiter", "dl", "download"),
+    *("encoding", "end", "expires", "export", "format", "generation", "header", "hour", "lang", "language"),
+    *("limit", "month", "offset", "page", "part", "partnumber", "raw", "ref", "region", "restype"),
+    *("rev", "revision", "se", "sep", "sheet", "snapshot", "sp", "spr", "sr", "st"),
+    *("start", "sv", "table", "timeout", "tz", "version", "versionid", "year"),
+}
+_DIGEST_DIGITS = 8
 # Folders that announce what follows them, as in `/token/abc`.
 _FOLDER = re.compile(
     r"(?<=/)(?:access[_-]?token|token|secret|api[_-]?key|apikey|bearer|sas)/[^\s/?#'\"<>]+", re.IGNORECASE
@@ -31,10 +44,10 @@ _TOKEN = re.compile(
 
 
 def without_credentials(text: str) -> str:
-    """A text with the addresses in it, without what gives access to them.
+    """A text with the addresses in it, without what gives access to them, or may.
 
-    User names with passwords, values of parameters that sign or authorize, and tokens in paths; everything else is as
-    it was, so that an address still says which file it means.
+    User names with passwords, values of all parameters but those that are known to be harmless, and tokens in paths;
+    everything else is as it was, so that an address still says which file it means.
 
     Examples
     --------
@@ -43,25 +56,48 @@ def without_credentials(text: str) -> str:
     >>> without_credentials("abfs://container@account/rows.zarr?sig=a%2Bb")
     'abfs://container@account/rows.zarr?sig=***'
     """
+    return _without_credentials(text, lambda _: HIDDEN)
+
+
+def _without_credentials(text: str, unknown: Callable[[str], str]) -> str:
+    """The same, with what stands in the place of values of parameters of which nobody knows what they are."""
     if "://" not in text:
         return text
     text = _WEB_USER.sub(f"{HIDDEN}@", _USER.sub(f"{HIDDEN}@", text))
     for parameter in (_QUERY, _PARAMETER):
         text = parameter.sub(lambda found: f"{found[0].partition('=')[0]}={HIDDEN}", text)
+
+    def harmless(address: re.Match[str]) -> str:
+        return _ANY_PARAMETER.sub(lambda one: _shown_parameter(one[1], one[2], unknown), address[0])
+
+    text = _ADDRESS.sub(harmless, text)
     text = _FOLDER.sub(lambda found: f"{found[0].partition('/')[0]}/{HIDDEN}", text)
     return _TOKEN.sub(HIDDEN, text)
 
 
+def _shown_parameter(name: str, value: str, unknown: Callable[[str], str]) -> str:
+    is_shown = name.lower() in _HARMLESS or value.startswith(HIDDEN)
+    return f"{name}={value if is_shown else unknown(value)}"
+
+
+def _digest(value: str) -> str:
+    return HIDDEN + hashlib.sha256(value.encode()).hexdigest()[:_DIGEST_DIGITS]
+
+
 def data_without_credentials(data: Any) -> Any:
-    """The same for all texts of nested lists and mappings.
+    """The same for all texts of nested lists and mappings, in which other addresses stay other ones.
+
+    Values of parameters that may be credentials, but may say which data too, become digests.
 
     Examples
     --------
     >>> data_without_credentials({"rows": ["s3://key:secret@bucket/rows.zarr", 3]})
     {'rows': ['s3://***@bucket/rows.zarr', 3]}
+    >>> data_without_credentials("https://host/rows.csv?id=1")
+    'https://host/rows.csv?id=***6b86b273'
     """
     if isinstance(data, str):
-        return without_credentials(data)
+        return _without_credentials(data, _digest)
     if isinstance(data, Mapping):
         return {name: data_without_credentials(value) for name, value in data.items()}
     return [*map(data_without_credentials, data)] if isinstance(data, list) else data

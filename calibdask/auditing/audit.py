@@ -35,6 +35,8 @@ from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
 
 # What a summary says about rows that were left out.
+# More rows, or columns, than any data have.
+_MOST_WHOLE = 10**12
 _OF_ROWS = ("rows_ignored", "rows_skipped")
 # Segments that are told apart by the rows that each two share.
 _MOST_TRIED = 256
@@ -261,6 +263,8 @@ def check_cutting(depth: int, min_rows: int, values: int | None, score_cells: in
     for name, value in {"depth": depth, "min_rows": min_rows, "score_cells": score_cells or 1}.items():
         if not is_whole(value) or value < 1:
             raise ValueError(f"{name} expects a whole number from 1 on, got {value!r}.")
+        if value > _MOST_WHOLE:
+            raise ValueError(f"{name} expects a whole number up to {_MOST_WHOLE:,}, got {value!r}.")
 
 
 def one_setting(data: Input, setting: str | int | None = None) -> Setting:

@@ -10,7 +10,7 @@ import numpy as np
 from calibdask import __version__
 from calibdask.calibrators.stored_map import StoredMap
 from calibdask.engine.progress_events import Stage, advance, start_stage
-from calibdask.storage.applied_files import FOLDERS, FORMATS, AppliedFile, mark_of, scores_of
+from calibdask.storage.applied_files import FOLDERS, FORMATS, AppliedFile, ChunkRecord, mark_of, scores_of
 from calibdask.storage.arrow_columns import to_numpy
 from calibdask.storage.arrow_parts import ArrowParts, Place
 from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
@@ -21,7 +21,7 @@ from calibdask.storage.writers import checked_output
 if TYPE_CHECKING:
     from calibdask.storage.readers import StoredRows
 
-# Of what is written; it grows when the same map and rows give other files.
+# Of what is written; it grows when the same map and rows give other files. Format 2 has a manifest.
 _FORMAT = 2
 
 
@@ -82,7 +82,9 @@ def apply_map(
         "options": digest({**options, "chunk_rows": chunk_rows}),
     }
     unfinished = Unfinished(target, key, mark_of)
-    output = kind(unfinished.part, parts.schema, parts.names, parts.of_arrays, chunk_rows, score_name)
+    # Not a random one: the same map, rows and options give the same files to the last bit.
+    store = digest(key)
+    output = kind(unfinished.part, parts.schema, parts.names, parts.of_arrays, chunk_rows, score_name, store)
     _check_columns(stored_map, rows.url, parts)
     if not unfinished.folder.exists():
         checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
@@ -135,6 +137,7 @@ def _streamed(
     state = unfinished.state
     resumed, written = state.get("rows", 0), state.get("rows", 0)
     number, unknown = state.get("chunks", 0), state.get("unknown", 0)
+    records: list[ChunkRecord] = [*state.get("records", ())]
     start_stage(Stage("rows", "parts", len(parts.parts)))
     for stored, place in parts.tables(output.chunk_rows, Place(*state.get("place", (0, 0)))):
         values, calibrated, unseen = _calibrated(stored_map, url, parts, stored, written)
@@ -142,16 +145,17 @@ def _streamed(
         if number == 0:
             unfinished.clear()
             output.lay_out(table, calibrated)
-        output.write(number, table, calibrated)
+        records.append({"rows": table.num_rows, "hashes": output.write(number, table, calibrated)})
         number, written = number + 1, written + table.num_rows
         unknown += unseen
-        unfinished.save(chunks=number, rows=written, unknown=unknown, place=[place.part, place.row])
+        place_in_rows = [place.part, place.row]
+        unfinished.save(chunks=number, rows=written, unknown=unknown, place=place_in_rows, records=records)
         advance(place.part, len(parts.parts))
     if not written:
         raise ValueError(f"{url} holds no rows.")
     made = {"map": stored_map.described, "calibdask": __version__}
     mark = {"rows": written, "unknown": unknown, "key": dict(unfinished.key), **made}
-    output.seal(written, mark)
+    output.seal(mark, records)
     unfinished.finish()
     return Applied(written, resumed, unknown, output.left_out)
 

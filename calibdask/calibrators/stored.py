@@ -71,7 +71,8 @@ def from_dict(
             f"from_dict expects format 1 or {_FORMAT}, got {stored['format']!r}, of calibdask "
             f"{stored.get('calibdask_version')}; this is calibdask {__version__}."
         )
-    if stored["format"] == _FORMAT and stored.get("checksum") != _checksum(stored):
+    # Where there is a checksum it is checked: of a damaged map the format may be wrong as well.
+    if (stored["format"] == _FORMAT or "checksum" in stored) and stored.get("checksum") != _checksum(stored):
         raise ValueError(
             "from_dict expects what to_dict returned, and its checksum is that of other contents: it was damaged, or "
             "changed by hand; fit it again, or, where the change is meant, take out its checksum and set its format "

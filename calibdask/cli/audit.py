@@ -160,7 +160,7 @@ def _of_rows(
     with noted() as told:
         names = feature_names(request, rows, features)
         # They travel in the place of slices.
-        table = replace(request, by=names).table(rows)
+        table = replace(request, by=(), feature_columns=names).table(rows)
         with request.connected(table), shown_progress("auditing"):
             result = cd.audit(table, **given, **request.reading)
         request.note_excluded(result.attrs)

@@ -220,7 +220,7 @@ def _fitted(
 
 def _with_features(request: RowsRequest, rows: "StoredRows", features: tuple[str, ...]) -> RowsRequest:
     """The request; features travel in the place of slices."""
-    return replace(request, by=feature_names(request, rows, features)) if features else request
+    return replace(request, feature_columns=feature_names(request, rows, features)) if features else request
 
 
 def _usual(scores: str) -> tuple[Expression, str]:

@@ -8,7 +8,7 @@ from calibdask.safe_text import listed
 @click.command()
 @click.argument("folder")
 @click.option("--host", "hosts", metavar="NAME", multiple=True, help="Name or address of a machine; repeatable.")
-@click.option("--days", type=int, default=365, show_default=True, help="How long they are valid.")
+@click.option("--days", type=click.IntRange(1, 36_500), default=365, show_default=True, help="How long they are valid.")
 def certs(folder: str, hosts: tuple[str, ...], days: int) -> None:
     """Make certificates in FOLDER with which scheduler, workers and clients of a cluster authenticate one another.
 

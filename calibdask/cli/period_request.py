@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from calibdask.storage.period_log import Label
+    from calibdask.storage.period_store import PeriodStore
 
 COARSER = ("day", "month", "year")
 
@@ -27,19 +28,23 @@ class PeriodRequest:
     reason: str | None
     expire: str | None
     into: str | None
+    drop: tuple[str, ...] = ()
 
     def check(self, data: tuple[str, ...], out: str | None, *, overwrite: bool) -> None:
         """Raise UsageError for options that do not go together."""
         if out is not None and self.append is not None:
             raise click.UsageError("--out writes a summary, --append adds to one: give one of them.")
-        if not data and (self.append is None or self.period or not self.expire):
-            raise click.UsageError("Missing argument 'DATA...'; without it --append expects --expire alone.")
+        alone = bool(self.expire or self.drop)
+        if not data and (self.append is None or self.period or not alone):
+            raise click.UsageError("Missing argument 'DATA...'; without it --append expects --expire or --drop.")
+        if self.drop and (data or self.replace or self.expire):
+            raise click.UsageError("--drop removes periods, and expects --append and --reason alone.")
         if self.append is None:
             if out is None:
                 raise click.UsageError("Missing option '--out', or '--append' to add a period to a summary.")
             given: dict[str, Any] = {"--period NAME=LABEL": self.period is not None and self.column is None}
             given |= {"--replace": self.replace, "--reason": self.reason}
-            given |= {"--expire": self.expire, "--into": self.into}
+            given |= {"--expire": self.expire, "--into": self.into, "--drop": self.drop}
             if unused := [option for option, value in given.items() if value]:
                 raise click.UsageError(f"{listed(unused)} has no effect without --append.")
             return
@@ -47,8 +52,10 @@ class PeriodRequest:
             raise click.UsageError(
                 "--overwrite has no effect on --append; give --replace --reason TEXT for one period."
             )
-        if self.replace != bool(self.reason):
-            raise click.UsageError("--replace expects a --reason, which is kept, and --reason a --replace.")
+        if (self.replace or bool(self.drop)) != bool(self.reason):
+            raise click.UsageError(
+                "--replace expects a --reason, which is kept, and --reason a --replace; and so does --drop."
+            )
         if self.into and not self.expire:
             raise click.UsageError("--into has no effect without --expire.")
         if data and not self.period:
@@ -62,14 +69,12 @@ class PeriodRequest:
     def cuts(self) -> "xr.Dataset | None":
         """A summary that is there already, if it has features; what is added is cut as that is."""
         from calibdask.storage.period_store import PeriodStore
-        from calibdask.storage.summary import Summary
 
         if self.append is None:
             return None
         store = PeriodStore.at(self.append)
-        periods = store.log().sorted
-        there = store.part(periods[-1]) if periods else None
-        return None if there is None or Summary.of(there).cuts is None else there
+        there = store.readable(store.log(recover=self.replace), self._replaced)
+        return None if there is None or there.cuts is None else there.dataset
 
     def check_new(self) -> None:
         """Raise ValueError, before any rows are read, if the period is there already."""
@@ -77,7 +82,7 @@ class PeriodRequest:
 
         store = PeriodStore.at(str(self.append))
         name, label = self._named()
-        store.check_new(store.log(), name, [] if label is None else [label], replacing=self.replace)
+        store.check_new(store.log(recover=self.replace), name, [] if label is None else [label], replacing=self.replace)
 
     def add(self, summary: "xr.Dataset", described: str) -> None:
         """Add what was summarized, and say so."""
@@ -92,6 +97,20 @@ class PeriodRequest:
         self._say(
             f"{'put' if self.replace else 'added'} {name} {listed(labels)} {'in' if self.replace else ''}to", described
         )
+
+    def change_old(self) -> None:
+        """Remove periods, or merge old ones, and say so."""
+        if not self.drop:
+            self.merge_old()
+            return
+        import calibdask as cd
+        from calibdask.storage.period_store import PeriodStore
+
+        has_texts = self._has_texts(PeriodStore.at(str(self.append)))
+        labels = [int(text) if text.isdecimal() and not has_texts else text for text in self.drop]
+        with noted():
+            cd.drop_periods(str(self.append), labels, str(self.reason))
+        self._say(f"removed {listed(labels)} from")
 
     def merge_old(self) -> None:
         """Merge what is old, and say so."""
@@ -116,8 +135,18 @@ class PeriodRequest:
             return name, None
         from calibdask.storage.period_store import PeriodStore
 
-        has_texts = any(isinstance(label, str) for label in PeriodStore.at(str(self.append)).log().periods)
+        has_texts = self._has_texts(PeriodStore.at(str(self.append)))
         return name, int(text) if text.isdecimal() and not has_texts else text
+
+    @property
+    def _replaced(self) -> "list[Label]":
+        """The period that is put in the place of one that is there, if it is named."""
+        label = self._named()[1] if self.replace else None
+        return [] if label is None else [label]
+
+    def _has_texts(self, store: "PeriodStore") -> bool:
+        recover = self.replace or bool(self.drop)
+        return any(isinstance(label, str) for label in store.log(recover=recover).periods)
 
     def _say(self, *parts: str) -> None:
         said, *more = parts

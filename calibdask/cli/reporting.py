@@ -77,7 +77,7 @@ def audited(
         if len(models) > 1:
             raise click.UsageError("--features expects one model of each DATA, got one for each label.")
         rows = rows_of(store)
-        table = replace(request, by=feature_names(request, rows, features)).table(rows)
+        table = replace(request, by=(), feature_columns=feature_names(request, rows, features)).table(rows)
         with request.connected(table), shown_progress("auditing"), noted():
             result = cd.audit(table, **request.reading)
     return {name: replace(model, audited=result) for name, model in models.items()}

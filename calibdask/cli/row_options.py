@@ -150,6 +150,7 @@ class RowsRequest:
     ignore_label: str | None = None
     skip_missing: bool = False
     missing_chunks: "MissingChunks" = "error"
+    feature_columns: tuple[str, ...] = ()
     period: str | None = None
     every: "Every | None" = None
     zone: str | None = None
@@ -172,6 +173,7 @@ class RowsRequest:
                 weight=self.weight,
                 skip_missing=self.skip_missing,
                 missing_chunks=self.missing_chunks,
+                features=self.feature_columns,
             )
             return table if self.period is None else self._with_periods(table, rows)
 

@@ -38,7 +38,8 @@ cut as the first one was; --cuts does so for summaries that are to be merged.
 \b
 --append adds a period whole or not at all, in any order, also where several do so at
 once; what it writes is read like any other summary. The same period twice is
-refused. --expire goes by the latest period that is there, not by the clock.
+refused. --drop removes a period, also one whose files are damaged. --expire goes by
+the latest period that is there, not by the clock.
 \b
 Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
 with nothing written; 130 interrupted.
@@ -65,7 +66,8 @@ _EXAMPLES = (
     help="The period that DATA is of, such as day=2026-11-22; or the column of periods, or of timestamps (--every).",
 )
 @click.option("--replace", is_flag=True, help="Put it in the place of the period that is there.")
-@click.option("--reason", metavar="TEXT", help="Why it is replaced, which is kept with the time.")
+@click.option("--reason", metavar="TEXT", help="Why it is replaced or removed, which is kept.")
+@click.option("--drop", metavar="LABEL", multiple=True, help="Remove this period; needs --reason; repeatable.")
 @click.option("--expire", metavar="DAYS", help="Then merge periods that are older, such as 90d, into coarser ones.")
 @click.option("--into", type=click.Choice(COARSER), help="The coarser periods.  [default: month]")
 @click.option(
@@ -95,6 +97,7 @@ def summarize(
     period: str | None,
     replace: bool,
     reason: str | None,
+    drop: tuple[str, ...],
     expire: str | None,
     into: str | None,
     features: tuple[str, ...],
@@ -111,10 +114,12 @@ def summarize(
     from calibdask.storage.summary import Summary
     from calibdask.storage.writers import check_apart, checked_output
 
-    periods = PeriodRequest(append=append, period=period, replace=replace, reason=reason, expire=expire, into=into)
+    periods = PeriodRequest(
+        append=append, period=period, replace=replace, reason=reason, expire=expire, into=into, drop=drop
+    )
     periods.check(data, out, overwrite=overwrite)
     if not data:
-        periods.merge_old()
+        periods.change_old()
         return
     check_every(periods.column, where["every"], where["zone"])
     if periods.column is not None:
@@ -192,7 +197,7 @@ def _summarized(
             (rows,) = stored.values()
             if names:
                 # They travel in the place of slices.
-                table = replace(first, by=names).table(rows)
+                table = replace(first, by=(), feature_columns=names).table(rows)
                 summary = cd.summarize(table, features=names, **first.reading, **choices)
             else:
                 summary = cd.summarize(first.data_of(first.table(rows)), **choices)

@@ -1,10 +1,12 @@
 """``calibdask watch``: calibration over time from a stored summary, for a job that runs every day."""
 
 import json
+import os
 import shlex
 import shutil
 import subprocess
 from contextlib import ExitStack
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
 import click
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 _ALARM = 1
 _FORMAT = 1
+# Bytes of the output of a command that failed in which its last line is looked for.
+_MOST_SAID = 4096
 _TABLES = (".csv", ".nc", ".zarr")
 _EPILOG = """\b
 A line of JSON for each alarm (--json, and on the standard input of --on-alarm):
@@ -189,13 +193,19 @@ def _show(name: str, run: "WatchRun", kept: "WatchState", new: frozenset[str], *
 
 
 def _failure(command: list[str], lines: list[str]) -> str:
-    """Run the command once, with the alarms as its input; in words how it failed, if it did."""
-    try:
-        done = subprocess.run(
-            command, input="".join(f"{line}\n" for line in lines), capture_output=True, encoding="utf-8", check=False
-        )
-    except (OSError, ValueError) as error:
-        return f"failed: {message(error)}"
-    last = [*done.stdout.strip().splitlines()[-1:], *done.stderr.strip().splitlines()[-1:]][-1:]
-    said = "".join(f" ({message(line)})" for line in last)
-    return f"ended with status {done.returncode}{said}" if done.returncode else ""
+    """Run the command once, with the alarms as its input; in words how it failed, if its status says so.
+
+    Files in the place of pipes: whatever it prints, leaves unread or has left running is its own affair.
+    """
+    with TemporaryFile() as given, TemporaryFile() as said:
+        given.write("".join(f"{line}\n" for line in lines).encode())
+        given.seek(0)
+        try:
+            status = subprocess.run(command, stdin=given, stdout=said, stderr=said, check=False).returncode
+        except (OSError, ValueError) as error:
+            return f"failed: {message(error)}"
+        if not status:
+            return ""
+        said.seek(max(0, said.seek(0, os.SEEK_END) - _MOST_SAID))
+        last = said.read().decode(errors="replace").strip().splitlines()[-1:]
+        return f"ended with status {status}" + "".join(f" ({message(line)})" for line in last)

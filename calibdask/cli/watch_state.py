@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,23 +10,27 @@ from calibdask.monitoring.alarms import Alarm
 from calibdask.safe_text import shown_address
 from calibdask.storage.documents import parse_json, read_bytes
 from calibdask.storage.location import Location
+from calibdask.storage.manifest import HASH, is_intact, new_identity, sealed
 from calibdask.storage.replacing import Output, write_text
 
-_FORMAT = 1
+# Format 1, of earlier versions, has neither an identity nor a hash.
+_FORMAT = 2
 
 
 @dataclass(frozen=True)
 class WatchState:
     """The state of the processes, the alarms so far, and the keys of those that have not been told.
 
-    ``text`` is that of the file, empty where there is none: another run that writes it meanwhile is noticed.
+    ``text`` is that of the file, None where there is none: another run that writes it meanwhile is noticed. ``watch``
+    is the identity of the watch, which stays the same from run to run.
     """
 
     target: Output | None
-    text: str = ""
+    text: str | None = None
     processes: Mapping[str, Any] | None = None
     alarms: tuple[Alarm, ...] = ()
     untold: frozenset[str] = frozenset()
+    watch: str = field(default_factory=new_identity)
 
     @classmethod
     def read(cls, target: Output | None) -> "WatchState":
@@ -35,17 +39,25 @@ class WatchState:
         Raises
         ------
         ValueError
-            If it is no such file.
+            If it is no such file, empty, cut short or changed.
         """
         try:
             text = _text_of(target)
-            if not text:
+            if text is None:
                 return cls(target)
+            if not text.strip():
+                raise ValueError("it is empty")
             document = parse_json(text)
-            if document["format"] != _FORMAT:
-                raise ValueError(f"its format is {document['format']!r}, expected {_FORMAT}")
+            if document["format"] not in (1, _FORMAT):
+                raise ValueError(f"its format is {document['format']!r}, expected one up to {_FORMAT}")
+            if (document["format"] == _FORMAT or HASH in document) and not is_intact(document):
+                raise ValueError("its hash is that of other contents")
             alarms = tuple(map(Alarm.from_dict, document["alarms"]))
-            return cls(target, text, document["state"], alarms, frozenset(map(str, document["untold"])))
+            watch = str(document.get("watch") or new_identity())
+            untold = frozenset(map(str, document["untold"]))
+            if strange := untold - {alarm.key for alarm in alarms}:
+                raise ValueError(f"of {len(strange)} alarms that are to be told it has no numbers")
+            return cls(target, text, document["state"], alarms, untold, watch)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
                 f"{_shown(target)} is no state that calibdask watch --state wrote, or it is damaged: "
@@ -80,11 +92,12 @@ class WatchState:
             return self
         document = {
             "format": _FORMAT,
+            "watch": self.watch,
             "alarms": [alarm.to_dict() for alarm in self.alarms],
             "untold": sorted(self.untold),
             "state": self.processes,
         }
-        text = json.dumps(document, allow_nan=False) + "\n"
+        text = json.dumps(sealed(document), allow_nan=False) + "\n"
         if text == self.text:
             return self
         if _text_of(self.target) != self.text:
@@ -96,15 +109,15 @@ class WatchState:
         return replace(self, text=text)
 
 
-def _text_of(target: Output | None) -> str:
+def _text_of(target: Output | None) -> str | None:
     if isinstance(target, Path):
-        return read_bytes(target).decode("utf-8") if target.exists() else ""
+        return read_bytes(target).decode("utf-8") if target.exists() else None
     if isinstance(target, Location):
         with target.reading():
             # What another run has just written is no old news.
             target.fs.invalidate_cache()
-            return bytes(target.fs.cat_file(target.path)).decode() if target.fs.exists(target.path) else ""
-    return ""
+            return bytes(target.fs.cat_file(target.path)).decode() if target.fs.exists(target.path) else None
+    return None
 
 
 def _shown(target: Output | None) -> str:

@@ -47,13 +47,6 @@ def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:
             yield client
         except CancelledError as error:
             raise ClusterLost("The scheduler was lost, and its results with it; try again.") from error
-        except FileNotFoundError as error:
-            # As libraries raise it, in a task (of netCDF); readers of calibdask name the worker too.
-            if client is None or isinstance(error, Unavailable):
-                raise
-            from calibdask.storage.location import SHARED_PATHS
-
-            raise ValueError(f"A worker does not find a file: {error}. {SHARED_PATHS}") from error
         except Exception as error:
             if type(error).__name__ != "KilledWorker":
                 raise

@@ -70,6 +70,8 @@ class Data:
         by: Any = None,
         sample_weight: Any = None,
         options: InputOptions | None = None,
+        *,
+        are_features: bool = False,
     ) -> "Data":
         """What the user passed.
 
@@ -79,6 +81,8 @@ class Data:
             As for `calibdask.evaluate`; ``y_prob`` may be a mapping from the names of models to their scores. Data that
             were opened already are returned as they are.
         options : InputOptions, optional
+        are_features : bool, default False
+            Whether ``by`` names features of a file: texts in a CSV that look like numbers are numbers then.
 
         Raises
         ------
@@ -97,7 +101,7 @@ class Data:
             labels, scores = y_prob.rows(y_true)
             return cls(labels, scores, named(by), sample_weight, options=y_prob.options(options), top=y_prob)
         return (
-            cls._of_one(y_true, by, sample_weight, options)
+            cls._of_one(y_true, by, sample_weight, options, are_features)
             if y_prob is None
             else cls._of_arrays(y_true, y_prob, by, sample_weight, options)
         )
@@ -115,10 +119,10 @@ class Data:
         return cls(y_true, y_prob, named(by), sample_weight, options=options)
 
     @classmethod
-    def _of_one(cls, given: Any, by: Any, sample_weight: Any, options: InputOptions) -> "Data":
+    def _of_one(cls, given: Any, by: Any, sample_weight: Any, options: InputOptions, are_features: bool) -> "Data":
         """Everything in one object: states, a file, a container of columns, or blocks."""
         if isinstance(given, str | os.PathLike):
-            given = _opened(given, by, sample_weight, options)
+            given = _opened(given, by, sample_weight, options, are_features)
             if isinstance(given, Table):
                 return cls._of_table(given, by, options)
         if is_summary(given):
@@ -240,7 +244,7 @@ def summary_input(summary: Summary) -> Input:
     return Input(summary.source, by=summary.axes, classes=summary.class_labels, batch_names=names)
 
 
-def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions) -> Summary | Table:
+def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_features: bool) -> Summary | Table:
     """The summary, or the rows, under a path."""
     from calibdask.storage.open_store import open_store
 
@@ -253,7 +257,13 @@ def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions) -> Su
     columns = [*slicing]
     if not all(isinstance(name, str) for name in (*columns, "" if sample_weight is None else sample_weight)):
         raise ValueError("by and sample_weight of a file expect names of its columns.")
-    read = partial(store.read, label=options.label, by=columns, weight=sample_weight)
+    read = partial(
+        store.read,
+        label=options.label,
+        weight=sample_weight,
+        by=() if are_features else columns,
+        features=columns if are_features else (),
+    )
     if not isinstance(options.score, Mapping):
         return read(score=options.score)
     tables = {name: read(score=score) for name, score in options.score.items()}

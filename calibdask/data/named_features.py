@@ -37,7 +37,7 @@ def data_with_features(
                 f"{caller} expects names of columns, {listed(wanted)}, along with the frame or the file that has them, "
                 "got arrays; give features as a data frame, or a mapping from name to array."
             )
-        data = Data.of(y_true, y_prob, wanted, sample_weight, options)
+        data = Data.of(y_true, y_prob, wanted, sample_weight, options, are_features=True)
     if data.has_rows and (isinstance(data.labels, RowStream) or data.scores is None):
         raise ValueError(
             f"{caller} expects arrays, a frame in memory or of Dask, or the path of a file; collect lazy frames and "

@@ -48,7 +48,7 @@ def requests_of_one_pass(estimator: Estimator, layout: Layout) -> tuple[Statisti
     --------
     >>> from calibdask.estimators.scores.proper import BrierScore
     >>> requests_of_one_pass(BrierScore(), Layout())
-    (ScoreSums(brier=True),)
+    (ScoreSums(brier=True, clip=0.0),)
     """
     source = _FirstPass(layout)
     _computed(estimator, source)

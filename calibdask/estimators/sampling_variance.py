@@ -72,7 +72,7 @@ class WeightedMean:
 
     >>> mean = WeightedMean.of_kinds([Kind(1.0, 20.0, 200.0), Kind(0.0, 1000.0, 1000.0)])
     >>> round(float(mean.mean * mean.effective_rows), 2)
-    2.0
+    2.04
     """
 
     mean: Array

@@ -2,7 +2,10 @@
 
 import re
 import secrets
+import socket
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -38,6 +41,31 @@ _HEADERS = {
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+
+
+def check_address(address: str) -> None:
+    """Raise ValueError where this is no address, or all interfaces under another name than their own.
+
+    Examples
+    --------
+    >>> check_address("127.0.0.1")
+    >>> check_address("")
+    Traceback (most recent call last):
+    ValueError: address expects one to listen on, such as 127.0.0.1, got ''; all interfaces are 0.0.0.0.
+    """
+    with suppress(ValueError):
+        ip_address(address.strip("[]"))
+        return
+    try:
+        found = socket.getaddrinfo(address, None, type=socket.SOCK_STREAM) if address.strip() else []
+    except (OSError, UnicodeError):
+        found = []
+    addresses = [ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+    # "0", "0x0" and the like.
+    if not addresses or any(one.is_unspecified for one in addresses):
+        raise ValueError(
+            f"address expects one to listen on, such as 127.0.0.1, got {address!r}; all interfaces are 0.0.0.0."
+        )
 
 
 def hosts_of(address: str, origins: Sequence[str]) -> set[str]:

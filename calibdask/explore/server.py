@@ -8,7 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from calibdask.explore.access import NONCE, check_hosts, check_tokens, hosts_of, limit_sessions, protect_pages
+from calibdask.explore.access import (
+    NONCE,
+    check_address,
+    check_hosts,
+    check_tokens,
+    hosts_of,
+    limit_sessions,
+    protect_pages,
+)
 from calibdask.markup import Html
 
 # How long a session waits for its page, at first or after the connection was lost.
@@ -44,9 +52,12 @@ def serve(
     ------
     OSError
         If the port is taken.
+    ValueError
+        If the address is none to listen on.
     """
     import panel as pn
 
+    check_address(address)
     pn.extension("tabulator", notifications=True)
     filter_messages()
     try:

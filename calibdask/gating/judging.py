@@ -123,8 +123,10 @@ class Judges:
             if limit.part not in parts:
                 known = [f"{name}.{part}" if part else name for part in parts]
                 raise ValueError(f"{name} has no number {limit.text!r}; a limit expects one of {listed(known)}.")
-            # Before anything is measured.
-            limit.check_breakable(parts[limit.part].settled("number"))
+            info = parts[limit.part].settled("number")
+            # Before anything is measured; several numbers are refused when they are.
+            if info.kind not in ("curve", "diagram"):
+                limit.check_breakable(info)
             metrics[name] = metric
             cautious = cautious_metric(metric, layout)
             if cautious is not None:

@@ -99,7 +99,7 @@ class AlikeOutcomes:
     def _of(self, part: Part) -> npt.NDArray[np.bool_]:
         """Of the columns that a part has, or of all together."""
         per_class = part.values.ndim == self.alike.ndim and part.values.shape == self.alike.shape
-        return self.alike if per_class else self.alike.all(-1)
+        return self.alike if per_class else np.asarray(self.alike.all(-1))
 
     def _end(self, end: Part, name: str, level: float, is_mean_gap: bool) -> Part:
         alike = self._of(end)
@@ -108,7 +108,9 @@ class AlikeOutcomes:
         moved = np.full(end.values.shape, np.nan)
         if is_mean_gap:
             rows = self.rows.reshape(*self.rows.shape, *(1,) * (end.values.ndim - 2))
-            reach = -np.expm1(np.log((1 - level) / 2) / rows)
+            with np.errstate(divide="ignore"):
+                # A slice without rows has no end: its mean is NaN.
+                reach = -np.expm1(np.log((1 - level) / 2) / rows)
             moved = np.clip(end.values + (reach if name == "high" else -reach), 0.0, 1.0)
         return replace(end, values=np.where(alike, moved, end.values))
 

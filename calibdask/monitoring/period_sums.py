@@ -13,6 +13,7 @@ from calibdask.inference.sequential.cells import Index, PeriodCells
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridState
 from calibdask.statistics.settings import Setting
+from calibdask.storage.slice_labels import texts_of
 from calibdask.storage.summary import Summary, is_summary
 
 # Histograms are read for so many slices, classes and periods at a time.
@@ -127,7 +128,7 @@ def as_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Labels of one plain type: texts that files give as objects are texts."""
     values = np.asarray(labels)
     # The texts of Zarr have a type of their own, which numpy does not cast.
-    return values if values.dtype.kind in "biufMmU" else np.array([str(label) for label in values], np.str_)
+    return values if values.dtype.kind in "biufMmU" else texts_of([str(label) for label in values])
 
 
 def known_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -42,9 +42,14 @@ class PeriodTotals(NamedTuple):
     @classmethod
     def none(cls, state: ProcessState) -> "PeriodTotals":
         """Those of no period, after this state."""
-        zeros = np.zeros(state.largest.size)
-        detected = np.zeros(zeros.size, np.bool_)
-        return cls(*[zeros] * 8, state.log_detector, detected, state.run_length)
+        size = state.largest.size
+        return cls.of(np.zeros((8, size)), (state.log_detector, np.zeros(size, np.bool_), state.run_length))
+
+    @classmethod
+    def of(cls, sums: Array, detection: tuple[Array, npt.NDArray[np.bool_], Counts]) -> "PeriodTotals":
+        """Of the eight sums in their order, and the detector."""
+        rows, events, scores, square, least, least_variance, most, most_variance = sums
+        return cls(rows, events, scores, square, least, least_variance, most, most_variance, *detection)
 
 
 class SliceProcesses:
@@ -76,7 +81,7 @@ class SliceProcesses:
             self.state.put(here, after)
             sums[:, here] = _sums(cells, monitor.tolerance)
             log_detector[here], run_length[here], detected[here] = detection
-        return PeriodTotals(*sums, log_detector, detected, run_length)
+        return PeriodTotals.of(sums, (log_detector, detected, run_length))
 
 
 def _sums(cells: PeriodCells, tolerance: float) -> list[Array]:

@@ -9,6 +9,7 @@ from typing import Any
 from calibdask.calibrators.comparing.refinement import Refinement
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions, Task
+from calibdask.data.slices import named
 from calibdask.engine.sources.memory import MemorySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
@@ -273,9 +274,9 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
 def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     """Slices and weights have to be there, or the fingerprint would differ for no good reason."""
     by = options.get("by")
-    names = sorted(map(str, by)) if isinstance(by, Mapping | list | tuple) else [by] if isinstance(by, str) else []
-    if by is not None and not names:
-        names = ["by"]
+    columns = [by] if isinstance(by, str) else by
+    are_names = isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns)
+    names = sorted(columns) if are_names else sorted(map(str, named(by)))
     if names != request["by"] and not (request["by"] == [] and by is None):
         expected = listed(request["by"]) or "none"
         raise ValueError(f"The receipt has the slices {expected}, got {listed(names) or 'none'}; give them by `by`.")

@@ -6,24 +6,34 @@ import json
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 
 from calibdask.engine.axes import MISSING
+from calibdask.errors import Damaged
 from calibdask.safe_text import listed, visible
+from calibdask.storage.applied_manifest import manifest_text
 from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
 from calibdask.storage.column_blocks import stacked
 from calibdask.storage.columns import ColumnNames
+from calibdask.storage.manifest import IDENTITY, content_hash, file_hash
 from calibdask.storage.writers import APPLIED, texts_settled
 
 # The attribute of a Zarr group that says what it is.
 _MARK = "calibdask_applied"
 # Arrays have room for more rows than can be read; when all are written they get their size.
 _ROOM = 10**12
+
+
+class ChunkRecord(TypedDict):
+    """What is remembered of a chunk until all are written: its rows, and the hashes of its files."""
+
+    rows: int
+    hashes: dict[str, str]
 
 
 def scores_of(table: Any, names: ColumnNames) -> np.ndarray:
@@ -50,6 +60,8 @@ class AppliedFile(ABC):
         Rows of each chunk but the last.
     score_name : str or None
         What calibrated scores are called that stand beside the scores; None: they take their place.
+    store : str
+        The identity of the output.
     """
 
     part: Path
@@ -58,6 +70,7 @@ class AppliedFile(ABC):
     of_arrays: bool
     chunk_rows: int
     score_name: str | None
+    store: str
 
     suffix: ClassVar[str]
     is_folder: ClassVar[bool] = True
@@ -69,12 +82,12 @@ class AppliedFile(ABC):
         """Make the folder; the first chunk says what the types of its columns are."""
 
     @abstractmethod
-    def write(self, number: int, table: Any, calibrated: np.ndarray) -> None:
-        """Write the chunk of this number; again if need be."""
+    def write(self, number: int, table: Any, calibrated: np.ndarray) -> dict[str, str]:
+        """Write the chunk of this number, again if need be; the hashes of its files, by file or array."""
 
     @abstractmethod
-    def seal(self, rows: int, mark: Mapping[str, Any]) -> None:
-        """Close it: all is written. What it is made of is kept in it."""
+    def seal(self, mark: Mapping[str, Any], chunks: Sequence["ChunkRecord"]) -> None:
+        """Write the manifest, the last file: what the output is made of, and all of its chunks."""
 
     @property
     @abstractmethod
@@ -104,17 +117,30 @@ class AppliedParquet(AppliedFile):
         """Make the folder."""
         self.part.mkdir()
 
-    def write(self, number: int, table: Any, calibrated: np.ndarray) -> None:
-        """Write a file, which appears whole."""
+    def write(self, number: int, table: Any, calibrated: np.ndarray) -> dict[str, str]:
+        """Write a file, which appears whole and has the identity of the output."""
         from pyarrow import parquet
 
         begun = self.part / f".part-{number:05d}.parquet"
-        parquet.write_table(self._table(table, calibrated), begun, compression="zstd", write_page_checksum=True)
-        os.replace(begun, self.part / begun.name.removeprefix("."))
+        written = self._table(table, calibrated).replace_schema_metadata({IDENTITY: self.store})
+        parquet.write_table(written, begun, compression="zstd", write_page_checksum=True)
+        name = begun.name.removeprefix(".")
+        with begun.open("rb") as file:
+            found = file_hash(file)
+        os.replace(begun, self.part / name)
+        return {name: found}
 
-    def seal(self, rows: int, mark: Mapping[str, Any]) -> None:
-        """Leave the mark."""
-        (self.part / APPLIED).write_text(json.dumps(mark, indent=2), encoding="utf-8")
+    def seal(self, mark: Mapping[str, Any], chunks: Sequence["ChunkRecord"]) -> None:
+        """Write the manifest."""
+        members = [
+            {"name": name, "rows": chunk["rows"], "hash": found}
+            for chunk in chunks
+            for name, found in chunk["hashes"].items()
+        ]
+        for member in members:
+            if not (self.part / str(member["name"])).is_file():
+                raise Damaged(f"{self.part / str(member['name'])} was removed while the rows were written; begin anew.")
+        (self.part / APPLIED).write_text(manifest_text(mark, self.store, members), encoding="utf-8")
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -181,20 +207,29 @@ class AppliedCsv(AppliedParquet):
         shutil.rmtree(self._chunks, ignore_errors=True)
         self._chunks.mkdir()
 
-    def write(self, number: int, table: Any, calibrated: np.ndarray) -> None:
+    def write(self, number: int, table: Any, calibrated: np.ndarray) -> dict[str, str]:
         """Write the rows of a chunk, of the first one with the names of the columns."""
         written = self._table(table.drop_columns([*self.left_out]), calibrated)
         path = self._chunks / f"{number:05d}.csv"
         begun = path.with_suffix(".new")
         _write_csv(written, begun, has_names=number == 0)
+        with begun.open("rb") as file:
+            found = file_hash(file)
         os.replace(begun, path)
+        return {path.name: found}
 
-    def seal(self, rows: int, mark: Mapping[str, Any]) -> None:
-        """Put the chunks together."""
+    def seal(self, mark: Mapping[str, Any], chunks: Sequence["ChunkRecord"]) -> None:
+        """Put the chunks together, each of which must be what was written; one file needs no manifest."""
+        members = [(self._chunks / name, found) for chunk in chunks for name, found in chunk["hashes"].items()]
         with self.part.open("wb") as whole:
-            for path in sorted(self._chunks.glob("*.csv")):
-                with path.open("rb") as chunk:
-                    shutil.copyfileobj(chunk, whole)
+            for path, expected in members:
+                if not path.is_file():
+                    raise Damaged(f"{path} was removed while the rows were written; begin anew.")
+                with path.open("rb") as part:
+                    if file_hash(part) != expected:
+                        raise Damaged(f"{path} was changed while the rows were written; begin anew.")
+                    part.seek(0)
+                    shutil.copyfileobj(part, whole)
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -234,9 +269,11 @@ class AppliedZarr(AppliedFile):
                     dimension_names=("sample", *columns[: values.ndim - 1]),
                 )
 
-    def write(self, number: int, table: Any, calibrated: np.ndarray) -> None:
+    def write(self, number: int, table: Any, calibrated: np.ndarray) -> dict[str, str]:
         """Write a chunk of each array, whole: what a kill has left of it is not read."""
         import zarr
+
+        hashes: dict[str, str] = {}
 
         start = number * self.chunk_rows
         with texts_settled(), zarr.config.set({"array.write_empty_chunks": True}):
@@ -254,9 +291,12 @@ class AppliedZarr(AppliedFile):
                 missing = self.chunk_rows - len(values)
                 filling = np.full((missing, *values.shape[1:]), "" if values.dtype.kind == "O" else 0, values.dtype)
                 array[start : start + self.chunk_rows] = np.concatenate([values, filling]) if missing else values
+                file = self.part / name / "c" / "/".join([str(number), *["0"] * (values.ndim - 1)])
+                hashes[name] = content_hash(file.read_bytes())
+        return hashes
 
-    def seal(self, rows: int, mark: Mapping[str, Any]) -> None:
-        """Give the arrays their size and the group its mark, and write the checksums of both."""
+    def seal(self, mark: Mapping[str, Any], chunks: Sequence["ChunkRecord"]) -> None:
+        """Give the arrays their size and the group its mark, and write the manifest."""
         from calibdask.storage.checked_store import seal
 
         # What Zarr has begun and not named.
@@ -264,13 +304,14 @@ class AppliedZarr(AppliedFile):
             path.unlink()
         for path in self.part.glob("*/zarr.json"):
             metadata = json.loads(path.read_text(encoding="utf-8"))
-            metadata["shape"][0] = rows
+            metadata["shape"][0] = mark["rows"]
             _write_whole(path, metadata)
         own = self.part / "zarr.json"
         group = json.loads(own.read_text(encoding="utf-8"))
         group["attributes"][_MARK] = dict(mark)
         _write_whole(own, group)
-        seal(self.part)
+        names = chunks[0]["hashes"] if chunks else {}
+        seal(self.part, self.store, {name: "".join(chunk["hashes"][name] for chunk in chunks) for name in names})
 
     @property
     def left_out(self) -> tuple[str, ...]:

@@ -265,7 +265,8 @@ class ArrayFile:
 def _checked(arrays: Arrays, name: str, array: Any) -> Any:
     if isinstance(array, np.ndarray):
         return array
-    source, version = arrays.source(name), ()
+    source = arrays.source(name)
+    version: Version = ()
     # Not every store of Zarr has a file of its own for each array.
     with suppress(OSError):
         version = version_of(source)

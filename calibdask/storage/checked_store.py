@@ -1,13 +1,15 @@
 """Zarr stores that are checked as they are read: what is damaged or missing is an error, never another number.
 
-What calibdask writes carries checksums: of each chunk its own, at its end (the codec crc32c of Zarr), of the metadata
-one in the attributes of the group. Nothing is read for their sake alone: each is checked as its file is read.
+The attributes of a group that calibdask wrote hold its manifest (`calibdask.storage.manifest`): hashes of the metadata
+and of all chunks of its arrays. Nothing is read for their sake alone: each file is checked as it is read. Chunks also
+end in a checksum of their own (the codec crc32c of Zarr), for readers that do not know the manifest.
 """
 
 import asyncio
+import itertools
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,15 +21,24 @@ from zarr.storage import LocalStore, WrapperStore
 
 from calibdask.errors import Damaged
 from calibdask.storage.location import is_endless
+from calibdask.storage.manifest import (
+    IDENTITY,
+    MANIFEST,
+    ArrayRecord,
+    content_hash,
+    document_hash,
+    is_intact,
+    new_identity,
+    sealed,
+)
 
 if TYPE_CHECKING:
     import xarray as xr
     from zarr.abc.store import ByteRequest, Store
     from zarr.core.buffer import Buffer, BufferPrototype
 
-# The attribute of a group that holds the checksums. xarray does not pass on attributes that begin like this: what is
-# selected from a store and written elsewhere does not claim to be the store.
-CHECKS = "_nc_calibdask_checksums"
+_FORMAT = 2
+_MEND = "copy the store again, or compute it again"
 CHUNK_CODECS = (ZstdCodec(), Crc32cCodec())
 _METADATA = {"zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"}
 _SUM_BYTES = 4
@@ -36,11 +47,14 @@ _SUM_BYTES = 4
 class Chunks:
     """Which chunks a store has to have: all of them."""
 
-    mend: ClassVar[str] = "copy the store again, or compute it again"
+    mend: ClassVar[str] = _MEND
 
     async def is_due(self, store: "Store", key: str, prototype: "BufferPrototype") -> bool:
         """Whether a chunk that is not there should be."""
         return True
+
+    async def check(self, store: "Store", key: str, content: np.ndarray, prototype: "BufferPrototype") -> None:
+        """Raise ValueError if a chunk, whose own checksum is right, does not belong where it is."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +67,15 @@ class RowChunks(Chunks):
     )
 
 
+@dataclass(frozen=True)
+class AnyChunks(Chunks):
+    """Chunks of a summary or a result that xarray wrote: it leaves out those that hold nothing but the fill value."""
+
+    async def is_due(self, store: "Store", key: str, prototype: "BufferPrototype") -> bool:
+        """No chunk has to be there."""
+        return False
+
+
 class CheckedStore(WrapperStore["Store"]):
     """A store of Zarr whose files are checked as they are read.
 
@@ -60,10 +83,9 @@ class CheckedStore(WrapperStore["Store"]):
     ----------
     store : zarr.abc.store.Store
     url : str
-        What messages call it.
-    arrays : mapping from str to int
-        Checksums of the metadata of arrays, by their path; None: not checked. Their chunks end in checksums; those of
-        other arrays do not.
+        The address in messages.
+    arrays : mapping from str to ArrayRecord
+        What the manifest says of arrays, by their path. Their chunks end in checksums; those of other arrays do not.
     chunks : Chunks
         Which chunks are errors where they are missing.
     """
@@ -71,10 +93,11 @@ class CheckedStore(WrapperStore["Store"]):
     # Else pipelines of codecs that read without an event loop (zarr 3.4) would go past `get`, and its checks.
     _supports_sync_io: ClassVar[bool] = False
 
-    def __init__(self, store: "Store", url: str, arrays: Mapping[str, int | None], chunks: Chunks) -> None:
+    def __init__(self, store: "Store", url: str, arrays: Mapping[str, ArrayRecord], chunks: Chunks) -> None:
         super().__init__(store)
         self.url, self.arrays, self.chunks = url, arrays, chunks
         self._verified: dict[str, Buffer] | None = None
+        self._grids: dict[str, tuple[int, ...]] = {}
 
     def _with_store(self, store: "Store") -> "CheckedStore":
         return type(self)(store, self.url, self.arrays, self.chunks)
@@ -112,37 +135,82 @@ class CheckedStore(WrapperStore["Store"]):
             value = await self._store.get(key, prototype, byte_range)
             if value is None:
                 raise Damaged(f"{self.url} is not whole: the chunk {key} is missing; {self.chunks.mend}.")
-        if byte_range is None and self.is_summed(key):
+        name = self._array_of(key)
+        if byte_range is None and name is not None:
             content = np.asarray(value.as_numpy_array(), np.uint8)
-            if without_checksum(content) is None:
+            expected = await self._expected(name, key, prototype)
+            if content_hash(content) != expected if expected is not None else without_checksum(content) is None:
                 raise Damaged(self._changed(f"chunk {key}"))
+            try:
+                await self.chunks.check(self._store, key, content, prototype)
+            except ValueError as error:
+                raise Damaged(f"{self.url} is damaged: {error}; {self.chunks.mend}.") from None
         return value
 
     async def _metadata(self, key: str, prototype: "BufferPrototype") -> "Buffer | None":
         # All at once and before anything else: groups are listed by tasks whose errors nobody waits for.
         if self._verified is None:
             self._verified = await self._verify(prototype)
-        known = self._verified.get(key)
-        return await self._store.get(key, prototype) if known is None else known
+        value = self._verified.get(key)
+        if value is None:
+            value = await self._store.get(key, prototype)
+        return value
 
     async def _verify(self, prototype: "BufferPrototype") -> "dict[str, Buffer]":
-        """The metadata of all arrays with checksums, held against them."""
-        sums = {f"{name}/zarr.json": expected for name, expected in self.arrays.items() if expected is not None}
+        """The metadata of all arrays that the manifest lists, compared with their hashes."""
+        sums = {f"{name}/zarr.json": record.metadata for name, record in self.arrays.items()}
+        sums = {key: expected for key, expected in sums.items() if expected is not None}
         found = await asyncio.gather(*(self._store.get(key, prototype) for key in sums))
         for (key, expected), value in zip(sums.items(), found, strict=True):
             if value is None:
                 raise Damaged(f"{self.url} is not whole: {key} is missing; {self.chunks.mend}.")
-            if zlib.crc32(value.to_bytes()) != expected:
+            content = value.to_bytes()
+            if (zlib.crc32(content) if isinstance(expected, int) else content_hash(content)) != expected:
                 raise Damaged(self._changed(key))
         return {key: value for key, value in zip(sums, found, strict=True) if value is not None}
 
-    def is_summed(self, key: str) -> bool:
-        """Whether the file of a key ends in its checksum, as that of a chunk of an array with one."""
+    async def _expected(self, name: str, key: str, prototype: "BufferPrototype") -> str | None:
+        """The hash of a chunk in the manifest."""
+        record = self.arrays[name]
+        if record.chunks is None:
+            return None
+        if name not in self._grids:
+            metadata = await self._metadata(f"{name}/zarr.json", prototype)
+            self._grids[name] = grid_of(json.loads(metadata.to_bytes() if metadata is not None else b"{}"))
+        return record.chunk(chunk_number(key.removeprefix(f"{name}/c").strip("/"), self._grids[name]))
+
+    def _array_of(self, key: str) -> str | None:
+        """The array with a record that the file of a key belongs to."""
         parts = key.split("/")
-        return any("/".join(parts[:end]) in self.arrays for end in range(1, len(parts)))
+        paths = ("/".join(parts[:end]) for end in range(len(parts) - 1, 0, -1))
+        return next((path for path in paths if path in self.arrays), None)
+
+    def record_of(self, name: str) -> ArrayRecord | None:
+        """What the manifest says of an array."""
+        return self.arrays.get(name)
 
     def _changed(self, what: str) -> str:
-        return f"{self.url} is damaged: the {what} is not what was written; copy the store again, or compute it again."
+        return f"{self.url} is damaged: the {what} is not what was written; {_MEND}."
+
+
+def grid_of(metadata: Mapping[str, Any]) -> tuple[int, ...]:
+    """The number of chunks along each dimension of an array of Zarr, by its metadata."""
+    sizes = metadata["chunk_grid"]["configuration"]["chunk_shape"]
+    return tuple(-(-size // max(1, chunk)) for size, chunk in zip(metadata["shape"], sizes, strict=True))
+
+
+def chunk_number(key: str, grid: tuple[int, ...]) -> int:
+    """The number of a chunk, counted along the last dimension first.
+
+    Examples
+    --------
+    >>> chunk_number("1/0", (2, 3)), chunk_number("", ())
+    (3, 0)
+    """
+    number = 0
+    for index, size in zip(key.split("/") if key else (), grid, strict=True):
+        number = number * size + int(index)
+    return number
 
 
 def without_checksum(content: np.ndarray) -> np.ndarray | None:
@@ -152,41 +220,114 @@ def without_checksum(content: np.ndarray) -> np.ndarray | None:
     return before if len(content) >= _SUM_BYTES and google_crc32c.value(before) == expected else None
 
 
-def checks(attributes: Mapping[str, Any], arrays: Mapping[str, bytes]) -> dict[str, Any]:
-    """The checksums of other attributes of a group, and of the metadata of its arrays, by their path."""
-    return {
-        "attributes": _sum_of(attributes),
-        "arrays": {name: zlib.crc32(metadata) for name, metadata in sorted(arrays.items())},
-    }
+@dataclass(frozen=True)
+class GroupManifest:
+    """The manifest of a Zarr group, as its attribute holds it.
 
-
-def check_attributes(url: str, attributes: Mapping[str, Any]) -> dict[str, int] | None:
-    """The checksums of a group, after its attributes were held against them; None for a group without.
-
-    Raises
-    ------
-    Damaged
-        If the attributes are others than those that were written.
+    Parameters
+    ----------
+    store : str
+        The identity of the store; empty in stores of earlier versions.
+    arrays : mapping from str to ArrayRecord
+        By the path of the array in the group.
     """
-    known = attributes.get(CHECKS)
-    if known is None:
-        return None
-    if _sum_of(attributes) != known.get("attributes"):
-        raise Damaged(
-            f"{url} is damaged: its attributes are not what was written; copy the store again, or compute it again."
-        )
-    return {name: int(value) for name, value in known["arrays"].items()}
+
+    store: str
+    arrays: Mapping[str, ArrayRecord]
+
+    @classmethod
+    def of(cls, url: str, attributes: Mapping[str, Any]) -> "GroupManifest | None":
+        """The manifest in the attributes of a group, after these were compared with its hash; None without one.
+
+        Raises
+        ------
+        Damaged
+            If the attributes differ from what was written.
+        """
+        document = attributes.get(MANIFEST)
+        if document is None:
+            return None
+        try:
+            if "format" in document:
+                _check_attributes(attributes, document)
+                chunks = document["chunks"]
+                records = {
+                    name: ArrayRecord(metadata, chunks.get(name)) for name, metadata in document["arrays"].items()
+                }
+                return cls(document["store"], records)
+            # Earlier versions wrote CRC-32 checksums of the metadata, and none of chunks.
+            if document["attributes"] != zlib.crc32(json.dumps(_plain(attributes), sort_keys=True).encode()):
+                raise ValueError
+            return cls("", {name: ArrayRecord(int(metadata)) for name, metadata in document["arrays"].items()})
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise Damaged(f"{url} is damaged: its attributes are not what was written; {_MEND}.") from None
+
+    def with_attributes(self, attributes: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes of the group together with the manifest, which has a hash over all of them."""
+        records = sorted(self.arrays.items())
+        document = {
+            "format": _FORMAT,
+            "store": self.store,
+            "arrays": {name: record.metadata for name, record in records},
+            "chunks": {name: record.chunks for name, record in records if record.chunks is not None},
+            "attributes": document_hash(_plain(attributes)),
+        }
+        return {**_plain(attributes), MANIFEST: sealed(document)}
 
 
-def seal(folder: Path) -> None:
-    """Write the checksums of the metadata into a store on this machine."""
+def _check_attributes(attributes: Mapping[str, Any], document: Mapping[str, Any]) -> None:
+    if not is_intact(document) or document["attributes"] != document_hash(_plain(attributes)):
+        raise ValueError
+    if document["format"] != _FORMAT:
+        raise ValueError
+
+
+def _plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in attributes.items() if name != MANIFEST}
+
+
+def seal(folder: Path, store: str | None = None, chunks: Mapping[str, str] | None = None) -> None:
+    """Write the manifest into a store on this machine: the last file that is written.
+
+    Parameters
+    ----------
+    folder : Path
+    store : str, optional
+        The identity; None: a random one.
+    chunks : mapping from str to str, optional
+        The hashes of the chunks of each array, joined, where they were taken as the chunks were written.
+    """
+    identity, known = store or new_identity(), chunks or {}
+    paths = {path.parent.name: path for path in sorted(folder.glob("*/zarr.json"))}
+    records = {name: _sealed_array(path, identity, known.get(name)) for name, path in paths.items()}
     own = folder / "zarr.json"
     group = json.loads(own.read_text(encoding="utf-8"))
-    arrays = {path.parent.name: path.read_bytes() for path in folder.glob("*/zarr.json")}
-    group["attributes"][CHECKS] = checks(group["attributes"], arrays)
-    begun = own.with_suffix(".new")
-    begun.write_text(json.dumps(group, indent=2), encoding="utf-8")
-    begun.replace(own)
+    group["attributes"] = GroupManifest(identity, records).with_attributes(group["attributes"])
+    _write(own, json.dumps(group, indent=2).encode())
+
+
+def _sealed_array(path: Path, identity: str, known: str | None) -> ArrayRecord:
+    """Write the identity into the metadata of an array; the hashes of its metadata and chunks."""
+    metadata = json.loads(path.read_text(encoding="utf-8"))
+    # Not an attribute, which xarray would copy into every selection. Readers ignore a field that they need not know.
+    metadata[IDENTITY] = {"must_understand": False, "identity": identity}
+    content = json.dumps(metadata, indent=2).encode()
+    _write(path, content)
+    if known is None:
+        chunks = (path.parent.joinpath("c", *number) for number in chunk_numbers(grid_of(metadata)))
+        known = "".join(content_hash(chunk.read_bytes()) for chunk in chunks)
+    return ArrayRecord(content_hash(content), known)
+
+
+def chunk_numbers(grid: tuple[int, ...]) -> Iterator[tuple[str, ...]]:
+    """The numbers of all chunks of an array in their order, as the names of their files have them."""
+    return itertools.product(*(map(str, range(size)) for size in grid))
+
+
+def _write(path: Path, content: bytes) -> None:
+    begun = path.with_suffix(".new")
+    begun.write_bytes(content)
+    begun.replace(path)
 
 
 def summed_encoding(dataset: "xr.Dataset") -> dict[Any, dict[str, Any]]:
@@ -199,8 +340,3 @@ def summed_encoding(dataset: "xr.Dataset") -> dict[Any, dict[str, Any]]:
         if variable.dtype.kind == "i":
             encoding[name]["fill_value"] = int(np.iinfo(variable.dtype).min)
     return encoding
-
-
-def _sum_of(attributes: Mapping[str, Any]) -> int:
-    own = {name: value for name, value in attributes.items() if name != CHECKS}
-    return zlib.crc32(json.dumps(own, sort_keys=True).encode())

@@ -45,7 +45,8 @@ _FILES, _PARTS = 16, 4
 
 # What is read at once.
 Block = tuple[Section, ...]
-Given, Made = TypeVar("Given"), TypeVar("Made")
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ def common_type(kinds: Iterable[Any]) -> Any:
     --------
     >>> import pyarrow
     >>> common_type([pyarrow.null(), pyarrow.int8(), pyarrow.float32()])
-    DataType(float)
+    DataType(double)
     """
     import pyarrow
     from pyarrow import types

@@ -6,8 +6,9 @@ the new cells.
 """
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,9 @@ import numpy.typing as npt
 from zarr.codecs import Crc32cCodec
 
 from calibdask.errors import Damaged
-from calibdask.storage.checked_store import CHECKS, Chunks, check_attributes, checks
+from calibdask.storage.cell_hashes import CELL_HASHES, VARIABLES, ChunkCells, first_wrong
+from calibdask.storage.checked_store import Chunks, GroupManifest, without_checksum
+from calibdask.storage.manifest import MANIFEST, ArrayRecord
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,7 +27,8 @@ if TYPE_CHECKING:
 
 TODO, DONE, FAILED = 0, 1, 2
 STATUS, ERROR = "status", "error"
-# Attributes: of the group, the folder of its arrays; of that folder, whether all cells were done.
+# Attributes: of the group, the folder of its arrays; of that folder, whether all cells were done. A group of this name
+# in that folder says so too.
 LAYOUT, FINISHED = "layout", "finished"
 # Not compressed, so that a chunk of the status can be looked at as it is.
 STATUS_CODECS = (Crc32cCodec(),)
@@ -45,6 +49,8 @@ class CellChunks(Chunks):
         Variables of the cells.
     finished : bool, default False
         Whether all cells were done, which those whose status is missing then were too.
+    hashed : bool, default False
+        Whether the cells have hashes, which those of earlier versions have not.
     """
 
     mend: ClassVar[str] = "copy the cube again, or compute it again with overwrite=True (--overwrite)"
@@ -53,13 +59,15 @@ class CellChunks(Chunks):
     axes: int
     outputs: frozenset[str]
     finished: bool = False
+    hashed: bool = False
+    _metadata: dict[str, Mapping[str, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     async def is_due(self, store: "Store", key: str, prototype: "BufferPrototype") -> bool:
         """Whether a chunk that is not there should be."""
         array, _, numbers = key.removeprefix(f"{self.folder}/").partition("/c/")
         if array == STATUS or (self.finished and array in self.outputs):
             return self.finished
-        if array not in self.outputs and array != ERROR:
+        if array not in self.outputs and array not in (ERROR, CELL_HASHES):
             return True
         cells = "/".join(numbers.split("/")[: self.axes])
         status = await store.get(f"{self.folder}/{STATUS}/c/{cells}", prototype)
@@ -68,10 +76,65 @@ class CellChunks(Chunks):
             return not await store.exists(f"{self.folder}/zarr.json")
         return (FAILED if array == ERROR else DONE) in status.to_bytes()[:-_SUM_BYTES]
 
+    async def check(self, store: "Store", key: str, content: np.ndarray, prototype: "BufferPrototype") -> None:
+        """Raise ValueError if the values of cells in a chunk are not those that were written for these cells."""
+        array, _, numbers = key.removeprefix(f"{self.folder}/").partition("/c/")
+        is_status = array == STATUS and self.finished
+        if not is_status and not (self.hashed and (array in self.outputs or array == ERROR)):
+            return
+        cells = ChunkCells(await self._described(store, array, prototype), self.axes or len(numbers.split("/")))
+        chunk = [int(number) for number in numbers.split("/")[: cells.axes]]
+        if is_status:
+            states = cells.values(content)
+            if any(states[place] != DONE for place, _ in cells.numbers(chunk)):
+                raise ValueError(f"the status of cells in {key} is not that of a finished cube")
+            return
+        due, expected = await self._hashes(store, array, "/".join(map(str, chunk)), prototype)
+        wrong = first_wrong(self.folder, array, cells, chunk, content, due, expected)
+        if wrong is not None:
+            raise ValueError(f"the chunk {key} is not what was written for cell {wrong}")
 
-def sealed(attributes: Mapping[str, Any], arrays: Mapping[str, bytes] | None = None) -> dict[str, Any]:
-    """Attributes with their checksum, and those of the metadata of arrays."""
-    return {**attributes, CHECKS: checks(attributes, arrays or {})}
+    async def _described(self, store: "Store", array: str, prototype: "BufferPrototype") -> Mapping[str, Any]:
+        if array not in self._metadata:
+            content = await store.get(f"{self.folder}/{array}/zarr.json", prototype)
+            if content is None:
+                raise ValueError(f"{self.folder}/{array}/zarr.json is missing")
+            self._metadata[array] = json.loads(content.to_bytes())
+        return self._metadata[array]
+
+    async def _hashes(
+        self, store: "Store", array: str, chunk: str, prototype: "BufferPrototype"
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.uint64]]:
+        """Of the cells of a chunk: which have values of a variable, and their hashes."""
+        hashed = ChunkCells(await self._described(store, CELL_HASHES, prototype), self.axes)
+        names = hashed.metadata["attributes"][VARIABLES]
+        # In this order: a cell has its hashes before its status.
+        status = await store.get(f"{self.folder}/{STATUS}/c/{chunk}", prototype)
+        hashes = await store.get(f"{self.folder}/{CELL_HASHES}/c/{chunk}/0", prototype)
+        states = _checked(status)
+        cells = math.prod(hashed.metadata["chunk_grid"]["configuration"]["chunk_shape"][: self.axes])
+        state = FAILED if array == ERROR else DONE
+        due = np.full(cells, self.finished and array != ERROR) if states is None else states.view(np.int8) == state
+        stored = _checked(hashes)
+        if stored is None:
+            return due, np.zeros(cells, np.uint64)
+        return due, stored.view("<u8").reshape(cells, len(names))[:, names.index(array)]
+
+
+def _checked(content: Any) -> npt.NDArray[np.uint8] | None:
+    """The bytes of a chunk that is not compressed; None where it is not there."""
+    if content is None:
+        return None
+    stored = without_checksum(np.asarray(content.as_numpy_array(), np.uint8))
+    if stored is None:
+        raise ValueError("the status or the hashes of cells are not what was written")
+    return np.ascontiguousarray(stored)
+
+
+def sealed(attributes: Mapping[str, Any], arrays: Mapping[str, ArrayRecord] | None = None) -> dict[str, Any]:
+    """Attributes with a manifest: a hash of them, and what is recorded of arrays."""
+    records = arrays or {}
+    return GroupManifest(str(attributes.get(LAYOUT, "")), records).with_attributes(attributes)
 
 
 def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset":
@@ -92,17 +155,22 @@ def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset"
     """
     import xarray as xr
 
-    attributes = {name: value for name, value in group.attrs.items() if name not in (CHECKS, LAYOUT)}
+    attributes = {name: value for name, value in group.attrs.items() if name not in (MANIFEST, LAYOUT)}
     folder = group.attrs.get(LAYOUT)
     if folder is None:
         return xr.open_zarr(group.store.unchecked, group=group.path or None, consolidated=False, chunks=None)
     own = dict(group[folder].attrs)
-    if CHECKS not in group.attrs or check_attributes(url, own) is None:
-        raise Damaged(f"{url} is damaged: it has lost its checksums; {CellChunks.mend}.")
-    rule = CellChunks(folder, len(known["cells"]), frozenset(known["outputs"]), bool(own.get(FINISHED)))
-    dataset = xr.open_zarr(group.store.with_chunks(rule), group=folder, consolidated=False, chunks=None)
+    if MANIFEST not in group.attrs or GroupManifest.of(url, own) is None:
+        raise Damaged(f"{url} is damaged: it has lost its manifest; {CellChunks.mend}.")
+    within = f"{group.path}/{folder}" if group.path else folder
+    hashed = f"{within}/{CELL_HASHES}" in group.store.arrays
+    outputs = frozenset(known["outputs"])
+    finished = bool(own.get(FINISHED)) or FINISHED in group[folder]
+    rule = CellChunks(folder, len(known["cells"]), outputs, finished, hashed)
+    store = group.store.with_chunks(rule)
+    dataset = xr.open_zarr(store, group=folder, consolidated=False, chunks=None, drop_variables=[CELL_HASHES])
     check_cube(url, dataset, known)
-    attributes |= {name: value for name, value in own.items() if name not in (CHECKS, FINISHED)}
+    attributes |= {name: value for name, value in own.items() if name not in (MANIFEST, FINISHED)}
     return dataset.drop_attrs(deep=False).assign_attrs(attributes)
 
 

@@ -8,9 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.storage.checked_store import CheckedStore, Chunks
+from calibdask.errors import Damaged, Unavailable
+from calibdask.storage.checked_store import CheckedStore, Chunks, GroupManifest
+from calibdask.storage.documents import parse_json
 from calibdask.storage.location import Location
+from calibdask.storage.manifest import ArrayRecord, content_hash
 from calibdask.storage.period_log import Period
+from calibdask.storage.retry import with_retries
 from calibdask.storage.slice_labels import Labels, positions
 from calibdask.storage.zarr_files import StoredArray
 
@@ -54,6 +58,8 @@ class PeriodArray:
     own : tuple of int
         Sizes of dimensions after those of slices.
     dtype : numpy.dtype
+    manifests : Manifests
+        Of the periods, read once for all variables.
     """
 
     location: Location
@@ -65,6 +71,7 @@ class PeriodArray:
     models: tuple[int, ...]
     own: tuple[int, ...]
     dtype: np.dtype[Any]
+    manifests: "Manifests"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -105,21 +112,64 @@ class PeriodArray:
             if not all(own.size for own, _ in found):
                 continue
             block = tuple(slice(own[0], own[-1] + 1) for own, _ in found)
-            read = self._array(period)[(*key[:first], slice(0, 1), *block, *key[last:])]
+            read = self._read(period, (*key[:first], slice(0, 1), *block, *key[last:]))
             read = np.moveaxis(read, first, 0)[0]
             inside, there = _places([own - own[0] for own, _ in found]), _places([at for _, at in found])
             before = (slice(None),) * first
             values[(*before, number, *there)] = read[(*before, *inside)]
         return values
 
-    def _array(self, period: Period) -> StoredArray:
+    def _read(self, period: Period, key: tuple[slice, ...]) -> npt.NDArray[Any]:
         import zarr
 
         path = f"{self.root}{period.folder}/{self.name}"
-        checked = CheckedStore(self.store, self.location.url, {path: period.sums[self.name]}, Chunks())
-        with self.location.reading("a store of periods"):
-            array = zarr.open_array(checked, path=path, mode="r", zarr_format=3)
-        return StoredArray(array, self.location.url, f"{self.name} of {period.label}")
+        try:
+            record = self.manifests.of(period)[self.name]
+            checked = CheckedStore(self.store, self.location.url, {path: record}, Chunks())
+            with self.location.reading("a store of periods"):
+                array = zarr.open_array(checked, path=path, mode="r", zarr_format=3)
+            return StoredArray(array, self.location.url, f"{self.name} of {period.label}")[key]
+        except (Unavailable, PermissionError):
+            raise
+        except (ValueError, KeyError) as error:
+            raise period.damaged(str(error).rstrip(".")) from error
+
+
+class Manifests:
+    """The manifests of the periods of a store, each compared with its hash in the log when it is first needed."""
+
+    def __init__(self, location: Location) -> None:
+        self._location = location
+        self._known: dict[str, Mapping[str, ArrayRecord]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self._location,)
+
+    def of(self, period: Period) -> Mapping[str, ArrayRecord]:
+        """What the manifest of a period says of its arrays.
+
+        Raises
+        ------
+        Damaged
+            If it is missing, or not the one that the log names.
+        """
+        if period.folder not in self._known:
+            self._known[period.folder] = self._read(period)
+        return self._known[period.folder]
+
+    def _read(self, period: Period) -> Mapping[str, ArrayRecord]:
+        if not period.manifest:
+            return {name: ArrayRecord(checksum) for name, checksum in period.sums.items()}
+        place = self._location.child(f"{period.folder}/zarr.json")
+        url = self._location.url
+        try:
+            content = with_retries(lambda: place.fs.cat_file(place.path))
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
+            raise Damaged(f"{url} is not whole: {period.folder}/zarr.json is missing") from None
+        if content_hash(content) != period.manifest:
+            raise Damaged(f"{url} is damaged: {period.folder}/zarr.json is not that of the period {period.label}")
+        manifest = GroupManifest.of(url, parse_json(content)["attributes"])
+        return {} if manifest is None else manifest.arrays
 
 
 def _found(at: npt.NDArray[np.intp], wanted: npt.NDArray[np.intp]) -> tuple[Any, Any]:

@@ -1,6 +1,7 @@
-"""What periods are called: texts, whole numbers, and dates, which are texts such as 2026-11-22 too.
+"""Labels of periods: texts, whole numbers, and dates, which are stored as texts such as 2026-11-22.
 
-The first signs of a date are the month and the year that it is in: a coarser period sorts before what follows it.
+Each date has one spelling: a year, a month, a day, an hour (2026-11-22T13) or a second (2026-11-22T13:00:00). The first
+characters of a date are the month and the year that it is in: a coarser period sorts before what follows it.
 """
 
 import re
@@ -16,7 +17,13 @@ from calibdask.storage.period_log import Label
 
 # How many signs of a date say in which it is.
 COARSER = {"day": 10, "month": 7, "year": 4}
-_DATE = re.compile(r"\d{4}(-\d{2}(-\d{2}(T.*)?)?)?")
+_DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}(T[0-9]{2}(:[0-9]{2}:[0-9]{2}(\.[0-9]+)?)?)?)?)?")
+# Texts that can only be meant as dates: two or three numbers with a separator, the longest of four digits, with or
+# without a time; or such a text in other digits.
+_MEANT_AS_DATE = re.compile(
+    r"\s*(\d{4}{0}\d\d?({0}\d\d?)?|\d\d?{0}\d\d?{0}\d{4})([T\s]\s*\d.*)?\s*".replace("{0}", r"\s*[-/._ ]\s*"), re.DOTALL
+)
+_HOUR = 13
 
 
 def as_label(name: str, value: Any) -> Label:
@@ -25,7 +32,7 @@ def as_label(name: str, value: Any) -> Label:
     Raises
     ------
     ValueError
-        If it is missing, or no text, whole number or date.
+        If it is missing, no text, whole number or date, an impossible date or a date in another spelling.
 
     Examples
     --------
@@ -37,7 +44,8 @@ def as_label(name: str, value: Any) -> Label:
         moment = np.asarray(value, "M8[s]")[()]
         if not np.isnat(moment):
             return str(moment).removesuffix("T00:00:00")
-    elif isinstance(value, str) and value not in ("", MISSING):
+    elif isinstance(value, str) and value not in ("", MISSING) and "\0" not in value:
+        _check_spelling(name, str(value))
         return str(value)
     elif isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
@@ -59,12 +67,77 @@ def labels_of(name: str, values: Any) -> list[Label]:
     return labels
 
 
+def is_date(label: Label) -> bool:
+    """Whether a label is a date in the one spelling that dates have.
+
+    Examples
+    --------
+    >>> [is_date(label) for label in ("2026-11-22", "2026-02-30", "2026-11-22T13", "2026-11-22T00:00:00", "2026-W47")]
+    [True, False, True, False, False]
+    """
+    if not isinstance(label, str) or not _DATE.fullmatch(label) or label.endswith("T00:00:00"):
+        return False
+    try:
+        np.datetime64(label)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_spelling(name: str, text: str) -> None:
+    """Raise ValueError for a text that is meant as a date, and is none in the spelling that dates have."""
+    if _MEANT_AS_DATE.fullmatch(text) and not is_date(text):
+        try:
+            moment = np.datetime64(text.strip(), "s")
+        except ValueError:
+            hint = "there is no such date, or it is spelled in another way"
+        else:
+            hint = f"give {str(moment).removesuffix('T00:00:00')!r}"
+        raise ValueError(
+            f"{name} expects dates as 2026-11-22, 2026-11 or 2026, with a time as 2026-11-22T13 or "
+            f"2026-11-22T13:00:00, got {text!r}; {hint}."
+        )
+
+
+def other_spelling(label: Label, others: Iterable[Label]) -> Label | None:
+    """A stored time of day that is the same moment as the label, spelled in another way.
+
+    Examples
+    --------
+    >>> other_spelling("2026-11-22T13", ["2026-11-22", "2026-11-22T13:00:00"])
+    '2026-11-22T13:00:00'
+    """
+
+    def moment(one: Label) -> Any:
+        return np.datetime64(one, "s") if isinstance(one, str) and is_date(one) and len(one) >= _HOUR else None
+
+    wanted = moment(label)
+    return None if wanted is None else next((one for one in others if moment(one) == wanted), None)
+
+
+def within(label: Label, coarser_labels: Iterable[str]) -> str | None:
+    """The coarser period, a day, month or year, that a date lies in.
+
+    Examples
+    --------
+    >>> within("2026-08-15", ["2026-07", "2026-08"]), within("2026-08", ["2026-08-15"])
+    ('2026-08', None)
+    """
+    if not is_date(label):
+        return None
+    return next((one for one in coarser_labels if is_date(one) and str(label).startswith((f"{one}-", f"{one}T"))), None)
+
+
 def check_kind(name: str, labels: Iterable[Label]) -> None:
-    """Raise ValueError where some are texts and others numbers, which have no order."""
-    examples = {type(label): label for label in labels}
+    """Raise ValueError where some are texts and others numbers, which have no order; or some dates and others not."""
+    examples: dict[Any, Label] = {}
+    for label in labels:
+        examples.setdefault((type(label), is_date(label)), label)
     if len(examples) > 1:
         shown = " and ".join(map(repr, examples.values()))
-        raise ValueError(f"Each {name} expects a label of the same kind, text or whole number, got {shown}.")
+        raise ValueError(
+            f"Each {name} expects a label of the same kind, text, whole number or date as 2026-11-22, got {shown}."
+        )
 
 
 def coarser(labels: Iterable[Label], days: int, into: str) -> dict[str, list[str]]:
@@ -85,7 +158,7 @@ def coarser(labels: Iterable[Label], days: int, into: str) -> dict[str, list[str
     size = COARSER[into]
     dates = [str(label) for label in labels]
     for label in labels:
-        if not isinstance(label, str) or not _DATE.fullmatch(label):
+        if not is_date(label):
             raise ValueError(f"Periods expire that are dates such as '2026-11-22', got {label!r}.")
     latest = np.datetime64(max(dates)[: COARSER["day"]], "D")
     groups: dict[str, list[str]] = {}

@@ -2,6 +2,12 @@
 
 A change is done once its record is there, and none of it before. Two that write at once aim at the same number, which
 one of them gets (`calibdask.storage.exclusive`); the other reads the log again.
+
+The log is the manifest of the store (`calibdask.storage.manifest`). Each record has the identity of the store, its own
+number, the hash of the record before it, and the hashes of the periods that it adds. The head, an attribute of the
+store, counts the records and has the hash of the last one, so a last record that was removed is noticed. It is written
+after the record: a writer that is killed in between leaves a head that is one behind, which the next one brings up to
+date.
 """
 
 import json
@@ -20,14 +26,23 @@ import numpy.typing as npt
 
 from calibdask import __version__
 from calibdask.errors import Damaged
+from calibdask.storage.documents import parse_json
 from calibdask.storage.exclusive import create
+from calibdask.storage.leases import LEASE, names_in, writer_of
 from calibdask.storage.location import Location
+from calibdask.storage.manifest import content_hash, is_intact, new_identity, sealed
+from calibdask.storage.open_store import PERIODS
 from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 from calibdask.storage.slice_labels import Labels, from_json, to_json
 
-FORMAT = 1
-FOLDER = "log"
+# Records of format 1, which earlier versions wrote, have no identity and no hashes.
+FORMAT = 2
+FOLDER, PARTS = "log", "periods"
+# The attribute of the store with its head.
+HEAD = "calibdask_head"
+_MARK = "zarr.json"
+_MEND = "copy the store again"
 _RECORD = re.compile(r"(\d{8})\.jsonl")
 # What the history says of a change, besides the periods that it added.
 _TOLD = ("date", "action", "reason", "removed")
@@ -50,36 +65,52 @@ class Period:
         The labels along the dimensions of slices.
     rows : array
         Of models and slices.
-    sums : mapping of str to int
-        Checksums of the metadata of its arrays.
+    manifest : str
+        Hash of the file with the manifest of its numbers; empty for periods that earlier versions wrote.
     merged : tuple of str
         The labels of finer periods that were merged into it.
     totals : str
         The file of its sums over all slices (`calibdask.storage.period_totals`); empty where there is none.
+    totals_hashes : mapping of str to str
+        Hashes of these sums, by variable.
+    sums : mapping of str to int
+        CRC-32 checksums of the metadata of its arrays, in place of the manifest in earlier versions.
     """
 
     label: Label
     folder: str
     slices: Mapping[str, Labels]
     rows: npt.NDArray[np.int64]
-    sums: Mapping[str, int]
+    manifest: str
     merged: tuple[str, ...] = ()
     totals: str = ""
+    totals_hashes: Mapping[str, str] = field(default_factory=dict)
+    sums: Mapping[str, int] = field(default_factory=dict)
+
+    def damaged(self, what: str) -> Damaged:
+        """The error for files of this period; all others can be read."""
+        return Damaged(
+            f"{what}. The other periods can still be read: copy the files of {self.label} again, replace it "
+            "(--replace --reason TEXT at the shell, replace= in Python), or remove it (--drop LABEL --reason TEXT, "
+            "calibdask.drop_periods)."
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Values that JSON holds."""
         slices = {name: to_json(labels) for name, labels in self.slices.items()}
         own = {"label": self.label, "folder": self.folder, "slices": slices, "rows": self.rows.tolist()}
-        return own | {"sums": dict(self.sums), "merged": [*self.merged], "totals": self.totals}
+        own |= {"manifest": self.manifest, "merged": [*self.merged], "totals": self.totals}
+        return own | {"totals_hashes": dict(self.totals_hashes), "sums": dict(self.sums)}
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "Period":
         """The period again."""
         slices = {name: from_json(labels) for name, labels in known["slices"].items()}
         rows = np.array(known["rows"], np.int64)
-        # Records of the first days have none.
-        files = tuple(known["merged"]), known.get("totals", "")
-        return cls(known["label"], known["folder"], slices, rows, known["sums"], *files)
+        # Records of format 1 have no hashes, and the first ones no totals.
+        hashes = known.get("totals_hashes", {}), known["sums"]
+        files = known.get("manifest", ""), tuple(known["merged"]), known.get("totals", "")
+        return cls(known["label"], known["folder"], slices, rows, *files, *hashes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,6 +122,56 @@ class Change:
     added: tuple[Period, ...]
     removed: tuple[Label, ...] = ()
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The identity of a store, the number of its records and the hash of the last one."""
+
+    store: str = ""
+    records: int = 0
+    last: str = ""
+
+    @classmethod
+    def read(cls, store: Location) -> "Head":
+        """The head of a store; an empty one if the store is that of an earlier version, or does not exist.
+
+        Raises
+        ------
+        Damaged
+            If it is not what was written.
+        """
+        try:
+            content = with_retries(partial(store.fs.cat_file, store.child(_MARK).path))
+        except FileNotFoundError:
+            return cls()
+        try:
+            attributes = parse_json(content)["attributes"]
+            version, known = attributes[PERIODS], attributes.get(HEAD)
+            if known is None and version == 1:
+                return cls()
+            if version != FORMAT or not is_intact(known):
+                raise ValueError("the hash of the head is another one")
+            return cls(str(known["store"]), int(known["records"]), str(known["last"]))
+        except (ValueError, KeyError, TypeError) as error:
+            raise Damaged(f"{store.url} is damaged: {_MARK} is not what was written ({error}); {_MEND}.") from error
+
+    @property
+    def content(self) -> bytes:
+        """The file that marks a store of periods."""
+        head = sealed({"store": self.store, "records": self.records, "last": self.last})
+        attributes = {PERIODS: FORMAT, HEAD: head}
+        return json.dumps({"zarr_format": 3, "node_type": "group", "attributes": attributes}).encode()
+
+    def write(self, store: Location) -> None:
+        """Put it in the place of the one that is there."""
+        place = store.child(_MARK)
+        if not store.local:
+            with_retries(partial(place.fs.pipe_file, place.path, self.content))
+            return
+        begun = Path(store.child(FOLDER).path, f".{owned_name()}.partial")
+        begun.write_bytes(self.content)
+        begun.replace(place.path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,7 +190,11 @@ class PeriodLog:
     history : tuple of dict
         The changes that were no mere additions: when, what, and why.
     gone : mapping of str to str
-        When folders of periods, and files of their totals, were removed.
+        The records that removed folders of periods, and files of their totals; empty for those whose record was lost.
+    head : Head
+        As it is to be after the last record.
+    lost : tuple of str
+        Folders and files of periods whose record was lost, where that is accepted.
     """
 
     url: str
@@ -118,6 +203,8 @@ class PeriodLog:
     number: int = 0
     history: tuple[Mapping[str, Any], ...] = ()
     gone: Mapping[str, str] = field(default_factory=dict)
+    head: Head = field(default_factory=Head)
+    lost: tuple[str, ...] = ()
 
     @property
     def sorted(self) -> list[Period]:
@@ -132,32 +219,60 @@ class PeriodLog:
         return {name: period.label for period in self.periods.values() for name in period.merged}
 
     @classmethod
-    def read(cls, store: Location) -> "PeriodLog":
+    def read(cls, store: Location, *, recover: bool = False) -> "PeriodLog":
         """The log of a store.
+
+        Parameters
+        ----------
+        store : Location
+        recover : bool, default False
+            Accept that records at the end were lost, with the periods that they added.
 
         Raises
         ------
         Damaged
             If a record is missing or is not what was written.
         """
+        # In this order: whatever others add meanwhile is in what is read later.
+        head = Head.read(store)
+        parts = store.child(PARTS)
+        parts.fs.invalidate_cache(parts.path)
+        there = names_in(parts)
         folder = store.child(FOLDER)
         names = _names(folder)
         periods: dict[Label, Period] = {}
         history: list[Mapping[str, Any]] = []
         gone: dict[str, str] = {}
-        dimension = ""
+        dimension, previous, identity = "", "", head.store
         for number, (name, content) in enumerate(zip(names, _contents(folder, names), strict=True)):
             if name != _name(number):
-                raise Damaged(f"{store.url} is not whole: {FOLDER}/{_name(number)} is missing; copy the store again.")
+                raise Damaged(f"{store.url} is not whole: {FOLDER}/{_name(number)} is missing; {_MEND}.")
             record = _parsed(store.url, name, content)
-            dimension = record["dimension"]
+            # The first record of a new store determines its identity, until there is a head.
+            identity = identity or record.get("store", "")
+            if record["format"] > 1 and _place(record) != (identity, number, previous):
+                raise Damaged(
+                    f"{store.url} is damaged: {FOLDER}/{name} is a record of another store or place; {_MEND}."
+                )
+            dimension, previous = record["dimension"], content_hash(content)
+            if number == head.records - 1 and previous != head.last and not recover:
+                raise Damaged(f"{store.url} is damaged: {FOLDER}/{name} is not the last record of the head; {_MEND}.")
             removed = [periods.pop(label) for label in record["removed"]]
-            gone |= {name: record["date"] for period in removed for name in (period.folder, period.totals) if name}
+            gone |= {file: name for period in removed for file in (period.folder, period.totals) if file}
+            gone |= dict.fromkeys(record.get("lost", ()), name)
             periods |= {period["label"]: Period.from_dict(period) for period in record["added"]}
-            if record["removed"]:
+            if record["removed"] or record.get("lost"):
                 added = [period["label"] for period in record["added"]]
                 history.append({name: record[name] for name in _TOLD} | {"added": added})
-        return cls(store.url, dimension, periods, len(names), tuple(history), gone)
+        lost = _lost(there, {file for period in periods.values() for file in (period.folder, period.totals)} | {*gone})
+        if (lost or len(names) < head.records) and not recover:
+            raise Damaged(
+                f"{store.url} is not whole: the last records of {FOLDER}/ are missing, {_name(len(names))} among them; "
+                f"{_MEND}, or accept the loss and add the period again with replace='the reason' (--replace --reason "
+                "TEXT at the shell)."
+            )
+        head = Head(identity or new_identity(), len(names), previous)
+        return cls(store.url, dimension, periods, len(names), tuple(history), gone, head, lost)
 
 
 def commit(store: Location, change: Callable[[PeriodLog], Change]) -> PeriodLog:
@@ -170,12 +285,24 @@ def commit(store: Location, change: Callable[[PeriodLog], Change]) -> PeriodLog:
         Says what is to be changed, given the log; called again where another one was first. What it raises ends this,
         and nothing has changed.
     """
+    return _committed(store, change, recover=False)
+
+
+def commit_after_loss(store: Location, change: Callable[[PeriodLog], Change]) -> PeriodLog:
+    """The same for a store that may have lost its last records: their periods are given up."""
+    return _committed(store, change, recover=True)
+
+
+def _committed(store: Location, change: Callable[[PeriodLog], Change], *, recover: bool) -> PeriodLog:
     while True:
-        log = PeriodLog.read(store)
+        log = PeriodLog.read(store, recover=recover)
         made = change(log)
         record = {
             "format": FORMAT,
             "id": owned_name(),
+            "store": log.head.store,
+            "number": log.number,
+            "previous": log.head.last,
             "date": datetime.now(UTC).isoformat(timespec="seconds"),
             "calibdask_version": __version__,
             "dimension": made.dimension,
@@ -183,9 +310,38 @@ def commit(store: Location, change: Callable[[PeriodLog], Change]) -> PeriodLog:
             "reason": made.reason,
             "removed": [*made.removed],
             "added": [period.to_dict() for period in made.added],
+            "lost": [*log.lost],
         }
-        if create(store.child(FOLDER), _name(log.number), _content(record)):
+        content = _content(record)
+        if create(store.child(FOLDER), _name(log.number), content):
+            _advance(store, Head(log.head.store, log.number + 1, content_hash(content)), recover=recover)
             return log
+
+
+def _advance(store: Location, head: Head, *, recover: bool) -> None:
+    """Bring the head up to date; others may add records, and write the head, at the same time."""
+    while True:
+        written = Head.read(store).records
+        if written < head.records or recover:
+            head.write(store)
+        folder = store.child(FOLDER)
+        names = _names(folder)
+        if len(names) <= max(head.records, 0 if recover else written):
+            return
+        (last,) = _contents(folder, names[-1:])
+        head, recover = Head(head.store, len(names), content_hash(last)), False
+
+
+def _place(record: Mapping[str, Any]) -> tuple[Any, ...]:
+    """To which store a record belongs, its number, and the hash of the record before it."""
+    return record["store"], record["number"], record["previous"]
+
+
+def _lost(there: set[str], known: set[str]) -> tuple[str, ...]:
+    """Numbers that were added by records that are not there: their writer has given its lease back."""
+    with_lease = {name.removesuffix(LEASE) for name in there if name.endswith(LEASE)}
+    added = (name for name in there if (writer := writer_of(name)) is not None and writer not in with_lease)
+    return tuple(sorted({f"{PARTS}/{name}" for name in added} - known))
 
 
 def _name(number: int) -> str:
@@ -210,19 +366,21 @@ def _contents(folder: Location, names: list[str]) -> list[bytes]:
 
 
 def _content(record: Mapping[str, Any]) -> bytes:
-    """The record in one line, and its checksum in another."""
+    """The record in one line, and its hash in another."""
     line = json.dumps(record).encode()
-    return line + b"\n" + json.dumps({"crc32": zlib.crc32(line)}).encode() + b"\n"
+    return line + b"\n" + json.dumps({"hash": content_hash(line)}).encode() + b"\n"
 
 
 def _parsed(url: str, name: str, content: bytes) -> dict[str, Any]:
     line, _, seal = content.partition(b"\n")
-    if seal != json.dumps({"crc32": zlib.crc32(line)}).encode() + b"\n":
-        raise Damaged(f"{url} is damaged: {FOLDER}/{name} is not what was written; copy the store again.")
+    old = json.dumps({"crc32": zlib.crc32(line)}).encode() + b"\n"
+    new = json.dumps({"hash": content_hash(line)}).encode() + b"\n"
+    if seal not in (old, new):
+        raise Damaged(f"{url} is damaged: {FOLDER}/{name} is not what was written; {_MEND}.")
     record: dict[str, Any] = json.loads(line)
-    if record["format"] != FORMAT:
+    if record["format"] not in (1, FORMAT):
         raise ValueError(
-            f"This version of calibdask reads stores of periods of format {FORMAT}, {url} has {record['format']}; use "
-            "the version that wrote it."
+            f"This version of calibdask reads stores of periods of formats up to {FORMAT}, {url} has "
+            f"{record['format']}; use the version that wrote it."
         )
     return record

@@ -3,24 +3,22 @@
 ::
 
     summary.zarr/
-      zarr.json                  the mark of such a store
+      zarr.json                  the mark of such a store, with the head of its log
       log/00000000.jsonl ...     what was added, replaced and merged (`calibdask.storage.period_log`)
       periods/<name>.zarr        the summary of one period; never changed once the log has it
       periods/<name>.zip         its sums over all slices (`calibdask.storage.period_totals`)
+      periods/<writer>.lease     who is writing (`calibdask.storage.leases`)
 
 What the log does not name is not in the store: it is being written, or was when somebody was killed, or has been
-replaced. The next change removes it once it is a day old.
+replaced. A later change removes it after a day.
 """
 
 import json
 import math
 import os
-import re
-import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
@@ -31,14 +29,26 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask import __version__
+from calibdask.errors import Unavailable
 from calibdask.safe_text import listed
 from calibdask.storage.alike import check_alike
-from calibdask.storage.checked_store import CHECKS
+from calibdask.storage.leases import Lease, sweep
 from calibdask.storage.location import Location
+from calibdask.storage.manifest import content_hash
 from calibdask.storage.open_store import PERIODS
-from calibdask.storage.period_arrays import PeriodArray, block_sizes
-from calibdask.storage.period_labels import check_kind
-from calibdask.storage.period_log import FOLDER, Change, Label, Period, PeriodLog, commit
+from calibdask.storage.period_arrays import Manifests, PeriodArray, block_sizes
+from calibdask.storage.period_labels import check_kind, other_spelling, within
+from calibdask.storage.period_log import (
+    FOLDER,
+    PARTS,
+    Change,
+    Head,
+    Label,
+    Period,
+    PeriodLog,
+    commit,
+    commit_after_loss,
+)
 from calibdask.storage.period_totals import Members, PeriodSumsArray, summed
 from calibdask.storage.replacing import owned_name, replacing
 from calibdask.storage.retry import with_retries
@@ -49,11 +59,8 @@ from calibdask.storage.summary_totals import TOTALS, with_fill, with_totals
 from calibdask.storage.writers import checked_output, texts_settled, write_dataset
 from calibdask.storage.zarr_files import open_group
 
-_MARKED = {"zarr_format": 3, "node_type": "group", "attributes": {PERIODS: 1}}
-_PARTS = "periods"
-# What nobody needs is kept so long: somebody may be writing it, or reading it.
-_GRACE_SECONDS = 86_400.0
-_OWNED = re.compile(r"/\.?([0-9a-f]+)-[0-9a-f]+-\d+-[0-9a-f]+\.(?:zarr|zip|partial)$")
+# A writer that others took for dead writes its numbers again, so often at most.
+_MOST_TRIES = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,49 +87,94 @@ class PeriodStore:
             )
         return cls(location)
 
-    def log(self) -> PeriodLog:
-        """What is there now."""
-        return PeriodLog.read(self.location)
+    def log(self, *, recover: bool = False) -> PeriodLog:
+        """What is there now; with ``recover`` also where the last records were lost."""
+        return PeriodLog.read(self.location, recover=recover)
 
-    def write(self, summary: xr.Dataset, merged: Iterable[str] = ()) -> Period:
-        """Write the summary of one period, which nobody sees before the log has it.
+    def add(
+        self,
+        parts: Sequence[xr.Dataset],
+        change: Callable[[PeriodLog, tuple[Period, ...]], Change],
+        *,
+        merged: Sequence[str] = (),
+        recover: bool = False,
+    ) -> None:
+        """Write summaries of one period each, add them to the log, and remove what nobody needs.
 
         Parameters
         ----------
-        summary : xarray.Dataset
-            Its second dimension, or the first where there are no models, is that of the period, of size 1.
-        merged : iterable of str
-            Finer periods that it stands for.
+        parts : sequence of xarray.Dataset
+            The second dimension, or the first where there are no models, is that of the period, of size 1.
+        change : function
+            The change of the log, given the log and the new periods.
+        merged : sequence of str
+            Finer periods that they stand for.
+        recover : bool, default False
+            Accept that records at the end of the log were lost.
+
+        Raises
+        ------
+        Unavailable
+            If other processes take this one for dead again and again, and remove what it writes.
         """
         self._make()
-        stem = f"{_PARTS}/{owned_name()}"
+        for _ in range(_MOST_TRIES):
+            with Lease(self.location.child(PARTS)) as lease:
+                added = tuple(self._write(part, lease.writer, number, merged) for number, part in enumerate(parts))
+                was_held: bool = lease.is_held
+                if not was_held:
+                    # What others may have removed is not added. Without its lease it must not stay there either.
+                    self._discard(added)
+                    continue
+                committing = commit_after_loss if recover else commit
+                log = committing(self.location, partial(_changed, change, added))
+                if lease.is_held:
+                    replaced = {name: record for name, record in log.gone.items() if record}
+                    of_parts = [(name.removeprefix(f"{PARTS}/"), record) for name, record in replaced.items()]
+                    sweep(self.location.child(PARTS), lease.writer, self._kept, of_parts, self.location.child(FOLDER))
+                    return
+            # The record is there, and its numbers may be gone: they are written again, in their place.
+            change, recover = _rewritten, False
+        raise Unavailable(
+            f"{self.location.url}: other processes have taken this one for dead, and removed what it wrote; compare "
+            "the clocks and the load of the machines, and run it again."
+        )
+
+    def _discard(self, added: Iterable[Period]) -> None:
+        for name in (name for period in added for name in (period.folder, period.totals) if name):
+            place = self.location.child(name)
+            with suppress(OSError):
+                place.fs.rm(place.path, recursive=True)
+
+    def _kept(self) -> set[str]:
+        """The names of the folder of periods that belong to the store."""
+        periods = self.log().periods.values()
+        return {name.removeprefix(f"{PARTS}/") for period in periods for name in (period.folder, period.totals)}
+
+    def _write(self, summary: xr.Dataset, writer: str, number: int, merged: Iterable[str]) -> Period:
+        """Write the summary of one period, which nobody sees before the log has it."""
+        stem = f"{PARTS}/{writer}.{number}"
         place = self.location.child(f"{stem}.zarr")
         given = Summary.of(summary)
         axes = summary["rows"].dims[len(given.batch) :]
         if place.local:
-            Path(place.path).parent.mkdir(exist_ok=True)
             write_dataset(summary, Path(place.path), _chunks(given))
-            attributes = json.loads(Path(place.path, "zarr.json").read_bytes())["attributes"]
+            manifest = content_hash(Path(place.path, "zarr.json").read_bytes())
         else:
             with replacing(place) as part:
                 write_dataset(summary, part, _chunks(given))
-                attributes = json.loads((part / "zarr.json").read_bytes())["attributes"]
+                manifest = content_hash((part / "zarr.json").read_bytes())
         label = summary[axes[0]].values.tolist()[0]
         slices = {str(axis): summary[axis].values for axis in axes[1:]}
         own = summary.isel({axes[0]: 0})
         totals = summed(own, axes[1:])
+        hashes: Mapping[str, str] = {}
         if totals is not None:
+            content, hashes = totals
             file = self.location.child(f"{stem}.zip")
-            with_retries(partial(file.fs.pipe_file, file.path, totals))
-        sums = attributes[CHECKS]["arrays"]
+            with_retries(partial(file.fs.pipe_file, file.path, content))
         name = "" if totals is None else f"{stem}.zip"
-        return Period(label, f"{stem}.zarr", slices, own["rows"].values, sums, tuple(merged), name)
-
-    def commit(self, added: Sequence[Period], change: Callable[[PeriodLog], Change]) -> None:
-        """Make a change that adds periods (`calibdask.storage.period_log.commit`), and remove what nobody needs."""
-        log = commit(self.location, change)
-        periods = (*log.periods.values(), *added)
-        self._sweep({name for period in periods for name in (period.folder, period.totals)}, log.gone)
+        return Period(label, f"{stem}.zarr", slices, own["rows"].values, manifest, tuple(merged), name, hashes)
 
     def check_new(self, log: PeriodLog, name: str, labels: Sequence[Label], *, replacing: bool) -> None:
         """Raise ValueError if periods cannot be added under these labels."""
@@ -141,12 +193,22 @@ class PeriodStore:
                 f"count twice; to change them, summarize all rows of {gone[0][1]}, and replace that."
             )
         check_kind(name, [*labels, *log.periods])
+        for label in labels:
+            others = [one for one in log.periods if one != label]
+            if same := other_spelling(label, others):
+                raise ValueError(f"{url} has the {name} {same}, of which {label} is another spelling; give {same}.")
+            merged_into = [str(one.label) for one in log.periods.values() if one.merged and one.label != label]
+            if coarser := within(label, merged_into):
+                raise ValueError(
+                    f"{url} has {coarser}, into which periods were merged, and {name} {label} is within it; to add "
+                    f"rows to it, summarize all rows of {coarser}, and replace that."
+                )
 
-    def check_fits(self, log: PeriodLog, summary: Summary) -> None:
-        """Raise ValueError unless a summary of a period is like those that are there."""
-        if not log.periods:
+    def check_fits(self, log: PeriodLog, summary: Summary, replaced: Iterable[Label] = ()) -> None:
+        """Raise ValueError unless a summary of a period is like those that are there, and stay there."""
+        there = self.readable(log, replaced)
+        if there is None:
             return
-        there = Summary.of(self.part(log.sorted[-1]))
         check_alike(there, summary, f"append expects summaries like those of {self.location.url},")
         if lost := {*there.dataset.data_vars} ^ {*summary.dataset.data_vars}:
             raise ValueError(
@@ -154,12 +216,47 @@ class PeriodStore:
                 "of both only; summarize the data again."
             )
 
+    def readable(self, log: PeriodLog, replaced: Iterable[Label] = ()) -> Summary | None:
+        """The summary of the last period that is not damaged; None if there are no periods.
+
+        Raises
+        ------
+        Damaged
+            If there are some, and all are damaged.
+        """
+        without = {*replaced}
+        error: ValueError | None = None
+        for period in reversed(log.sorted):
+            if period.label in without:
+                continue
+            try:
+                return Summary.of(self.part(period))
+            except (Unavailable, PermissionError):
+                raise
+            except ValueError as damage:
+                error = error or damage
+        if error is not None:
+            raise error
+        return None
+
     def part(self, period: Period) -> xr.Dataset:
-        """The summary of one period, read when it is needed."""
+        """The summary of one period, read when it is needed.
+
+        Raises
+        ------
+        Damaged
+            If its manifest is missing, or is not the one that the log names.
+        """
         location = self.location.child(period.folder)
-        node = open_group(location)
-        with location.reading("a period"), texts_settled():
-            return xr.open_zarr(node.store, group=node.path or None, consolidated=False, chunks=None)
+        try:
+            Manifests(self.location).of(period)
+            node = open_group(location)
+            with location.reading("a period"), texts_settled():
+                return xr.open_zarr(node.store, group=node.path or None, consolidated=False, chunks=None)
+        except (Unavailable, PermissionError):
+            raise
+        except ValueError as error:
+            raise period.damaged(str(error).rstrip(".")) from error
 
     def summary(self, node: Any) -> Summary:
         """All periods as one summary.
@@ -178,12 +275,13 @@ class PeriodStore:
         if not log.periods:
             raise ValueError(f"{self.location.url} has no periods yet; add one by calibdask summarize --append.")
         periods = tuple(log.sorted)
-        last = Summary.of(self.part(periods[-1]))
+        last = self.readable(log)
+        assert last is not None
         dims, batch = last.dataset["rows"].dims, len(last.batch)
         models = last.dataset["rows"].shape[:batch]
         labels = united_slices(periods)
         rows = _rows(periods, labels, models)
-        files, members = tuple(period.totals for period in periods), Members()
+        members, manifests = Members(), Manifests(self.location)
         root = f"{node.path}/" if node.path else ""
         variables: dict[str, Any] = {"rows": (dims, rows)}
         totals: dict[str, Any] = {"rows": (dims[: batch + 1], rows.sum(tuple(range(batch + 1, rows.ndim))))}
@@ -191,54 +289,50 @@ class PeriodStore:
             if name not in (*TOTALS, "rows"):
                 own = variable.shape[len(dims) :]
                 place = (self.location, node.store.unchecked, root, str(name))
-                array = PeriodArray(*place, periods, labels, models, own, variable.dtype)
+                array = PeriodArray(*place, periods, labels, models, own, variable.dtype, manifests)
                 variables[str(name)] = (variable.dims, array.lazy())
-                of_all = PeriodSumsArray(self.location, str(name), files, models, own, members)
+                of_all = PeriodSumsArray(self.location, str(name), periods, models, own, members)
                 totals[str(name)] = ((*dims[: batch + 1], *variable.dims[len(dims) :]), of_all.lazy())
         axes = {str(dims[batch]): np.array([period.label for period in periods])}
         whole = _dataset(variables, {**axes, **labels}, last, log)
-        by_period = Summary.of(_dataset(totals, axes, last, log), self.location.url) if all(files) else None
+        has_totals = all(period.totals for period in periods)
+        by_period = Summary.of(_dataset(totals, axes, last, log), self.location.url) if has_totals else None
         return replace(Summary.of(whole, self.location.url), by_period=by_period)
 
     def _make(self) -> None:
         """The folder with its mark, if it is not there."""
-        mark = json.dumps(_MARKED).encode()
+        mark = Head().content
         if not self.location.local:
             if not self.location.has("zarr.json"):
                 with_retries(lambda: self.location.fs.pipe_file(self.location.child("zarr.json").path, mark))
             return
         target = Path(self.location.path)
         if target.exists():
+            (target / PARTS).mkdir(exist_ok=True)
             return
         room = target.with_name(f".{target.name}.{owned_name()}.partial")
         room.mkdir()
-        (room / FOLDER).mkdir()
+        for folder in (FOLDER, PARTS):
+            (room / folder).mkdir()
         (room / "zarr.json").write_bytes(mark)
         # Another writer may have been first.
         with suppress(OSError):
             os.rename(room, target)
         rmtree(room, ignore_errors=True)
 
-    def _sweep(self, kept: set[str], gone: Mapping[str, str]) -> None:
-        """Remove what was never added or was replaced, a day later; what others have added meanwhile is younger."""
-        for folder in (_PARTS, FOLDER):
-            within = self.location.child(folder)
-            within.fs.invalidate_cache(within.path)
-            for path in with_retries(partial(within.fs.ls, within.path, detail=False)):
-                name = f"{folder}/{str(path).rstrip('/').rpartition('/')[2]}"
-                if name in kept or not _is_old(name, gone.get(name)):
-                    continue
-                with suppress(OSError):
-                    within.fs.rm(path, recursive=True)
+
+def _changed(
+    change: Callable[[PeriodLog, tuple[Period, ...]], Change], added: tuple[Period, ...], log: PeriodLog
+) -> Change:
+    return change(log, added)
 
 
-def _is_old(name: str, gone: str | None) -> bool:
-    """Whether a name that a writer made (`owned_name`) is older than the time of grace, as is its removal."""
-    begun = _OWNED.search(name)
-    if begun is None:
-        return False
-    latest = max(int(begun[1], 16), 0.0 if gone is None else datetime.fromisoformat(gone).timestamp())
-    return time.time() - latest > _GRACE_SECONDS
+def _rewritten(log: PeriodLog, added: tuple[Period, ...]) -> Change:
+    """Periods in the place of those whose numbers others have removed."""
+    replaced = [(period, log.periods[period.label]) for period in added if period.label in log.periods]
+    there = [replace(period, merged=before.merged) for period, before in replaced]
+    reason = "another process took the writer for dead and removed its numbers"
+    return Change(log.dimension, "replace", tuple(there), tuple(period.label for period in there), reason)
 
 
 def united_slices(periods: Sequence[Period]) -> dict[str, Labels]:

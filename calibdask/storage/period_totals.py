@@ -18,8 +18,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.errors import Damaged, Unavailable
+from calibdask.errors import Unavailable
 from calibdask.storage.location import Location
+from calibdask.storage.manifest import content_hash
+from calibdask.storage.period_log import Period
 from calibdask.storage.retry import with_retries
 from calibdask.storage.summary_totals import TOTALS
 
@@ -30,16 +32,21 @@ _OWN = ("rows", *TOTALS)
 _HEADER = struct.Struct("<4s4xH16xHH")
 
 
-def summed(summary: xr.Dataset, slices: Sequence[Hashable]) -> bytes | None:
-    """The content of such a file; None where sums depend on their order, or there are no slices."""
+def summed(summary: xr.Dataset, slices: Sequence[Hashable]) -> tuple[bytes, dict[str, str]] | None:
+    """The content of such a file, and the hashes of its variables.
+
+    None where sums depend on their order, or there are no slices.
+    """
     sums = {str(name): variable for name, variable in summary.data_vars.items() if name not in _OWN}
     if not slices or any(variable.dtype.kind != "i" for variable in sums.values()):
         return None
-    content = io.BytesIO()
+    content, hashes = io.BytesIO(), {}
     with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, variable in sums.items():
-            archive.writestr(name, variable.sum(slices).values.astype("<i8").tobytes())
-    return content.getvalue()
+            values = variable.sum(slices).values.astype("<i8").tobytes()
+            archive.writestr(name, values)
+            hashes[name] = content_hash(values)
+    return content.getvalue(), hashes
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,8 +59,7 @@ class PeriodSumsArray:
         Of the store.
     name : str
         Of the variable.
-    files : tuple of str
-        Of the periods.
+    periods : tuple of Period
     models : tuple of int
         Sizes of dimensions before that of the periods.
     own : tuple of int
@@ -64,7 +70,7 @@ class PeriodSumsArray:
 
     location: Location
     name: str
-    files: tuple[str, ...]
+    periods: tuple[Period, ...]
     models: tuple[int, ...]
     own: tuple[int, ...]
     members: "Members"
@@ -73,7 +79,7 @@ class PeriodSumsArray:
     @property
     def shape(self) -> tuple[int, ...]:
         """Models, periods, own dimensions."""
-        return (*self.models, len(self.files), *self.own)
+        return (*self.models, len(self.periods), *self.own)
 
     @property
     def ndim(self) -> int:
@@ -84,23 +90,23 @@ class PeriodSumsArray:
         """The array of Dask."""
         import dask.array as da
 
-        chunks = (*self.models, min(_PERIODS, len(self.files)), *self.own)
+        chunks = (*self.models, min(_PERIODS, len(self.periods)), *self.own)
         meta = np.empty((0,) * self.ndim, self.dtype)
         return da.from_array(self, chunks, name=False, fancy=False, meta=meta)
 
     def __getitem__(self, key: tuple[slice, ...]) -> npt.NDArray[np.int64]:
-        files = self.files[key[len(self.models)]]
+        periods = self.periods[key[len(self.models)]]
         if self.location.local:
-            read = [*map(self._of_period, files)]
+            read = [*map(self._of_period, periods)]
         else:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
-                read = [*pool.map(self._of_period, files)]
+                read = [*pool.map(self._of_period, periods)]
         axis = len(self.models)
         values = np.stack(read, axis) if read else np.empty((*self.models, 0, *self.own), np.int64)
         return values[(*key[:axis], slice(None), *key[axis + 1 :])]
 
-    def _of_period(self, name: str) -> npt.NDArray[np.int64]:
-        place = self.location.child(name)
+    def _of_period(self, period: Period) -> npt.NDArray[np.int64]:
+        place = self.location.child(period.totals)
         try:
             if place.local:
                 content = self.members.read(place.path, self.name)
@@ -108,13 +114,15 @@ class PeriodSumsArray:
                 file = io.BytesIO(with_retries(partial(place.fs.cat_file, place.path)))
                 with zipfile.ZipFile(file) as archive:
                     content = archive.read(self.name)
+            if period.totals_hashes and content_hash(content) != period.totals_hashes[self.name]:
+                raise zipfile.BadZipFile(f"{self.name} belongs to another period.")
             return np.frombuffer(content, "<i8").reshape((*self.models, *self.own))
         except (Unavailable, PermissionError):
             raise
         except Exception as error:
             # Each byte of a file that has changed raises another one.
-            raise Damaged(
-                f"{self.location.url} is damaged: {name} is not there, or not what was written; copy the store again."
+            raise period.damaged(
+                f"{self.location.url} is damaged: {period.totals} is not there, or not what was written"
             ) from error
 
 

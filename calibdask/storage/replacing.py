@@ -72,8 +72,11 @@ def _errors_of(target: Output, room: Path) -> Iterator[None]:
 
 def write_text(target: Output, text: str) -> None:
     """Write a text file so."""
-    with replacing(target) as part:
-        part.write_text(text, encoding="utf-8")
+    with replacing(target) as part, part.open("w", encoding="utf-8") as file:
+        file.write(text)
+        # Else a power cut may leave an empty file under the new name.
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def restore(target: Path) -> None:
@@ -81,7 +84,7 @@ def restore(target: Path) -> None:
     beginning = f".{target.name}."
     for room in target.parent.iterdir():
         owner = room.name.removeprefix(beginning).removesuffix(_PARTIAL)
-        if room.name == f"{beginning}{owner}{_PARTIAL}" and is_abandoned(owner):
+        if room.name == f"{beginning}{owner}{_PARTIAL}" and is_abandoned(owner, Location.parse(str(room))):
             _bring_back(room, target)
             shutil.rmtree(room, ignore_errors=True)
 
@@ -91,22 +94,51 @@ def owned_name() -> str:
     return f"{int(time.time()):x}-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
-def is_abandoned(name: str) -> bool:
+def is_abandoned(name: str, place: Location) -> bool:
     """Whether the process that made a name (`owned_name`) has ended; of another machine, whether a day has passed.
+
+    Parameters
+    ----------
+    name : str
+    place : Location
+        What the process was writing. The store says how long nothing was written there, not the clocks of machines.
 
     Examples
     --------
-    >>> is_abandoned(owned_name()), is_abandoned("whatever")
+    >>> is_abandoned(owned_name(), Location.parse("there")), is_abandoned("whatever", Location.parse("there"))
     (False, False)
     """
     import psutil
 
     try:
         begun, machine, process, _ = name.split("-")
-        seconds, number = time.time() - int(begun, 16), int(process)
+        _, number = int(begun, 16), int(process)
     except ValueError:
         return False
-    return not psutil.pid_exists(number) if machine == _machine() else seconds > _LONGEST_SECONDS
+    if machine == _machine():
+        return not psutil.pid_exists(number)
+    written = last_modified(place)
+    if written is None:
+        return False
+    folder, _, _ = place.path.rstrip("/").rpartition("/")
+    probe = Location("", place.fs, f"{folder}/.{owned_name()}{_PARTIAL}")
+    with_retries(partial(place.fs.pipe_file, probe.path, b""))
+    now = last_modified(probe)
+    place.fs.rm(probe.path)
+    return now is not None and now - written > _LONGEST_SECONDS
+
+
+def last_modified(place: Location) -> float | None:
+    """When a file, or the last one in a folder, was written by the clock of the store; None where that is not known."""
+    fs = place.fs
+    try:
+        fs.invalidate_cache(place.path)
+        paths = fs.find(place.path) if fs.isdir(place.path) else [place.path]
+        # Folders without files, which object stores do not have, have times too.
+        times = [float(fs.modified(path).timestamp()) for path in paths or [place.path]]
+    except (NotImplementedError, OSError, KeyError, TypeError, AttributeError):
+        return None
+    return max(times)
 
 
 def is_other_running(name: str) -> bool:
@@ -116,6 +148,14 @@ def is_other_running(name: str) -> bool:
     _, machine, process, *_ = (*name.split("-"), "", "", "")
     number = int(process) if process.isdecimal() else os.getpid()
     return machine == _machine() and number != os.getpid() and bool(psutil.pid_exists(number))
+
+
+def is_running(name: str) -> bool:
+    """Whether a process of this machine made a name (`owned_name`), and has not ended; of other machines: False."""
+    import psutil
+
+    _, machine, process, *_ = (*name.split("-"), "", "", "")
+    return machine == _machine() and process.isdecimal() and bool(psutil.pid_exists(int(process)))
 
 
 def _machine() -> str:

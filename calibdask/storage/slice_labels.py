@@ -16,7 +16,7 @@ _TEXT = "text"
 
 def as_index(labels: Labels) -> "pd.Index[Any]":
     """Labels as pandas has those of xarray: texts are objects."""
-    return pd.Index(labels.astype(object) if labels.dtype.kind in "UT" else labels)
+    return pd.Index(labels.astype(object), dtype=object) if labels.dtype.kind in "OUT" else pd.Index(labels)
 
 
 def united(axis: Hashable, indexes: Sequence[Any], dtypes: Sequence[np.dtype[Any]]) -> Labels:
@@ -37,6 +37,9 @@ def united(axis: Hashable, indexes: Sequence[Any], dtypes: Sequence[np.dtype[Any
     same_kind = len({dtype.kind for dtype in dtypes}) == 1
     if not same_kind and labels.dtype.kind == "f":
         check_told_apart(labels.values)
+    if not same_kind and {dtype.kind for dtype in dtypes} <= {*"OUT"}:
+        # Texts of NumPy, and texts that it would change.
+        return np.asarray(labels, object)
     values: Labels = labels.values
     return values.astype(np.result_type(*dtypes)) if same_kind else values
 
@@ -74,10 +77,22 @@ def from_json(known: Mapping[str, Any]) -> Labels:
     array([ 1., nan])
     """
     if known["type"] == _TEXT:
-        return np.array(known["values"], np.str_)
+        return texts_of(known["values"])
     kind = np.dtype(known["type"])
     values = [np.nan if value is None else value for value in known["values"]]
     return np.array(values, np.int64).astype(kind) if kind.kind == "m" else np.array(values, kind)
+
+
+def texts_of(values: Sequence[str]) -> Labels:
+    r"""Texts as an array: objects where NumPy's type of texts, which drops NUL at their end, would change one.
+
+    Examples
+    --------
+    >>> texts_of(["a", "b"]).dtype.kind, texts_of(["a", "a\0"]).tolist()
+    ('U', ['a', 'a\x00'])
+    """
+    texts = np.array(values, np.str_)
+    return texts if texts.tolist() == [*values] else np.array(values, object)
 
 
 def _comparable(labels: Labels) -> list[Any]:

@@ -13,8 +13,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from calibdask.storage.documents import parse_json
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.location import Location
+from calibdask.storage.manifest import is_intact, sealed
 from calibdask.storage.replacing import is_other_running, owned_name, put_in_place
 
 _PROGRESS = "progress.json"
@@ -39,6 +41,14 @@ def files_digest(location: Location) -> str:
         else:
             infos = [fs.info(path) for path in FileSet.of(location).paths]
     return digest([[info["name"], info.get("size"), *(str(info.get(name)) for name in _VERSIONS)] for info in infos])
+
+
+def _check_state(state: Mapping[str, Any]) -> None:
+    """Raise ValueError for numbers that no run keeps."""
+    rows, chunks, unknown = (state.get(name, 0) for name in ("rows", "chunks", "unknown"))
+    records = state.get("records", [])
+    if not 0 <= unknown <= rows or chunks != len(records) or rows != sum(record["rows"] for record in records):
+        raise ValueError(f"it counts {rows} rows, {unknown} of them unknown, in {chunks} chunks")
 
 
 @dataclass(frozen=True)
@@ -81,12 +91,7 @@ class Unfinished:
             If another process writes it, or it was begun with something else, and ``anew`` is false.
         """
         begun = self.folder.exists()
-        try:
-            known = json.loads((self.folder / _PROGRESS).read_text(encoding="utf-8"))
-            owner, key, state = str(known["owner"]), known["key"], dict(known["state"])
-        except (OSError, ValueError, KeyError, TypeError):
-            # Killed before anything was written.
-            owner, key, state = "", None, {}
+        owner, key, state = self._progress(anew=anew)
         if is_other_running(owner):
             raise ValueError(f"{str(self.target)!r} is being written by another process; wait for it, or end it first.")
         if key == self.key:
@@ -112,6 +117,33 @@ class Unfinished:
         self._save()
         return False
 
+    def _progress(self, *, anew: bool) -> tuple[str, Mapping[str, str] | None, dict[str, Any]]:
+        """Who writes it, the key and the state; empty if it was killed before anything was written.
+
+        Raises
+        ------
+        ValueError
+            If they are not what was written, and ``anew`` is false.
+        """
+        path = self.folder / _PROGRESS
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError:
+            return "", None, {}
+        try:
+            known = parse_json(content)
+            if not is_intact(known):
+                raise ValueError("its hash is that of other contents")
+            _check_state(known["state"])
+            return str(known["owner"]), known["key"], dict(known["state"])
+        except (ValueError, KeyError, TypeError) as error:
+            if anew:
+                return "", None, {}
+            raise ValueError(
+                f"{str(path)!r}, which says how far {str(self.target)!r} is, is damaged ({error}); give overwrite=True "
+                "(--overwrite at the shell) to begin anew."
+            ) from error
+
     @property
     def _is_whole(self) -> bool:
         return bool(self.target.exists() and self.mark_of(self.target).get("key") == self.key)
@@ -122,9 +154,12 @@ class Unfinished:
         self._save()
 
     def _save(self) -> None:
-        text = json.dumps({"owner": owned_name(), "key": dict(self.key), "state": self.state})
+        document = sealed({"owner": owned_name(), "key": dict(self.key), "state": self.state})
         begun = self.folder / f"{_PROGRESS}.new"
-        begun.write_text(text, encoding="utf-8")
+        with begun.open("w", encoding="utf-8") as file:
+            file.write(json.dumps(document))
+            file.flush()
+            os.fsync(file.fileno())
         os.replace(begun, self.folder / _PROGRESS)
 
     def clear(self) -> None:

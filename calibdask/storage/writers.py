@@ -161,6 +161,12 @@ def write_dataset(dataset: "xr.Dataset", path: Path, chunks: Mapping[str, tuple[
 
 
 def _write_netcdf(dataset: "xr.Dataset", path: Path) -> None:
+    for name, coordinate in dataset.coords.items():
+        if coordinate.dtype.kind in "OUT" and any("\0" in str(label) for label in coordinate.values.ravel()):
+            raise ValueError(
+                f"netCDF cannot hold the labels of {name}: one has the character NUL, at which texts end there; write "
+                "to .zarr."
+            )
     # In memory first: where a disk is full, HDF5 ends the interpreter as it closes the file.
     content = dataset.to_netcdf(engine="h5netcdf", encoding=_compressed(dataset))
     with path.open("wb") as file:

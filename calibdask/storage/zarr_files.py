@@ -90,7 +90,7 @@ def open_group(location: Location) -> Any:
     """
     import zarr
 
-    from calibdask.storage.checked_store import CheckedStore, Chunks, RowChunks, check_attributes
+    from calibdask.storage.checked_store import CheckedStore, Chunks, GroupManifest, RowChunks
 
     # Where folders cannot be listed (http), the store's own file may be there though its folder is not.
     if not (location.exists or location.is_zarr):
@@ -101,10 +101,10 @@ def open_group(location: Location) -> Any:
     if not isinstance(node, zarr.Group):
         raise ValueError(f"{location.url} is a Zarr array; give the group that holds the arrays of labels and scores.")
     with location.reading("a Zarr group"), location.warning(), texts_settled():
-        arrays = check_attributes(location.url, node.attrs)
+        manifest = GroupManifest.of(location.url, node.attrs)
         within = f"{node.path}/" if node.path else ""
-        known = {f"{within}{name}": value for name, value in (arrays or {}).items()}
-        checked = CheckedStore(node.store, location.url, known, RowChunks() if arrays is None else Chunks())
+        known = {} if manifest is None else {f"{within}{name}": value for name, value in manifest.arrays.items()}
+        checked = CheckedStore(node.store, location.url, known, RowChunks() if manifest is None else Chunks())
         # A copy of the metadata may be older than they are; it is needed where folders cannot be listed.
         consolidated = False if location.local else None
         return with_retries(lambda: zarr.open_group(checked, path=node.path, mode="r", use_consolidated=consolidated))
@@ -118,7 +118,8 @@ def zarr_reader(node: Any) -> ArrayReader:
 def _arrays(node: Any, location: Location, choice: ColumnChoice) -> Arrays:
     import zarr
 
-    if choice.missing_chunks == "fill":
+    # What calibdask wrote has all of its chunks.
+    if choice.missing_chunks == "fill" and not node.store.arrays:
         consolidated = False if location.local else None
         node = zarr.open_group(node.store.unchecked, path=node.path, mode="r", use_consolidated=consolidated)
     # Where folders cannot be listed (http), an array can still be named.

@@ -16,7 +16,8 @@ import zarr
 
 from calibdask.errors import Unavailable
 from calibdask.safe_text import shown_address, without_credentials
-from calibdask.storage.checked_store import CheckedStore, check_attributes
+from calibdask.storage.cell_hashes import CELL_HASHES, VARIABLES, cell_hash
+from calibdask.storage.checked_store import CheckedStore, GroupManifest
 from calibdask.storage.cube_layout import (
     DONE,
     ERROR,
@@ -29,12 +30,13 @@ from calibdask.storage.cube_layout import (
     sealed,
 )
 from calibdask.storage.location import Location, read_error
+from calibdask.storage.manifest import ArrayRecord
 from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, VIEWS, StoredCube, open_store, read_fingerprint
 from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
 from calibdask.study.fingerprint import FORMAT, KERNELS, READABLE, differences, fingerprint, versions, with_kernels
-from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, metadata_of, remove, sweep
+from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, records_of, remove, sweep
 from calibdask.study.study import Study
 
 _VERSIONS = "versions"
@@ -54,7 +56,8 @@ class Cube:
     -----
     No cell is done without its values, whoever else writes, however slow the store:
 
-    - The values of a cell are stored before its status is sent, and a file of a store is there whole or not at all.
+    - The values of a cell and their hashes are stored before its status is sent, and a file of a store is there whole
+      or not at all.
     - A layout is made in a folder of its own, whose name nobody else knows before the attribute of the cube names it,
       by one write of one file. Those who compute cells hold on to the folder that they began with. Cells of another
       study, or of the same one before it was laid out again, hence never come among those of this one.
@@ -136,7 +139,12 @@ class Cube:
             mark = {CUBE_MARK: json.dumps(fingerprint(study)), LAYOUT: layout}
             if study.views:
                 mark[VIEWS] = json.dumps(study.views)
-            with_retries(lambda: root.attrs.put(sealed(mark, metadata_of(location, layout, names))))
+            records = records_of(location, layout, names, [*study.cells(), *study.inside()])
+            with_retries(lambda: root.attrs.put(sealed(mark, records)))
+        if not Location.parse(self.address).has(f"{layout}/zarr.json"):
+            raise ValueError(
+                f"{self.url}: another process has taken this one for dead, and removed what it laid out; run it again."
+            )
         for name in arrays_of(before):
             remove(location, name)
         return Cube(self.address, layout)
@@ -169,7 +177,7 @@ class Cube:
             If there is no cube.
         """
         attributes = self._group("r").attrs
-        check_attributes(self.url, attributes)
+        GroupManifest.of(self.url, attributes)
         text = attributes.get(CUBE_MARK)
         if text is None:
             raise ValueError(f"{self.url} is not a study cube; create one with calibdask run.")
@@ -192,7 +200,7 @@ class Cube:
         """
         layout = self._present
         group = self._group("r+", layout)
-        check_attributes(self.url, group.attrs)
+        GroupManifest.of(self.url, group.attrs)
         recorded: list[dict[str, str]] = json.loads(str(group.attrs[_VERSIONS]))
         here = with_kernels(versions(), kernels or recorded[-1].get(KERNELS, ""))
         if recorded[-1] != here:
@@ -211,6 +219,9 @@ class Cube:
         """Record that all cells are done: from now on a missing chunk is an error of the store."""
         layout = self.layout or ""
         if layout and not self._group("r", layout).attrs.get(FINISHED):
+            # In two places: an older copy of the attributes does not make it unfinished.
+            group = self._group("r+", layout)
+            with_retries(lambda: group.create_group(FINISHED, overwrite=True))
             self._set_attributes(layout, {FINISHED: True})
 
     def _set_attributes(self, layout: str, attributes: Mapping[str, Any]) -> None:
@@ -279,6 +290,7 @@ class Cube:
             for variable in cells[run[0]]:
                 self._put(variable, run, np.stack([cells[number][variable] for number in run]))
         for run in runs:
+            self._put_hashes({number: cells[number] for number in run})
             if FAILED in self._at(STATUS, run):
                 with texts_settled():
                     self._put(ERROR, run, [""] * len(run))
@@ -286,10 +298,33 @@ class Cube:
 
     def fail(self, number: int, text: str) -> None:
         """Store the traceback of a failed cell."""
-        run = range(number, number + 1)
+        run, text = range(number, number + 1), without_credentials(text)
         with texts_settled():
-            self._put(ERROR, run, [without_credentials(text)])
+            self._put(ERROR, run, [text])
+        self._put_hashes({number: {ERROR: text}})
         self._put(STATUS, run, [FAILED])
+
+    def _put_hashes(self, cells: Mapping[int, Mapping[str, Any]]) -> None:
+        """Write the hashes of the values of neighbouring cells, before their status."""
+        if not self._is_hashed:
+            return
+        layout = self._present if self.layout is None else self.layout
+        array = self._array(CELL_HASHES)
+        hashes = np.zeros((len(cells), array.shape[-1]), np.uint64)
+        for row, (number, variables) in zip(hashes, cells.items(), strict=True):
+            for at, name in enumerate(array.attrs[VARIABLES]):
+                if name in variables:
+                    values = variables[name]
+                    typed = values if name == ERROR else np.asarray(values, self._array(name).dtype)
+                    row[at] = cell_hash(layout, name, number, typed)
+        numbers = [*cells]
+        self._put(CELL_HASHES, range(numbers[0], numbers[-1] + 1), hashes)
+
+    @cached_property
+    def _is_hashed(self) -> bool:
+        """Whether cells have hashes, which those of earlier versions have not."""
+        manifest = GroupManifest.of(self.url, self._group("r").attrs)
+        return manifest is not None and any(path.endswith(f"/{CELL_HASHES}") for path in manifest.arrays)
 
     def _put(self, variable: str, run: range, values: Any) -> None:
         """Write one variable of neighbouring cells of a chunk."""
@@ -316,8 +351,9 @@ class Cube:
                 array: Any = with_retries(lambda: zarr.open_array(self.address, path=path, mode="r+", zarr_format=3))
                 if layout:
                     axes = 0 if variable == STATUS else len(self._shape)
-                    rule = CellChunks(layout, axes, frozenset((variable,)))
-                    store = CheckedStore(array.store, self.url, {path: None}, rule)
+                    hashed = variable != STATUS and self._is_hashed
+                    rule = CellChunks(layout, axes, frozenset((variable,)), hashed=hashed)
+                    store = CheckedStore(array.store, self.url, {path: ArrayRecord(None)}, rule)
                     array = with_retries(lambda: zarr.open_array(store, path=path, mode="r+", zarr_format=3))
                 # A chunk of zeros or NaN is stored too: one that is not there was lost.
                 self._arrays[path] = array.with_config({"write_empty_chunks": True})

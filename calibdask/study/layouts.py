@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -13,9 +13,11 @@ import numpy as np
 import zarr
 
 from calibdask.safe_text import data_without_credentials
-from calibdask.storage.checked_store import CHUNK_CODECS
+from calibdask.storage.cell_hashes import CELL_HASHES, HASHED, VARIABLES
+from calibdask.storage.checked_store import CHUNK_CODECS, chunk_numbers, grid_of
 from calibdask.storage.cube_layout import ERROR, LAYOUT, STATUS, STATUS_CODECS, TODO
 from calibdask.storage.location import Location
+from calibdask.storage.manifest import ArrayRecord, content_hash
 from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK
 from calibdask.storage.replacing import is_abandoned
 from calibdask.storage.retry import with_retries
@@ -49,7 +51,19 @@ def make_arrays(group: zarr.Group, study: Study) -> list[str]:
     options = {"shape": shape, "chunks": chunks, "dimension_names": tuple(cells)}
     _make_array(group, STATUS, dtype=np.int8, fill_value=TODO, compressors=STATUS_CODECS, **options)
     _make_array(group, ERROR, dtype=str, fill_value="", **options)
-    return [*cells, *inside, *study.outputs, STATUS, ERROR]
+    variables = [*study.outputs, ERROR]
+    _make_array(
+        group,
+        CELL_HASHES,
+        shape=(*shape, len(variables)),
+        chunks=(*chunks, len(variables)),
+        dtype=np.uint64,
+        fill_value=0,
+        compressors=STATUS_CODECS,
+        dimension_names=(*cells, HASHED),
+        attributes={VARIABLES: variables},
+    )
+    return [*cells, *inside, *study.outputs, STATUS, ERROR, CELL_HASHES]
 
 
 def _write_axis(group: zarr.Group, name: str, values: np.ndarray) -> None:
@@ -65,10 +79,20 @@ def _make_array(group: zarr.Group, name: str, **options: Any) -> Any:
     return with_retries(lambda: group.create_array(name, overwrite=True, **options))
 
 
-def metadata_of(location: Location, layout: str, names: Iterable[str]) -> dict[str, bytes]:
-    """The files that say what the arrays of a layout are, by the path of the array."""
-    paths = [f"{layout}/{name}" for name in names]
-    return {path: with_retries(partial(location.fs.cat_file, f"{location.path}/{path}/zarr.json")) for path in paths}
+def records_of(location: Location, layout: str, names: Iterable[str], axes: Collection[str]) -> dict[str, ArrayRecord]:
+    """What the manifest says of the arrays of a layout, by their path; the chunks of axes are written by now."""
+
+    def content(name: str) -> bytes:
+        return bytes(with_retries(partial(location.fs.cat_file, f"{location.path}/{layout}/{name}")))
+
+    records = {}
+    for name in names:
+        metadata, chunks = content(f"{name}/zarr.json"), None
+        if name in axes:
+            numbers = chunk_numbers(grid_of(json.loads(metadata)))
+            chunks = "".join(content_hash(content("/".join((name, "c", *number)))) for number in numbers)
+        records[f"{layout}/{name}"] = ArrayRecord(content_hash(metadata), chunks)
+    return records
 
 
 def holds_nothing(location: Location) -> bool:
@@ -101,7 +125,7 @@ def sweep(location: Location, current: Callable[[], str]) -> None:
     names = [path.rstrip("/").rpartition("/")[2] for path in location.fs.ls(location.path, detail=False)]
     for name in names:
         # In this order: what its process, which has ended, has not made the current one never will be.
-        if is_abandoned(name) and name != current():
+        if is_abandoned(name, location.child(name)) and name != current():
             remove(location, name)
     if location.local:
         for part in Path(location.path).rglob(f"*{_PARTIAL}"):

@@ -6,7 +6,7 @@ from calibdask.safe_text import listed
 from calibdask.study.study import Study
 
 # Variables of every cube besides the outputs of its study.
-_RESERVED = ("status", "error")
+_RESERVED = ("status", "error", "cell_hashes")
 # Floats, integers and booleans, by the kind of their NumPy type.
 _KINDS = "fiub"
 

@@ -4,7 +4,7 @@ import platform
 import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -130,10 +130,9 @@ class Work:
         remaining = own[self._cube.status()[own] != DONE].tolist()
         progress = _Progress(len(own) - len(remaining), len(own))
         # Checked by every task, because workers with other versions may join at any time.
-        plain = Task(self._study, self._cube)
-        task: Callable[[Numbers], Numbers] = plain
-        if executor.client is not None:
-            task = ship(replace(plain, versions=installed(), kernels=self._kernels), type(self._study))
+        versions, kernels = (None, "") if executor.client is None else (installed(), self._kernels)
+        local_task = Task(self._study, self._cube, versions, kernels)
+        task = local_task if executor.client is None else ship(local_task, type(self._study))
         suspects: Numbers = []
         looked = time.monotonic()
         for result in executor.results(task, self._tasks(remaining), self._stop):

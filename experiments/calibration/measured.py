@@ -75,18 +75,20 @@ class Measurement:
     def all(self) -> Iterator[tuple[str, Measured]]:
         """Every promise that is measured in this case."""
         yield from self._intervals()
-        yield from self._difference()
         if self.model == CALIBRATED:
             yield from self._tests()
-        else:
-            yield from self._gates()
+        if self.replicated_sets:
+            yield from self._difference()
+            if self.model == OFF:
+                yield from self._gates()
         if not self.case.weighted:
             yield from self._decisions()
             if self.model == CALIBRATED:
                 yield from self._watched()
                 yield from self._planned()
-                yield from self._audited()
-        if self.case.label.startswith("Balanced") and self.model == OFF and self.rows >= 500:
+                if self.replicated_sets:
+                    yield from self._audited()
+        if self.replicated_sets and self.case.label.startswith("Balanced") and self.model == OFF and self.rows >= 500:
             yield from self._mended()
 
     def _sample(self, sets: int, name: str) -> Sample:
@@ -117,7 +119,7 @@ class Measurement:
             of: self._sample(self.replicated_sets if of else self.sets, f"intervals {of}") for of in (True, False)
         }
         for of in INTERVALS.values():
-            if self.rows > of.rows:
+            if self.rows > of.rows or (of.replicates and not self.replicated_sets):
                 continue
             sample = samples[of.replicates]
             found = self._evaluated(sample, of.metric, ci=LEVEL, n_boot=self.n_boot)
@@ -140,7 +142,7 @@ class Measurement:
 
     def _tests(self) -> Iterator[tuple[str, Measured]]:
         for title, (metric, part, most) in TESTS.items():
-            if self.rows > most:
+            if self.rows > most or (title in SLOW and not self.replicated_sets):
                 continue
             sample = self._sample(self.sets // 4 if title in SLOW else self.sets, "tests")
             found = self._evaluated(sample, metric)
@@ -164,16 +166,24 @@ class Measurement:
             limits[text] = {"size": abs(value), "most": f"..{value!r}", "least": f"{value!r}.."}[rule]
         sample = self._sample(self.replicated_sets, "gates")
         outcomes: dict[str, list[str]] = {text: [] for text in limits}
-        for number, (labels, scores) in enumerate(zip(sample.labels, sample.scores, strict=True)):
-            weights = None if sample.weights is None else sample.weights[number]
-            gate = cd.check(
-                labels, scores, limits, task="binary", sample_weight=weights, n_boot=self.n_boot, seed=number
-            )
-            for text, judgement in zip(limits, gate.judgements, strict=True):
-                outcomes[text].append(judgement.outcome)
+        for number in range(len(sample.labels)):
+            for text, limit in limits.items():
+                outcomes[text] += self._decided(sample, number, {text: limit})
         for text, decided in outcomes.items():
             for outcome in ("met", "broken"):
-                yield f"{text}: {outcome}", Measured.of([one == outcome for one in decided])
+                name = f"{text}: {outcome}"
+                happened = [one == outcome for one in decided]
+                yield name, Measured.of(happened) if decided else Measured.refused(len(sample.labels))
+
+    def _decided(self, sample: Sample, number: int, limits: dict[str, Any]) -> list[str]:
+        """The outcome of limits for one data set; none where the limit is refused."""
+        weights = None if sample.weights is None else sample.weights[number]
+        options: dict[str, Any] = {"sample_weight": weights, "n_boot": self.n_boot, "seed": number}
+        try:
+            gate = cd.check(sample.labels[number], sample.scores[number], limits, task="binary", **options)
+        except ValueError:
+            return []
+        return [judgement.outcome for judgement in gate.judgements]
 
     def _difference(self) -> Iterator[tuple[str, Measured]]:
         """Brier scores of these scores and of others that are nearer to the rate."""
@@ -194,8 +204,8 @@ class Measurement:
         labels, scores, weights = population.rows
         losses = ((one - labels) ** 2 @ weights / weights.sum() for one in (other(scores), scores))
         truth = next(losses) - next(losses)
-        ends = (compared[f"x_difference_{end}"].values for end in ("low", "high"))
-        yield "compare, difference of Brier scores", _held(*ends, np.asarray(truth))
+        low, high = (compared[f"x_difference_{end}"].values for end in ("low", "high"))
+        yield "compare, difference of Brier scores", _held(low, high, np.asarray(truth))
 
     def _decisions(self) -> Iterator[tuple[str, Measured]]:
         sample, population = self._sample(self.sets, "decisions"), self.case.population(self.model)
@@ -225,6 +235,8 @@ class Measurement:
             summary = cd.summarize(labels, scores, by={"day": sets}, settings=["binary"], step=0.01)
             pvalues = cd.watch(summary, tolerance=tolerance).period_pvalue.values
             yield name, Measured.of(pvalues <= SIGNIFICANCE, ~np.isnan(pvalues))
+        if not self.replicated_sets:
+            return
         few = sets < self.replicated_sets
         by = {"model": sets[few], "day": np.tile(np.arange(self.rows) % _PERIODS, self.replicated_sets)}
         summary = cd.summarize(sample.labels.ravel()[few], scores[few], by=by, settings=["binary"], step=0.01)

@@ -103,6 +103,8 @@ def page_lines(summary: xr.Dataset) -> list[str]:
     sets = summary["sets"].values
     sizes = sorted({int(number) for number in sets[~np.isnan(sets)]})
     missing = summary.attrs["cells"] - summary.attrs["cells_done"]
+    if not sizes:
+        return ["Nothing has been measured yet.", ""]
     return [
         f"Measured in data sets of {rows} rows, {sizes[0]:,} to {sizes[-1]:,} of each kind, for calibrated models and "
         "such as are off. Each entry is the worst of these, with its standard error; **bold** where it is beyond what "
@@ -142,12 +144,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m experiments.calibration.outcome", description=__doc__)
     parser.add_argument("cube", nargs="?", help="cube of the study, begun or continued; without one tables only")
     parser.add_argument("--cluster", default="local:2", help="where cells are computed")
-    parser.add_argument("--large", action="store_true", help="more data sets of more sizes: a day of one core")
+    parser.add_argument("--preset", choices=[*Promises.presets], help="other sizes, into a cube of their own")
     chosen = parser.parse_args(arguments)
     FOLDER.mkdir(exist_ok=True)
     failed = 0
     if chosen.cube:
-        study = Promises(**Promises.presets["large"]) if chosen.large else Promises()
+        study = Promises(**Promises.presets.get(chosen.preset, {}))
         failed = cd.run(study, chosen.cube, cluster=chosen.cluster).failed
         with replacing(FOLDER / "promises.nc") as part:
             summary_of(chosen.cube).to_netcdf(part, engine="scipy")

@@ -25,19 +25,20 @@ class Promises(cd.Study):
     sets : int
         Data sets of formulas and tests; a quarter of them of tests that take their time.
     replicated_sets : int
-        Data sets of intervals by replicates, of gates, comparisons and audits.
+        Data sets of intervals by replicates, of gates, comparisons and audits; 0 leaves these and slow tests out.
     n_boot : int
         Replicates.
     """
 
     cases: tuple[str, ...] = tuple(CASES)
     rows: tuple[int, ...] = (50, 500)
-    sets: int = 400
-    replicated_sets: int = 40
-    n_boot: int = 100
+    sets: int = 200
+    replicated_sets: int = 20
+    n_boot: int = 50
 
     outputs: ClassVar = dict.fromkeys(("sets", "given", "share", "standard_error"), ("promise",))
     presets: ClassVar = {
+        "formulas": {"sets": 100, "replicated_sets": 0},
         "quick": {"cases": ("rare",), "rows": (50,), "sets": 20, "replicated_sets": 5, "n_boot": 20},
         "large": {"rows": (30, 100, 500, 3000), "sets": 2000, "replicated_sets": 400, "n_boot": 200},
     }
@@ -46,14 +47,14 @@ class Promises(cd.Study):
         """Values that cells could not compute."""
         if unknown := sorted({*self.cases} - {*CASES}):
             yield f"cases expects some of {', '.join(CASES)}, got {', '.join(unknown)}."
-        if not self.rows or min(*self.rows, self.sets, self.replicated_sets, self.n_boot) < 2:
-            yield "rows, sets, replicated_sets and n_boot expect numbers from 2 on."
+        if not self.rows or min(*self.rows, self.sets, self.replicated_sets or 2, self.n_boot) < 2:
+            yield "rows, sets, replicated_sets and n_boot expect numbers from 2 on, or replicated_sets=0."
         if self.replicated_sets > self.sets:
             yield "replicated_sets expects at most sets."
 
     def cells(self) -> dict[str, Any]:
-        """A cell for each case, model and number of rows."""
-        return {"case": self.cases, "model": (CALIBRATED, OFF), "rows": self.rows}
+        """A cell for each number of rows, model and case."""
+        return {"rows": self.rows, "model": (CALIBRATED, OFF), "case": self.cases}
 
     def inside(self) -> dict[str, Any]:
         """The promises."""

@@ -395,6 +395,7 @@ def test_the_label_and_mixed_types_are_named() -> None:
         ({"features": {"x": np.ones(3)}}, "x.*expects one value for each|equally many rows"),
         ({"features": {"x": np.ones((500, 2))}}, "one value for each of the 500 rows"),
         ({"depth": 0}, "depth expects a whole number from 1"),
+        ({"depth": 10**20}, "depth expects a whole number up to 1,000,000,000,000"),
         ({"values": 1}, "values expects a whole number from 2"),
         ({"alpha": 2}, "alpha expects"),
         ({"setting": "classwise"}, "one column of scores"),

@@ -54,6 +54,9 @@ def test_day_by_day(run: Run, rows: Path) -> None:
         run("summarize", "--append", "s.zarr", "--expire", "90d")[1]
         == "nothing to merge: no month ended 90d before the latest period in s.zarr\n"
     )
+    status, out, err = run("summarize", "--append", "s.zarr", "--drop", DAYS[2], "--reason", "test rows")
+    assert (status, out, err) == (0, f"removed {DAYS[2]} from s.zarr\n", "")
+    assert append(run, DAYS[2], f"day={DAYS[2]}")[0] == 0
     opened = cd.open_summary("s.zarr")
     assert "late labels" in opened.attrs["history"]
     pooled = [cd.merge(given.sum("day")).drop_attrs() for given in (opened, WHOLE)]
@@ -88,6 +91,12 @@ BAD = [
     (["rows.parquet", "--append", "rows.parquet", "--period", "day=1"], "would replace the input"),
     (["rows.parquet", "--append", "x.zarr", "--period", "nothing"], "nothing"),
     (["--append", "x.zarr", "--period", "day=1"], "Missing argument 'DATA...'"),
+    (
+        ["rows.parquet", "--append", "x.zarr", "--period", "day=1", "--drop", "1", "--reason", "y"],
+        "--drop removes periods",
+    ),
+    (["--append", "x.zarr", "--drop", "1"], "and so does --drop"),
+    (["--append", "x.zarr", "--drop", "1", "--reason", "y"], "expects periods that calibdask.append has added"),
     (["--append", "x.zarr", "--expire", "90d"], "expects periods that calibdask.append has added"),
 ]
 

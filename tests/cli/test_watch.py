@@ -1,7 +1,9 @@
 """``calibdask watch``: a job that runs every day, its alarms, and what it tells other programs."""
 
 import json
+import os
 import shlex
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,14 @@ from tests.monitoring.test_watch import DAYS, summary
 # Its input is added to a file, of which there is then a line for every alarm that was told.
 TELL = f'{shlex.quote(sys.executable)} -c \'import sys; open("told", "a").write(sys.stdin.read())\''
 FAIL = f"{shlex.quote(sys.executable)} -c 'raise SystemExit(\"no mail\")'"
+
+# Leaves a process behind that holds its output.
+GOES_ON = """
+import subprocess, sys
+left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
+open("number", "w").write(str(left.pid))
+left.returncode = 0
+"""
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +121,20 @@ def test_a_command_that_fails_is_trouble_and_its_alarms_are_told_again(run: Run,
     assert (status, json.loads(out)["new"]) == (1, True)
     assert run(*job, "--on-alarm", FAIL)[0] == 1
     assert len(Path("told").read_text().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "program",
+    ['import sys; sys.stdout.buffer.write(b"\\xff\\xfe" * 10**6)', "import sys; sys.stdin.close()", GOES_ON],
+    ids=["output that is no text", "input that nobody reads", "a program that goes on"],
+)
+def test_a_command_is_judged_by_its_status_alone(program: str, run: Run, stored: Path, here: Path) -> None:
+    command = shlex.join([sys.executable, "-c", program])
+    status, out, err = run("watch", stored / "days16.nc", "--by", "country", "--on-alarm", command)
+    assert (status, err) == (1, ""), out
+    if program == GOES_ON:
+        # Fails where it was waited for.
+        os.kill(int(Path("number").read_text()), signal.SIGKILL)
 
 
 def test_labels_are_no_words_of_a_command(run: Run, here: Path) -> None:
@@ -273,3 +297,50 @@ def test_a_state_of_other_choices_is_refused(run: Run, stored: Path, here: Path)
     assert run("watch", stored / "days12.nc", "--state", "w.json")[0] == 0
     status, _, err = run("watch", stored / "days16.nc", "--state", "w.json", "--tolerance", "0.1")
     assert (status, "state was made with" in err) == (2, True)
+
+
+def harmed_states(text: str) -> dict[str, str]:
+    """A state file that is cut short, changed in a digit or in a name, or made by hand."""
+    digits = [at for at, character in enumerate(text) if character.isdigit()]
+    cases = {
+        "empty": "",
+        "blank": "\n",
+        "cut short": text[: len(text) // 2],
+        "a key twice": '{"format": 2, ' + text[1:],
+    }
+    for at in digits[:: max(1, len(digits) // 30)]:
+        changed = f"{text[:at]}{(int(text[at]) + 1) % 10}{text[at + 1 :]}"
+        # The last of 17 digits may say nothing.
+        if json.loads(changed) != json.loads(text):
+            cases[f"digit {at}"] = changed
+    for name in ("format", "hash", "alarms", "untold", "state", "watch"):
+        cases[f"name {name}"] = text.replace(f'"{name}"', f'"{name[:-1]}"', 1)
+    old = json.loads(text)
+    del old["hash"], old["state"]["hash"]
+    old["format"] = old["state"]["format"] = 1
+    for name, value in (("rows", -1.0), ("events", 1e9), ("run_length", 10**6)):
+        made_up = json.loads(json.dumps(old))
+        numbers = made_up["state"]["processes"]
+        numbers[name] = np.full(np.shape(numbers[name]), value).tolist()
+        cases[f"made up {name}"] = json.dumps(made_up)
+    return cases
+
+
+def test_a_state_that_is_not_what_was_written_is_trouble(run: Run, stored: Path, here: Path) -> None:
+    job = ("watch", stored / "days16.nc", "--by", "country", "--state", "w.json")
+    assert run(*job)[0] == 1
+    text = Path("w.json").read_text()
+    for name, case in harmed_states(text).items():
+        Path("w.json").write_text(case)
+        status, out, err = run(*job)
+        assert (status, out) == (2, ""), name
+        assert "is no state that calibdask watch --state wrote, or it is damaged" in err or "state is damaged" in err, (
+            name
+        )
+        assert Path("w.json").read_text() == case
+    # Without hashes, as earlier versions wrote it.
+    old = json.loads(text)
+    del old["hash"], old["state"]["hash"], old["watch"]
+    old["format"] = old["state"]["format"] = 1
+    Path("w.json").write_text(json.dumps(old))
+    assert run(*job)[0] == 1

@@ -282,7 +282,8 @@ def apply(text: str) -> None:
         if kind == "Job" and manifest["spec"].get("completionMode") == "Indexed":
             command = [sys.executable, "-m", "tests.clusters.fake_kubectl", "--job", name]
             with (STATE / f"{name}.controller.log").open("ab") as log:
-                child = subprocess.Popen(command, start_new_session=True, stdin=subprocess.DEVNULL, stdout=log)
+                streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+                child = subprocess.Popen(command, start_new_session=True, **streams)
             _write(STATE / "controllers.json", [*_read(STATE / "controllers.json", []), child.pid])
         elif kind in ("Deployment", "Job"):
             for number in range(manifest["spec"].get("replicas", 1)):

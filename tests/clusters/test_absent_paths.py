@@ -12,7 +12,6 @@ import zarr
 from distributed import Client
 
 import calibdask as cd
-from calibdask.cluster import connected
 from tests.clusters.dask_processes import free_port, processes
 
 ROWS = 400
@@ -57,7 +56,7 @@ def write(path: Path) -> None:
 
 
 @pytest.mark.faults
-@pytest.mark.parametrize("name", ["rows.parquet", "csv", "rows.feather", "delta", "rows.zarr"])
+@pytest.mark.parametrize("name", ["rows.parquet", "csv", "rows.feather", "delta", "rows.zarr", "rows.nc"])
 def test_a_worker_names_the_path_that_it_does_not_see(name: str, tmp_path: Path, client: Any) -> None:
     path = tmp_path / name
     write(path)
@@ -65,21 +64,6 @@ def test_a_worker_names_the_path_that_it_does_not_see(name: str, tmp_path: Path,
     assert hasattr(table.scores, "dask") or hasattr(table.scores.data, "dask")
     path.rename(tmp_path / "elsewhere")
     with client.as_current(), pytest.raises(ValueError, match="does not exist on the worker remote") as caught:
-        cd.ece(table.labels, table.scores)
-    assert str(path) in str(caught.value)
-    assert "folder that all machines share" in str(caught.value)
-
-
-@pytest.mark.faults
-def test_a_library_that_does_not_find_a_file(tmp_path: Path, client: Any) -> None:
-    path = tmp_path / "rows.nc"
-    write(path)
-    table = cd.read_rows(str(path))
-    path.rename(tmp_path / "elsewhere")
-    with (
-        pytest.raises(ValueError, match="A worker does not find a file: ") as caught,
-        connected(client.scheduler.address),
-    ):
         cd.ece(table.labels, table.scores)
     assert str(path) in str(caught.value)
     assert "folder that all machines share" in str(caught.value)

@@ -22,13 +22,12 @@ from calibdask.cluster.manifests import cluster, study_run
 from calibdask.cluster.pod_startup import PodStartup, event_obstacles
 from calibdask.errors import Unavailable, with_notes
 from tests.clusters import fake_kubectl
-from tests.clusters.dask_processes import Processes, alive, eventually, leftovers
+from tests.clusters.dask_processes import PATIENCE, Processes, alive, eventually, leftovers
 from tests.clusters.fake_kubectl import Fake, Faults
 from tests.clusters.fault_study import Moments
 
 pytestmark = pytest.mark.deploy
 STUDY = "tests.clusters.fault_study:Moments"
-PATIENCE = 120.0
 ROLE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "role.yaml"
 CONFIGURED = {"image": "calibdask:0.1.0", "tls-secret": "trial-tls", "workers": 1}
 FORBIDDEN = 'Error from server (Forbidden): pods is forbidden: User "trial" cannot list resource "pods" in API group ""'

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import calibdask as cd
-from calibdask.data.arrays import read_data
-from calibdask.data.options import InputOptions
+from calibdask.data.data import Data
 from calibdask.estimators.expression import parse_metrics
 from calibdask.estimators.signatures import signatures
 from calibdask.results.values import Results
@@ -36,7 +35,7 @@ def test_numbers_lie_within_the_bounds_that_are_declared(name: str) -> None:
     (expression,) = parse_metrics(name)
     measured = 0
     for labels, scores in DATA.values():
-        layout = read_data(labels, scores, None, None, InputOptions()).source.layout
+        layout = Data.of(labels, scores).read().source.layout
         metric = expression.make()
         try:
             with warnings.catch_warnings():
@@ -58,7 +57,7 @@ def test_numbers_lie_within_the_bounds_that_are_declared(name: str) -> None:
 
 
 def test_bounds_of_errors_of_probabilities_are_finite() -> None:
-    layout = read_data(LABELS, RNG.random(ROWS), None, None, InputOptions()).source.layout
+    layout = Data.of(LABELS, RNG.random(ROWS)).read().source.layout
     for name in ("ece", "mce", "smooth-ece", "density-ece", "ecce", "mean-gap", "brier-score", "c-statistic", "skce"):
         (expression,) = parse_metrics(name)
         assert all(map(math.isfinite, expression.make().describe(layout)[""].possible))

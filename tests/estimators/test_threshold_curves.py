@@ -46,14 +46,14 @@ def test_scores_at_a_threshold_are_treated_where_rows_tell_them() -> None:
     at_least = cd.evaluate(labels, scores, cd.NetBenefit(thresholds=THRESHOLDS, closed="left"))
     above = cd.evaluate(labels, scores, cd.NetBenefit(thresholds=THRESHOLDS, closed="right"))
     np.testing.assert_array_equal(usual.net_benefit_model, at_least.net_benefit_model)
-    assert (usual.net_benefit_model != above.net_benefit_model).all()
+    assert (usual.net_benefit_model != above.net_benefit_model).any()
     summary = cd.summarize(labels, scores)
     told = cd.evaluate(summary, metrics=metric)
     np.testing.assert_allclose(told.net_benefit_model, above.net_benefit_model)
     assert (usual.net_benefit_model.attrs["closed"], told.net_benefit_model.attrs["closed"]) == ("left", "right")
     with pytest.raises(ValueError, match="closed on the right"):
         cd.evaluate(summary, metrics=cd.NetBenefit(thresholds=THRESHOLDS, closed="left"))
-    with pytest.raises(ValueError, match="closed expects 'left' or 'right'"):
+    with pytest.raises(ValueError, match="closed expects one of 'left', 'right'"):
         cd.NetBenefit(closed="both")  # type: ignore[arg-type]
 
 

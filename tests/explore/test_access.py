@@ -16,7 +16,9 @@ import pytest
 import xarray as xr
 from bokeh.util.token import generate_jwt_token, generate_session_id
 
-from calibdask.explore.access import hosts_of
+import calibdask as cd
+from calibdask.explore.access import check_address, hosts_of
+from calibdask.explore.application import explore
 
 SESSIONS = 4
 # Few sessions, which end soon.
@@ -193,3 +195,16 @@ def test_what_is_asked_for_does_not_reach_the_terminal_raw(explorer: Explorer) -
             connection.recv(1 << 16)
     time.sleep(0.5)
     assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f]", "".join(explorer.said))
+
+
+@pytest.mark.parametrize("address", ["", " ", "0", "0x0", "0.0", "no such host", "http://127.0.0.1"])
+def test_all_interfaces_have_one_name(address: str, tmp_path: Path) -> None:
+    store = tmp_path / "s.nc"
+    cd.summarize([0, 1] * 20, [0.4, 0.6] * 20).to_netcdf(store, engine="h5netcdf")
+    with pytest.raises(ValueError, match=r"address expects one to listen on, .* all interfaces are 0\.0\.0\.0"):
+        explore(str(store), address=address, show=False)
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "::1", "[::1]", "::", "localhost"])
+def test_addresses_to_listen_on(address: str) -> None:
+    check_address(address)

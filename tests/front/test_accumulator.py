@@ -194,9 +194,66 @@ def test_misuse() -> None:
     binary = cd.Accumulator(cd.BrierScore()).update(LABELS == 1, SCORES[:, 1])
     with pytest.raises(ValueError, match="the same classes and precision"):
         cd.Accumulator(cd.BrierScore()).load_state_dict(summed(binary, filled(cd.BrierScore())))
-    with pytest.raises(ValueError, match=r"same metrics and settings; .* is not the same"):
+    with pytest.raises(ValueError, match="with the same metrics and settings, got that of"):
         cd.Accumulator(cd.ECE()).load_state_dict(binary.state_dict())
     with pytest.raises(ValueError, match="expects one mapping, as state_dict returns it, got list"):
         cd.Accumulator(cd.ECE()).load_state_dict([binary.state_dict()])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="it lacks layout, rows"):
         cd.Accumulator(cd.ECE()).load_state_dict({})
+
+
+def harmed(state: dict[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """A state with one bit of one number turned over, or two neighbouring numbers exchanged."""
+    # Of a sum no use is made of the hashes of its parts, which are in the checksum.
+    name = rng.choice(sorted({*state} - {"checksum"}))
+    content = bytearray(np.ascontiguousarray(state[name]).tobytes())
+    if rng.random() < 0.5 and len(content) >= 16:
+        at = 8 * int(rng.integers(len(content) // 8 - 1))
+        content[at : at + 16] = content[at + 8 : at + 16] + content[at : at + 8]
+    else:
+        content[rng.integers(len(content))] ^= 1 << int(rng.integers(8))
+    array = np.frombuffer(bytes(content), state[name].dtype).reshape(np.shape(state[name]))
+    return {**state, name: array}
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@pytest.mark.parametrize("kind", ["one", "sum", "weighted"])
+def test_damaged_states_are_refused(kind: str) -> None:
+    rng = np.random.default_rng(1)
+    weights = WEIGHTS if kind == "weighted" else None
+    one = filled(EXACT, settings=["confidence"], step=0.01, weights=weights)
+    state = summed(one, one) if kind == "sum" else one.state_dict()
+    other = cd.Accumulator(EXACT, settings=["confidence"], step=0.01)
+    other.load_state_dict(state)
+    changed = [
+        case
+        for case in (harmed(state, rng) for _ in range(100))
+        if any(case[name].tobytes() != np.asarray(state[name]).tobytes() for name in state)
+    ]
+    assert len(changed) > 60
+    for case in changed:
+        with pytest.raises(ValueError, match="load_state_dict expects"):
+            other.load_state_dict(case)
+    # What was loaded before is still there.
+    assert other.state_dict()["rows"] == state["rows"]
+
+
+def test_states_that_no_rows_can_give_are_refused() -> None:
+    state = filled(EXACT).state_dict()
+    # States of earlier versions have neither a checksum nor an identity.
+    old = {name: array for name, array in state.items() if name != "checksum"} | {"layout": state["layout"][:9]}
+    equal(cd.Accumulator(EXACT).load_state_dict(old).result(), filled(EXACT).result())
+    outcome = next(name for name in old if name.endswith("outcome"))
+    rows = next(name for name in old if name.endswith("BinSums.rows"))
+    for change, message in [
+        ({outcome: old[outcome] + 10**6}, "no more than the rows in outcome"),
+        ({rows: old[rows] - 10**6}, "numbers from 0 to 500, the rows in rows of BinSums"),
+        ({"rows": np.array(-1)}, "the rows"),
+        ({"layout": old["layout"] * 0}, "the layout of the rows, which this state has lost"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            cd.Accumulator(EXACT).load_state_dict({**old, **change})
+    with pytest.raises(ValueError, match="its checksum is missing"):
+        cd.Accumulator(EXACT).load_state_dict({name: array for name, array in state.items() if name != "checksum"})
+    with pytest.raises(ValueError, match="the same metrics and settings"):
+        cd.Accumulator([cd.ECE(bins=7, closed="left"), *EXACT[1:]]).load_state_dict(state)

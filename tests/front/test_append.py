@@ -124,6 +124,26 @@ def test_slices_of_all_kinds(tmp_path: Path) -> None:
         xr.testing.assert_equal(cd.open_summary(tmp_path / f"{name}.zarr").load(), expected)
 
 
+def test_slices_are_told_apart_to_the_last_character(tmp_path: Path) -> None:
+    """NumPy's texts of fixed width drop NUL at their end."""
+    texts = np.array(["a", "a\0", "a\0b"] * 50, object)
+    whole = summary(slice(0, 150), by={"country": texts})
+    assert whole.country.values.tolist() == ["a", "a\0", "a\0b"]
+    for number, label in enumerate(["a", "a\0", "a\0b"]):
+        part = summary(np.flatnonzero(texts == label), by={"country": texts[texts == label]})
+        cd.append(part, tmp_path / "days.zarr", {"day": number})
+    write_dataset(whole, tmp_path / "whole.zarr")
+    for opened in (cd.open_summary(tmp_path / "days.zarr").load(), cd.open_summary(tmp_path / "whole.zarr").load()):
+        assert opened.country.values.tolist() == ["a", "a\0", "a\0b"]
+        pooled = opened.sum("day") if "day" in opened.dims else opened
+        np.testing.assert_array_equal(pooled.confidence_count, whole.confidence_count)
+    watched = cd.watch(cd.open_summary(tmp_path / "days.zarr").load(), by="country", setting="confidence")
+    again = cd.watch(cd.open_summary(tmp_path / "days.zarr"), by="country", setting="confidence", state=watched.state)
+    assert again.country.values.tolist() == ["a", "a\0", "a\0b"]
+    with pytest.raises(ValueError, match="netCDF cannot hold the labels of country: one has the character NUL"):
+        write_dataset(whole, tmp_path / "whole.nc")
+
+
 TOTALS = ["total_rows", "total_parts", "total_models"]
 
 
@@ -151,18 +171,51 @@ def test_old_days_expire_into_months(store: Path) -> None:
     assert cd.expire(store, 60) == {}
     with pytest.raises(ValueError, match="has the day 2026-08-31 within 2026-08, into which it was merged"):
         cd.append(summary(DAY == "2026-08-31"), store, {"day": "2026-08-31"}, replace="again")
-    # A cohort that comes late has its place, and is merged the next time; so are months into years.
-    cd.append(summary(DAY == "2026-08-31"), store, {"day": "2026-08-29"})
-    assert cd.open_summary(store).day.values.tolist()[:2] == ["2026-08", "2026-08-29"]
-    assert cd.expire(store, 60) == {"2026-08": ["2026-08", "2026-08-29"]}
+    # No other day of the month can be added beside it, but the whole month can be replaced.
+    with pytest.raises(ValueError, match="has 2026-08, into which periods were merged, and day 2026-08-29 is"):
+        cd.append(summary(DAY == "2026-08-31"), store, {"day": "2026-08-29"})
     august = summary(DAY < "2026-09")
-    cd.append(august, store, {"day": "2026-08"}, replace="without the late cohort")
-    with pytest.raises(ValueError, match="within 2026-08"):
-        cd.append(august, store, {"day": "2026-08-29"})
+    cd.append(august, store, {"day": "2026-08"}, replace="with a late cohort")
+    with pytest.raises(ValueError, match="2026-08-29T13 is within it"):
+        cd.append(august, store, {"day": "2026-08-29T13"})
     cd.append(summary(DAY == "2026-11-30"), store, {"day": "2027-03-01"})
     assert cd.expire(store, 30, "year") == {"2026": ["2026-08", "2026-09", "2026-11-30"]}
     opened = cd.open_summary(store)
     assert opened.rows.sum("country").values.tolist() == [400, 100]
+
+
+def test_dropped_with_a_reason(store: Path) -> None:
+    cd.drop_periods(store, ["2026-08-31", np.datetime64("2026-08-30")], reason="test rows")  # type: ignore[list-item]
+    opened = cd.open_summary(store)
+    assert opened.day.values.tolist() == ["2026-09-01", "2026-11-30"]
+    (told,) = json.loads(opened.attrs["history"])
+    assert (told["action"], told["reason"]) == ("drop", "test rows")
+    cd.append(summary(DAY == "2026-08-31"), store, {"day": "2026-08-31"})
+    assert cd.open_summary(store).day.values.tolist()[0] == "2026-08-31"
+
+
+SPELLINGS = [
+    ("2026-8-31", "no such date, or it is spelled in another way"),
+    ("2026/08/31", "spelled in another way"),
+    (" 2026-08-31", "give '2026-08-31'"),
+    ("2026-08-31T00:00:00", "give '2026-08-31'"),
+    ("2026-08-31T13:00", "give '2026-08-31T13:00:00'"),
+    ("31.08.2026", "spelled in another way"),
+    ("\uff12\uff10\uff12\uff16-08-31", "spelled in another way"),
+    ("2026-02-30", "no such date"),
+    ("2026-13-01", "no such date"),
+    ("20260831", "label of the same kind, text, whole number or date"),
+    ("August 31", "label of the same kind"),
+    ("2026-08-31T13", "has the day 2026-08-31T13:00:00, of which 2026-08-31T13 is another spelling"),
+]
+
+
+@pytest.mark.parametrize(("label", "message"), SPELLINGS)
+def test_dates_have_one_spelling(label: str, message: str, store: Path) -> None:
+    cd.append(summary(), store, {"day": "2026-08-31T13:00:00"})
+    with pytest.raises(ValueError, match=message):
+        cd.append(summary(), store, {"day": label})
+    assert records(store) == 5
 
 
 def test_a_state_goes_on_after_days_were_merged(tmp_path: Path) -> None:
@@ -239,6 +292,8 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda store: cd.append(summary().assign(classwise_count=summary().classwise_count * 2), store, NEW),
         "classwise_count of a summary expects",
     ),
+    "drop": (lambda store: cd.drop_periods(store, ["2026-01-01"], "wrong"), "has no day 2026-01-01; it has 2026-08-30"),
+    "drop without a reason": (lambda store: cd.drop_periods(store, ["2026-08-30"], " "), "why periods are removed"),
     "days": (lambda store: cd.expire(store, "90"), "after expects a number of days such as '90d', got '90'"),
     "into": (lambda store: cd.expire(store, 90, "week"), "into expects one of day, month, year, got 'week'"),
 }

@@ -18,7 +18,7 @@ def judged(labels: Any, scores: Any, limits: Any, **options: Any) -> Judgement:
     return judgement
 
 
-@pytest.mark.parametrize("limit", ["observed-expected=0..100", "brier-score=0.9", "mean-gap=0.9", "ece=0.9"])
+@pytest.mark.parametrize("limit", ["observed-expected=0..1000", "brier-score=0.9", "mean-gap=0.9", "ece=0.9"])
 def test_events_are_counted_whatever_they_weigh(limit: str) -> None:
     labels, scores = (np.arange(1000) < 10).astype(int), np.linspace(0.005, 0.015, 1000)
     weights = np.where(labels == 1, 100.0, 1.0)

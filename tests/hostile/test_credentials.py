@@ -15,7 +15,7 @@ import pytest
 
 import calibdask as cd
 from calibdask.cli import main
-from calibdask.safe_text import without_credentials
+from calibdask.safe_text import data_without_credentials, without_credentials
 from calibdask.storage.location import Location
 from calibdask.study.cube import Cube
 from tests.hostile.addresses import CALLS, COMMANDS, ECE, HARMLESS, SECRET, SHOWN, Readers, address
@@ -37,6 +37,14 @@ def test_addresses_without_what_gives_access(url: str) -> None:
 @pytest.mark.parametrize("text", HARMLESS)
 def test_the_rest_stays(text: str) -> None:
     assert without_credentials(text) == text
+
+
+def test_addresses_of_other_data_stay_other_ones_where_they_are_stored() -> None:
+    one, other = (data_without_credentials(f"https://host/rows?entry={SECRET}{n}&sig={n}") for n in (1, 2))
+    assert one != other
+    assert SECRET not in one + other
+    assert data_without_credentials(one) == one
+    assert one == data_without_credentials(f"https://host/rows?entry={SECRET}1&sig=3")
 
 
 @pytest.mark.parametrize("case", COMMANDS)

@@ -44,7 +44,8 @@ def test_slices_and_classes_are_each_by_themselves() -> None:
     sliced = cd.evaluate(labels, scores, {"ece": cd.ECE()}, by={"g": by}, ci=0.9)
     alone = cd.evaluate(labels[by == 1], scores[by == 1], {"ece": cd.ECE()}, ci=0.9)
     np.testing.assert_allclose(sliced.ece_high[1], alone.ece_high)
-    np.testing.assert_allclose(sliced.ece_high[0] - sliced.ece[0], 1 - 0.05 ** (1 / 300))
+    # Replicates of the scores differ, so that the ends are further off.
+    assert float(sliced.ece_high[0] - sliced.ece[0]) > 1 - 0.05 ** (1 / 300)
     assert "(1 of 2)" in sliced.ece.attrs["no_replicates"]
     assert "no_replicates" not in alone.ece.attrs
     # Class 2 never occurs: of that class all outcomes are alike, of the largest score they are not.
@@ -52,4 +53,5 @@ def test_slices_and_classes_are_each_by_themselves() -> None:
     metrics = {"ece": cd.ECE(), "absent": cd.ECE(setting=2)}
     classes = cd.evaluate(rng.integers(0, 2, 300), probabilities, metrics, ci=0.9)
     assert "no_replicates" not in classes.ece.attrs
-    np.testing.assert_allclose(classes.absent_high - classes.absent, 1 - 0.05 ** (1 / 300))
+    assert float(classes.absent_high - classes.absent) > 1 - 0.05 ** (1 / 300)
+    assert "no_replicates" in classes.absent.attrs

@@ -18,6 +18,7 @@ import calibdask as cd
 from calibdask.errors import Damaged
 from calibdask.storage.checked_store import CheckedStore, Chunks
 from calibdask.storage.chunk_files import ChunkFiles, chunk_files
+from calibdask.storage.manifest import ArrayRecord
 from calibdask.storage.zarr_files import StoredArray
 
 COMPRESSIONS: dict[str, tuple[Any, ...]] = {
@@ -114,7 +115,7 @@ def test_other_arrays_are_left_to_zarr(tmp_path: Path) -> None:
 
 def test_chunks_that_should_have_checksums_are_left_to_zarr(tmp_path: Path) -> None:
     stored(tmp_path)
-    for arrays, expected in (({"scores": None}, None), ({"others": None}, VALUES)):
+    for arrays, expected in (({"scores": ArrayRecord(None)}, None), ({"others": ArrayRecord(None)}, VALUES)):
         checked = CheckedStore(LocalStore(tmp_path), "rows", arrays, Chunks())
         array = StoredArray(zarr.open_array(checked, path="scores", mode="r"), "rows", "scores")
         if expected is None:

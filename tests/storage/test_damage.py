@@ -20,6 +20,7 @@ from calibdask.study.reading import counts
 from calibdask.study.running import lay_out
 from tests.storage import damage
 from tests.storage.damage_catalogue import DAMAGE, first, with_status
+from tests.storage.earlier_versions import downgraded_group
 from tests.storage.made_up import CASES as MADE_UP
 
 # How often in all, over these stores; rows of others in Zarr have no checksums, by which flipped bits would be seen.
@@ -154,6 +155,18 @@ def test_what_is_not_calibdasks_own_is_read_as_before(tmp_path: Path) -> None:
                 else:
                     dataset.to_zarr(path, zarr_format=3, consolidated=False, mode="w")
                 xr.testing.assert_identical(cd.evaluate(open_store(str(path)).dataset, metrics=cd.ECE()), expected)
+
+
+@pytest.mark.parametrize("name", ["summary.zarr", "result.zarr"])
+def test_stores_without_manifests_are_read_as_before(name: str, stores: Stores, tmp_path: Path) -> None:
+    path, truth = stores[name]
+    old = copied(path, tmp_path)
+    downgraded_group(old)
+    assert damage.same(damage.read(old), truth)
+    chunk = first(old, "c/0")
+    chunk.write_bytes(b"x" + chunk.read_bytes()[1:])
+    with pytest.raises(Damaged, match="is not what was written"):
+        damage.read(old)
 
 
 @pytest.mark.filterwarnings("ignore:.*does not have a Zarr V3 specification")

@@ -1,7 +1,10 @@
 """Stores of periods under kills and under several writers: every period is whole, none is there twice, none is lost."""
 
+import os
+import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -12,11 +15,12 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.errors import Damaged
-from calibdask.storage import exclusive, period_store
+from calibdask.storage import exclusive, leases
 from calibdask.storage.location import Location
-from calibdask.storage.period_log import FOLDER
+from calibdask.storage.period_log import FOLDER, PARTS
 from calibdask.storage.period_store import PeriodStore
 from tests.storage import kills
+from tests.storage.earlier_versions import downgraded_periods
 from tests.storage.kills import Killed, killed_at
 from tests.storage.period_writers import START, SUMMARIES, label
 
@@ -126,23 +130,133 @@ def test_deaths_at_changes_of_names(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert check(store) == {label(1), label(40)}
 
 
-def test_what_nobody_needs_goes_after_a_day(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+OLD = 1_700_000_000
+
+
+def of_another_machine(store: Path) -> None:
+    """Rename what the only lease of a store belongs to: its writer is now a process that cannot be looked up."""
+    (lease,) = (store / PARTS).glob("*.lease")
+    for path in (store / PARTS).glob(f"{lease.stem}*"):
+        path.rename(path.with_name(path.name.replace(lease.stem, "1-deadbeef-2-abc")))
+
+
+def names(store: Path, pattern: str) -> set[str]:
+    return {path.name for path in (store / PARTS).glob(pattern)}
+
+
+def test_what_nobody_needs_goes_after_a_day(tmp_path: Path) -> None:
     store = tmp_path / "store.zarr"
     for number in range(3):
         cd.append(DAYS[number], store, {"day": label(number)})
-    (store / FOLDER / ".1-2-3-4.partial").touch()
+    partial = store / FOLDER / ".1-2-3-4.partial"
+    partial.touch()
     with killed_at(60), suppress(Killed):
         cd.append(DAYS[0], store, {"day": label(4)})
+    of_another_machine(store)
+    killed = names(store, "1-deadbeef*")
+    assert {Path(name).suffix for name in killed} == {".lease", ".zarr"}
+    before = names(store, "*") - killed
     cd.append(DAYS[0], store, {"day": label(0)}, replace="again")
-    names = {path.name for path in (store / "periods").iterdir()}
-    # The old day, and the one that was never added, whose sums over slices were not written yet.
-    assert sorted(Path(name).suffix for name in names) == [".zarr"] * (3 + 2) + [".zip"] * (3 + 1)
-    assert not (store / FOLDER / ".1-2-3-4.partial").exists()
-    monkeypatch.setattr(period_store, "_GRACE_SECONDS", -10.0)
+    assert killed | before < names(store, "*")
+    assert partial.exists()
+    # A day later by the clock of the store; that of this machine is not asked.
+    (record,) = (store / FOLDER).glob("*3.jsonl")
+    for path in (store / PARTS / "1-deadbeef-2-abc.lease", record, partial):
+        os.utime(path, (OLD, OLD))
     cd.append(DAYS[0], store, {"day": label(3)})
-    left = {path.name for path in (store / "periods").iterdir()}
-    assert sorted(Path(name).suffix for name in left & names) == [".zarr"] * 3 + [".zip"] * 3
+    assert not names(store, "1-deadbeef*.zarr") | names(store, "*.lease")
+    assert not partial.exists()
+    assert len(names(store, "*.zarr")) == len(names(store, "*.zip")) == 4
     assert check(store) == {label(number) for number in range(4)}
+
+
+def test_clocks_of_writers_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lease that is renewed is not swept, though the name of its writer seems to be years old."""
+    store = tmp_path / "store.zarr"
+    cd.append(DAYS[0], store, {"day": label(0)})
+    with killed_at(60), suppress(Killed):
+        cd.append(DAYS[0], store, {"day": label(4)})
+    of_another_machine(store)
+    monkeypatch.setattr(time, "time", lambda: 4e9)
+    cd.append(DAYS[1], store, {"day": label(1)})
+    assert names(store, "1-deadbeef*.zarr")
+
+
+def test_leases_are_renewed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "_RENEWAL_SECONDS", 0.01)
+    with leases.Lease(Location.parse(str(tmp_path))) as lease:
+        path = tmp_path / f"{lease.writer}.lease"
+        os.utime(path, (OLD, OLD))
+        while path.stat().st_mtime == OLD:
+            time.sleep(0.01)
+        assert lease.is_held
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("moment", ["before its record", "after its record"])
+def test_a_writer_that_was_taken_for_dead_writes_again(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store.zarr"
+    cd.append(DAYS[0], store, {"day": label(0)})
+    held, looks = leases.Lease.is_held.fget, []
+    assert held is not None
+
+    def is_held(lease: leases.Lease) -> bool:
+        looks.append(lease)
+        if len(looks) == (1 if moment == "before its record" else 2):
+            # What a sweep does that has not seen the record.
+            (store / PARTS / f"{lease.writer}.taken").touch()
+            shutil.rmtree(store / PARTS / f"{lease.writer}.0.zarr")
+        return bool(held(lease))
+
+    monkeypatch.setattr(leases.Lease, "is_held", property(is_held))
+    cd.append(DAYS[1], store, {"day": label(1)})
+    assert len({lease.writer for lease in looks}) == 2
+    assert check(store) == {label(0), label(1)}
+
+
+@pytest.mark.parametrize("lost", ["the record", "the record and its numbers"])
+def test_a_last_record_that_is_lost_is_noticed_and_can_be_given_up(lost: str, tmp_path: Path) -> None:
+    store = tmp_path / "store.zarr"
+    for number in range(3):
+        cd.append(DAYS[number], store, {"day": label(number)})
+    (store / FOLDER / "00000002.jsonl").unlink()
+    if lost == "the record and its numbers":
+        log = (store / FOLDER / "00000001.jsonl").read_text() + (store / FOLDER / "00000000.jsonl").read_text()
+        for path in (store / PARTS).glob("*.zarr"):
+            if path.name not in log:
+                shutil.rmtree(path)
+                path.with_suffix(".zip").unlink()
+    for attempt in (lambda: cd.open_summary(store), lambda: cd.append(DAYS[0], store, {"day": label(7)})):
+        with pytest.raises(Damaged, match=r"the last records of log/ are missing, 00000002\.jsonl among them"):
+            attempt()
+    cd.append(DAYS[2], store, {"day": label(2)}, replace="its record was lost")
+    assert check(store) == {label(number) for number in range(3)}
+    cd.append(DAYS[0], store, {"day": label(3)})
+    assert len(check(store)) == 4
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_a_damaged_period_is_replaced_or_dropped(number: int, tmp_path: Path) -> None:
+    for mend in ("replace", "drop"):
+        store = tmp_path / f"{mend}.zarr"
+        for day in range(3):
+            cd.append(DAYS[day], store, {"day": label(day)})
+        period = PeriodStore.at(str(store)).log().periods[label(number)]
+        shutil.rmtree(store / period.folder)
+        (store / period.totals).unlink()
+        others = [label(day) for day in range(3) if day != number]
+        opened = cd.open_summary(store)
+        assert len(opened.sel(day=others).load().day) == 2
+        with pytest.raises(Damaged, match=rf"The other periods can still be read: .* {label(number)} again"):
+            opened.load()
+        cd.append(DAYS[0], store, {"day": label(3)})
+        if mend == "replace":
+            cd.append(DAYS[number], store, {"day": label(number)}, replace="files were lost")
+        else:
+            cd.drop_periods(store, [label(number)], "files were lost")
+        assert check(store) == {*others, label(3), *([label(number)] if mend == "replace" else [])}
 
 
 def test_stores_without_conditions_are_written_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,3 +307,18 @@ def test_damage_is_told(pattern: str, harm: Callable[[Path], None], tmp_path: Pa
     harm(min((tmp_path / "store.zarr").glob(pattern)))
     with pytest.raises(Damaged, match=r"\.zarr is (damaged|not whole)"):
         cd.open_summary(tmp_path / "store.zarr").load()
+
+
+def test_stores_of_earlier_versions_are_read_and_go_on(tmp_path: Path) -> None:
+    store = tmp_path / "store.zarr"
+    for number in range(3):
+        cd.append(DAYS[number], store, {"day": label(number)})
+    downgraded_periods(store)
+    assert check(store) == {label(number) for number in range(3)}
+    cd.append(DAYS[0], store, {"day": label(3)})
+    cd.append(DAYS[1], store, {"day": label(1)}, replace="again")
+    assert check(store) == {label(number) for number in range(4)}
+    # From the first new record on the store has a head.
+    (store / FOLDER / "00000004.jsonl").unlink()
+    with pytest.raises(Damaged, match="the last records of log/ are missing"):
+        cd.open_summary(store)

@@ -102,7 +102,7 @@ class ReliabilityDiagram(BinnedEstimator):
         frequency = _frequency(outcome, rows, sums, squares, self.mapping)
         least, most = _limits(edges, self.mapping)
         inside = np.clip(score, least, most)
-        known = {
+        known: dict[str, tuple[Array, BoundedMean | BoundedEnds]] = {
             "score": (score, BoundedMean(inside, (inside - least) * (most - inside), rows, least, most)),
             "outcome": (outcome, frequency),
         }

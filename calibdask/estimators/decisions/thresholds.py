@@ -112,7 +112,8 @@ class Sides:
             weight, outcome = exact.value(state.weight), exact.value(state.outcome)
             by_kind = [(_after(of), _before(of)) for of in (outcome, weight - outcome)]
             kinds.append(tuple(setting.by_class(values) for pair in by_kind for values in pair))
-        return cls(setting, *zip(*kinds, strict=True), sums.closed)
+        hits, misses, false_alarms, rejections = zip(*kinds, strict=True)
+        return cls(setting, hits, misses, false_alarms, rejections, sums.closed)
 
     def mean(
         self,

@@ -145,5 +145,6 @@ def _of_either_outcome(state: GridState, grid: Grid) -> tuple[Counts, Array, Arr
     score = (edge[cell] + step[cell] * (distance / weight)).clip(0.0, 1.0)
     # Either outcome may be the one before within its cell.
     order = np.lexsort((score, stratum))
-    sums = stratum, score, weight, weight * is_one, square, square * is_one
-    return tuple(values[order] for values in sums)
+    outcome, square_outcome = weight * is_one, square * is_one
+    sums = score[order], weight[order], outcome[order], square[order], square_outcome[order]
+    return stratum[order], *sums

@@ -1,7 +1,7 @@
 """Proper scores: the Brier score and the logarithmic score."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -136,8 +136,9 @@ class LogLoss(Estimator):
     clip: float = 0.0
 
     def __post_init__(self) -> None:
-        is_number = isinstance(self.clip, int | float | np.number) and not isinstance(self.clip, bool)
-        if not is_number or not 0 <= self.clip < 0.5:
+        clip: Any = self.clip
+        is_number = isinstance(clip, int | float | np.number) and not isinstance(clip, bool)
+        if not is_number or not 0 <= clip < 0.5:
             raise ValueError(f"clip expects a number from 0 to below 0.5, such as 0.001, got {self.clip!r}.")
         object.__setattr__(self, "clip", float(self.clip))
 

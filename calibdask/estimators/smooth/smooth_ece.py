@@ -52,6 +52,8 @@ class SmoothECE(GriddedEstimator):
     of the grid. A consistent measure: within constant factors of the distance to the nearest perfectly
     calibrated predictor. One pass; then 2 ms a column. Memory: 115 kB for each class and slice. Intervals come from
     replicates on the coarsest grid whose cells are a tenth of the bandwidth at most, 0.2 ms each where that is 0.03.
+    They are too narrow with few events: at 90 % they held in 0.85 (standard error 0.03) of data sets with 2 expected
+    events whose scores are four times too low, and end too low where no event occurs.
 
     References
     ----------

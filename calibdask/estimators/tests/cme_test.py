@@ -153,7 +153,7 @@ class CMETest(KernelTest):
             if effective[b, g] < _MANY_ROWS:
                 # Computed as those that are drawn, so that the same outcomes have the same statistic.
                 of_labels = drawn.of_labels(sampled.labels) if len(sampled.labels) == outcomes.rows else statistic[b, g]
-                rounding = np.finfo(sampled.scores.dtype).eps ** 0.5 * of_labels
+                rounding = float(np.finfo(sampled.scores.dtype).eps ** 0.5 * of_labels)
                 pvalue[b, g] = share_reaching(of_labels, drawn.of_draws(), rounding)
         notes = {
             **notes,

@@ -175,4 +175,4 @@ def _terms(observed: Array, rows: Array, score: Array) -> Array:
 def _drawn_pvalue(statistic: float, rows: Array, score: Array) -> float:
     """The share of draws of a calibrated model, the data among them, whose statistic is as large; (groups,)."""
     outcomes = np.random.default_rng(0).binomial(np.rint(rows).astype(np.int64), score, (_DRAWS, rows.size))
-    return share_reaching(statistic, _terms(outcomes, rows, score).sum(-1), 1e-9 * statistic)
+    return share_reaching(statistic, _terms(outcomes.astype(np.float64), rows, score).sum(-1), 1e-9 * statistic)

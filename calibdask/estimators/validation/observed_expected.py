@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 from typing_extensions import override
 
@@ -137,7 +138,7 @@ class ObservedExpected(ColumnEstimator):
         }
 
 
-def _ends(frequency: WeightedMean, mean: Array, few: Array, level: float) -> tuple[Array, Array]:
+def _ends(frequency: WeightedMean, mean: Array, few: npt.NDArray[np.bool_], level: float) -> tuple[Array, Array]:
     """Ends of the ratio from those of the share of outcomes."""
     rows, share = frequency.effective_rows, frequency.mean
     with np.errstate(divide="ignore", invalid="ignore"):

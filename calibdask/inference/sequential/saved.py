@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.inference.sequential.processes import ProcessState
+from calibdask.storage.manifest import HASH, is_intact, sealed
 
-FORMAT = 1
+# Format 1, of earlier versions, has no hash.
+FORMAT = 2
 
 Labels = npt.NDArray[Any]
 
@@ -42,7 +44,7 @@ class SavedState:
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, texts, lists and mappings."""
-        return {
+        state = {
             "format": FORMAT,
             "watched": {field.name: getattr(self.watched, field.name) for field in fields(Watched)},
             "slices": {name: _as_lists(labels) for name, labels in self.slices.items()},
@@ -51,6 +53,7 @@ class SavedState:
             "digests": [*self.digests],
             "processes": {name: part.tolist() for name, part in self.processes._asdict().items()},
         }
+        return sealed(state)
 
     @classmethod
     def from_dict(cls, state: Any) -> "SavedState":
@@ -65,8 +68,12 @@ class SavedState:
             raise ValueError(
                 "state expects what an earlier cd.watch returned as its attribute 'state', as dict or text."
             )
-        if state["format"] != FORMAT:
-            raise ValueError(f"This version of calibdask reads states of format {FORMAT}, got {state['format']!r}.")
+        if state["format"] not in (1, FORMAT):
+            raise ValueError(
+                f"This version of calibdask reads states of formats up to {FORMAT}, got {state['format']!r}."
+            )
+        if (state["format"] == FORMAT or HASH in state) and not is_intact(state):
+            raise ValueError("state is damaged, or was changed by hand: it has the hash of other contents; begin anew.")
         try:
             slices = {name: _labels(lists) for name, lists in state["slices"].items()}
             columns = int(state["columns"])
@@ -84,7 +91,29 @@ class SavedState:
             raise ValueError(f"state is damaged, or was made by hand: {error!r}; begin without it.") from error
         if not all(np.isfinite(part).all() for part in saved.processes):
             raise ValueError("state is damaged: it holds numbers that are not finite; begin without it.")
+        if reason := _implausible(saved):
+            raise ValueError(f"state is damaged, or was made by hand: {reason}; begin without it.")
         return saved
+
+
+def _implausible(saved: SavedState) -> str:
+    """Which of the sums no watch can have reached, in words; empty if all are possible."""
+    past, rows = saved.processes, saved.processes.rows
+    # Scores and squares are at most 1, up to rounding and the width of a cell.
+    most = rows * 1.01
+    counts = [("rows", rows), ("events", past.events), ("scores", past.scores), ("squares", past.square)]
+    for name, values in [*counts, ("run lengths", past.run_length), ("largest evidence", past.largest)]:
+        if (values < 0).any():
+            return f"{name} are negative"
+    for name, values in (("rows", rows), ("events", past.events)):
+        if (values != np.rint(values)).any():
+            return f"{name} are not whole numbers"
+    if (past.events > rows).any() or (past.scores > most).any() or (past.square > most.sum(-1)).any():
+        return "there are more events, scores or squares than rows"
+    periods = saved.periods.size
+    if (past.run_length > periods).any() or (past.start < -1).any() or (past.start >= max(1, periods)).any():
+        return f"there are processes of more than {periods} periods"
+    return ""
 
 
 def _as_lists(labels: Labels) -> dict[str, Any]:

@@ -254,7 +254,8 @@ def category_numbers(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     if values.dtype.kind == "f":
         values = np.where(np.isnan(values), -1, values)
     if values.dtype.kind == "O":
-        values = np.where(np.equal(values, None), -1, values)
+        is_none = np.array([value is None for value in values.tolist()], bool)
+        values = np.where(is_none, -1, values)
     return values.astype(np.int64)
 
 

@@ -9,6 +9,8 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
+import xarray as xr
+
 from calibdask.markup import Html
 
 
@@ -36,14 +38,15 @@ def html_table(
 
 
 def table_frame(columns: Mapping[str, Iterable[Any]]) -> Any:
-    """A data frame for a table: pandas would turn cells that are `Html` into mere texts, which would be escaped."""
-    import pandas as pd
-
+    """A data frame for a table, whose cells stay `Html`: made from texts, pandas would keep mere texts."""
     lists = {name: list(cells) for name, cells in columns.items()}
-    has_html = {name for name, cells in lists.items() if any(isinstance(cell, Html) for cell in cells)}
-    return pd.DataFrame(
-        {name: pd.Series(cells, dtype=object if name in has_html else None) for name, cells in lists.items()}
-    )
+    frame = xr.Dataset({name: ("line", cells) for name, cells in lists.items()}).to_dataframe().reset_index(drop=True)
+    has_html = [name for name, cells in lists.items() if any(isinstance(cell, Html) for cell in cells)]
+    frame = frame[list(lists)].astype(dict.fromkeys(has_html, object))
+    for name in has_html:
+        # In place: a new column would be one of texts.
+        frame.loc[:, name] = lists[name]
+    return frame
 
 
 def multi_choice(options: Mapping[str, Any], **look: Any) -> Any:

@@ -134,11 +134,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if "--debug" in given:
             sys.stderr.write(visible_lines(without_credentials(traceback.format_exc())))
-        return _failed(error.__cause__ if isinstance(error, _Hidden) else error, given)
+        hidden = error.__cause__ if isinstance(error, _Hidden) else None
+        return _failed(hidden or error, given)
     return status if isinstance(status, int) else 0
 
 
-def _failed(error: BaseException | None, given: Sequence[str]) -> int:
+def _failed(error: BaseException, given: Sequence[str]) -> int:
     """The status of an error, which is said."""
     if isinstance(error, BrokenPipeError):
         discard_output()

@@ -4,10 +4,12 @@ Every HTML that the explorer shows passes here; the names of these widgets occur
 as selects, buttons and figures, show texts as they are.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
+
+import xarray as xr
 
 from calibdask.markup import Html
 
@@ -20,19 +22,31 @@ def html_pane(content: str = "", **look: Any) -> Any:
 def html_table(
     frame: Any = None, *, html: Collection[str] = (), titles: Mapping[str, str] | None = None, **look: Any
 ) -> Any:
-    """A table of a data frame, whose titles are texts.
+    """A table of a data frame, whose titles and cells are texts, but for cells that are `Html`.
 
     Parameters
     ----------
     frame : pandas.DataFrame, optional
-        Its columns are texts and numbers; replaced by way of ``value``.
+        Made by `table_frame`; replaced by way of ``value``.
     html : collection of str
-        Columns of pictures and numbers as HTML, without any text of others: data frames keep no type of texts.
+        Columns that show HTML: their cells are `Html`, or escaped.
     titles : mapping from str to str, optional
         Of columns that are not titled by their names.
     """
     formatters = {**look.pop("formatters", {}), **{name: {"type": "html"} for name in html}}
     return _kinds().Table(frame, titles=dict(titles or {}), formatters=formatters, **look)
+
+
+def table_frame(columns: Mapping[str, Iterable[Any]]) -> Any:
+    """A data frame for a table, whose cells stay `Html`: made from texts, pandas would keep mere texts."""
+    lists = {name: list(cells) for name, cells in columns.items()}
+    frame = xr.Dataset({name: ("line", cells) for name, cells in lists.items()}).to_dataframe().reset_index(drop=True)
+    has_html = [name for name, cells in lists.items() if any(isinstance(cell, Html) for cell in cells)]
+    frame = frame[list(lists)].astype(dict.fromkeys(has_html, object))
+    for name in has_html:
+        # In place: a new column would be one of texts.
+        frame.loc[:, name] = lists[name]
+    return frame
 
 
 def multi_choice(options: Mapping[str, Any], **look: Any) -> Any:
@@ -55,6 +69,12 @@ def notify(messages: Sequence[str]) -> None:
             notifications.warning(str(Html.escape(message)), duration=0)
 
 
+def _shows_html(formatter: Any) -> bool:
+    """Whether a formatter of Tabulator takes cells for markup."""
+    kind = formatter.get("type") if isinstance(formatter, Mapping) else formatter
+    return kind == "html"
+
+
 @cache
 def _kinds() -> SimpleNamespace:
     """Classes that derive from those of Panel, which takes a second to import."""
@@ -70,6 +90,13 @@ def _kinds() -> SimpleNamespace:
             for column in columns:
                 column.title = str(Html.escape(column.title))
             return columns
+
+        def _process_column(self, values: Any, col: str, df: Any = None) -> Any:
+            cells = super()._process_column(values, col, df)
+            # Whoever chose the formatter: each cell on its way to the browser passes here.
+            if _shows_html(self.formatters.get(col)):
+                return [str(Html.escape("" if cell is None else cell)) for cell in cells]
+            return cells
 
     class MultiChoice(pn.widgets.MultiChoice):
         @property

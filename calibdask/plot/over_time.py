@@ -293,7 +293,7 @@ def _count(number: float) -> str:
     return f"{number:,.0f}"
 
 
-def _hints(across: _Timeline, process: OverTime, top: float, foot: float) -> list[str]:
+def _hints(across: _Timeline, process: OverTime, top: float, foot: float) -> list[Html]:
     """What the pointer tells of periods; of many, of some."""
     step = -(-process.periods.size // _MOST_HINTS)
     x, parts = across.at(process.periods), []

@@ -16,7 +16,7 @@ from calibdask.estimators.metrics import Metrics
 from calibdask.explore.cancellation import CancelToken
 from calibdask.explore.cubes.drill_down import DrillDown
 from calibdask.explore.cubes.page import CubePage
-from calibdask.explore.html_widgets import html_pane, html_table, label_slider, multi_choice
+from calibdask.explore.html_widgets import html_pane, html_table, label_slider, multi_choice, table_frame
 from calibdask.explore.server import Page
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page import SummaryPage
@@ -144,7 +144,7 @@ def test_no_widget_takes_a_text_for_html(kind: str, tmp_path: Path) -> None:
 
 def test_widgets_of_html_take_other_texts_for_words() -> None:
     text, label = hostile("text"), {hostile("option"): 1, "b": 2}
-    frame = pd.DataFrame({text: [text], "cell": np.array([Html("<i>{}</i>").format(text)], object), "plain": [text]})
+    frame = table_frame({text: [text], "cell": [Html("<i>{}</i>").format(text)], "plain": [text]})
     # Those of Panel would show elements of the texts, and this test would see it.
     remote = {"pagination": "remote", "show_index": False}
     for widget in (
@@ -162,3 +162,24 @@ def test_widgets_of_html_take_other_texts_for_words() -> None:
     pane.object, box.options, slider.value = Html("<i>{}</i>").format(text), {text: 1}, 2
     table.value = frame.rename(columns={text: hostile("other")})
     assert raw_properties(root) <= TEXTS
+
+
+@pytest.mark.parametrize("pagination", [None, "local", "remote"])
+@pytest.mark.parametrize("in_formatters", [False, True])
+def test_cells_that_are_shown_as_html_are_escaped_unless_they_are_html(pagination: Any, in_formatters: bool) -> None:
+    text = hostile("cell")
+    # Texts of NumPy and pandas, and texts that had been HTML: their type is lost, so that they are escaped.
+    frames = [
+        table_frame({"cell": [text, Html("<i>{}</i>").format("a & b")]}),
+        pd.DataFrame({"cell": [text, Html("<i>c</i>")]}, dtype="str"),
+        pd.DataFrame({"cell": np.array([text, None], object)}),
+    ]
+    columns: dict[str, Any] = {"formatters": {"cell": {"type": "html"}}} if in_formatters else {"html": ["cell"]}
+    table = html_table(frames[0], pagination=pagination, **columns)
+    model = table.get_root()
+    sent = []
+    for frame in frames:
+        table.value = frame
+        sent += list(model.source.data["cell"])
+    escaped = str(Html.escape(text))
+    assert sent == [escaped, "<i>a &amp; b</i>", escaped, "&lt;i&gt;c&lt;/i&gt;", escaped, ""]

@@ -127,7 +127,7 @@ class AnswerPage:
         self._query: tuple[Any, ...] | None = None
         self._answer: Answer | None = None
         self.widgets = dict(widgets)
-        wide = {"sizing_mode": "stretch_width", "stylesheets": [_CSS]}
+        wide: dict[str, Any] = {"sizing_mode": "stretch_width", "stylesheets": [_CSS]}
         self.busy, self.said, self.shown = (html_pane(**wide) for _ in range(3))
         self.offer = pn.widgets.Button(label="", visible=False)
         if choose is not None:

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.explore.html_widgets import html_table
+from calibdask.explore.html_widgets import html_table, table_frame
 from calibdask.markup import Html
 from calibdask.plot.style import OVER, UNDER
 from calibdask.results.audited import small_pvalue
@@ -96,13 +96,12 @@ def _frame(result: xr.Dataset, groups: Sequence[int], heading: str) -> Any:
     bars = [bar(one, start, end, reach, certain=certain) for one, start, end, certain in numbers]
     columns: dict[str, Any] = {
         heading: shown.segment.values.astype(object),
-        _BAR: np.array(bars, object),
+        _BAR: bars,
         **{name: _points(values) for name, values in ((_GAP, gap), (_FROM, low), (_TO, high))},
         _ROWS: shown["rows"].values,
         _P: np.array([small_pvalue(p).replace("-", "−") for p in shown.pvalue_adjusted.values], object),
     }
-    lines = xr.Dataset({name: ("line", column) for name, column in columns.items()})
-    return lines.to_dataframe().reset_index(drop=True)[list(columns)]
+    return table_frame(columns)
 
 
 def _points(values: Array) -> npt.NDArray[np.object_]:

@@ -59,7 +59,7 @@ class GroupsPage:
         self.column.param.watch(lambda _: self._draw_column(), "value")
         self.which.param.watch(lambda _: self._draw_ranked(), "value")
         self.group.param.watch(lambda _: self._draw_selected(), "value")
-        wide = {"sizing_mode": "stretch_width", "stylesheets": [_CSS]}
+        wide: dict[str, Any] = {"sizing_mode": "stretch_width", "stylesheets": [_CSS]}
         self.head, self.busy, self.selected = (html_pane(**wide) for _ in range(3))
         self.ranked, self.values = GroupTable(self._select), GroupTable(self._select, "value")
         self.wholes, self.parts = GroupTable(self._select, "it is part of"), GroupTable(self._select, "its parts")

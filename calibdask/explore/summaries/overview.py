@@ -109,7 +109,7 @@ class Overview:
         self._since: dict[MapQuery, str] = {}
         self._quick: dict[OverviewQuery, tuple[list[Tile], PeriodLine | None]] = {}
         self._shown: OverviewNumbers | None = None
-        wide = {"sizing_mode": "stretch_width", "stylesheets": [_STYLE]}
+        wide: dict[str, Any] = {"sizing_mode": "stretch_width", "stylesheets": [_STYLE]}
         self.tiles = html_pane(**wide)
         self.map_note, self.line_note, self.legend = (html_pane(margin=(0, 10), **wide) for _ in range(3))
         self.map, self.line = MapFigure(self._chosen_cell), LineFigure(self._chosen_period)

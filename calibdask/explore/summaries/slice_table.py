@@ -10,7 +10,7 @@ import xarray as xr
 
 from calibdask.estimators.estimator import Estimator
 from calibdask.explore.cancellation import error_text
-from calibdask.explore.html_widgets import html_pane, html_table
+from calibdask.explore.html_widgets import html_pane, html_table, table_frame
 from calibdask.explore.summaries.group_table import bar
 from calibdask.explore.summaries.page_metrics import Choice
 from calibdask.explore.summaries.page_texts import simultaneous
@@ -185,8 +185,7 @@ class SliceTable:
             columns[_GAP] = _gap_cells(slices)
         columns[_ERROR] = [_error_cell(*ends) for ends in zip(error.tolist(), low.tolist(), high.tolist(), strict=True)]
         columns[_ROWS] = slices["rows"].values
-        lines = xr.Dataset({name: ("line", _column(values)) for name, values in columns.items()})
-        frame = lines.to_dataframe().reset_index(drop=True)[list(columns)]
+        frame = table_frame(columns)
         name = query.dims[0] if len(query.dims) == 1 else _SLICE
         titles = {_SLICE: name, _GAP: "too high | too low", _ERROR: query.metric}
         table: Any = next(iter(self.table), None)
@@ -231,11 +230,6 @@ def _usual_dims(pool: Pool) -> list[str]:
     others = [dim for dim in pool.slices if dim not in periods]
     few = prod(len(pool.labels[dim]) for dim in others) <= _MOST_TOGETHER
     return others if others and few else (others or list(pool.slices))[:1]
-
-
-def _column(values: Any) -> np.ndarray:
-    """Values as they are: texts of NumPy would be markup no more."""
-    return np.array(values, object) if isinstance(values, list) else np.asarray(values)
 
 
 def _gap_cells(slices: xr.Dataset) -> list[Html]:

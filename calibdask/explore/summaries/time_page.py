@@ -94,7 +94,7 @@ class TimePage:
         self._since: tuple[OverTime, Ends] | None = None
         self._error = ""
         self._make_widgets()
-        wide = {"sizing_mode": "stretch_width", "stylesheets": [style(), _CSS]}
+        wide: dict[str, Any] = {"sizing_mode": "stretch_width", "stylesheets": [style(), _CSS]}
         self.head, self.pictures, self.changes, self.small, self.busy = (html_pane(**wide) for _ in range(5))
 
     def _make_widgets(self) -> None:

@@ -109,7 +109,7 @@ def _cut(values: Any, every: Every, zone: str | None) -> np.ndarray:
         )
     try:
         # Other formats would be guessed: 05.10.2024 may be in May or in October.
-        times = pd.to_datetime(series, format="ISO8601", utc=zone is not None or None)
+        times = pd.to_datetime(series, format="ISO8601", utc=zone is not None)
     except (ValueError, TypeError) as error:
         first = series.dropna().iloc[0]
         raise ValueError(

@@ -105,13 +105,13 @@ class ColumnFiles:
         if not self.reader.has_types and _fit_together(parts):
             table = self._table_of_texts(parts, wanted, choice, names)
             check_types(location, choice, names, table.schema)
-            return collected(choice, names, table_arrays(table, choice.by))
+            return collected(choice, names, table_arrays(table, choice.slicing))
         types = self._types(files, parts, wanted, choice, names)
         schema = _schema(types)
         check_types(location, choice, names, schema)
         lists = lists_in(schema, names, choice.further, location)
         dtypes = {
-            name: dtype_with_missing(kind, exact=name in choice.by)
+            name: dtype_with_missing(kind, exact=name in choice.slicing)
             if is_whole(kind) and self._has_missing(files, parts, name, kind)
             else dtype_of(kind)
             for name, kind in types.items()

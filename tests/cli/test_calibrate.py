@@ -198,7 +198,7 @@ def test_bad_use(arguments: list[str], message: str, run: Run, data: Path, monke
     np.savez("equal.npz", labels=BINARY[1], scores=np.full(400, 0.5))
     good = cd.PlattScaling().fit(*BINARY[1:]).to_dict()
     sliced = cd.PlattScaling().fit(*BINARY[1:], by={"day": DAY}).to_dict()
-    by_hand = good | {"format": 1}
+    by_hand = {key: value for key, value in good.items() if key != "checksum"} | {"format": 1}
     maps = {
         "good": good,
         "edited": good | {"rows": [399]},

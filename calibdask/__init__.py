@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from calibdask.statistics.views.lens import Lens as Lens
     from calibdask.storage.open_store import open_summary as open_summary
     from calibdask.storage.open_store import read_rows as read_rows
-    from calibdask.study.cube import open_cube as open_cube
+    from calibdask.study.opening import open_cube as open_cube
     from calibdask.study.running import run as run
     from calibdask.study.study import Study as Study
     from calibdask.summary import summarize as summarize

@@ -139,3 +139,18 @@ def from_numbers(numbers: Counts) -> Layout | None:
         )
     dtype = "float32" if precision else "float64"
     return Layout(classes=classes, vector=bool(vector), weighted=bool(weighted), dtype=dtype, half=precision == 2)
+
+
+def entry_name(number: int, statistic: Statistic[Any], field: str) -> str:
+    """The name of a field of a state in a state dictionary."""
+    return f"{number}.{statistic.word}.{field}"
+
+
+def state_arrays(states: Mapping[Statistic[Any], Any]) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of all states by name, copied; those that are empty without weights left out."""
+    return {
+        entry_name(number, statistic, field): np.array(getattr(state, field))
+        for number, (statistic, state) in enumerate(states.items())
+        for field in state._fields
+        if getattr(state, field).size
+    }

@@ -17,8 +17,10 @@ from calibdask.accumulated_state import (
     check_intact,
     check_possible,
     checksum,
+    entry_name,
     from_numbers,
     identity,
+    state_arrays,
 )
 from calibdask.data.data import Data
 from calibdask.data.input import Input
@@ -223,7 +225,7 @@ class Accumulator:
         # One that has no rows yet adds nothing to those of others.
         states = self._states or self._begun(layout)
         counted = np.append(as_numbers(layout), identity(states)) * (self._layout is not None)
-        state = {LAYOUT: counted, ROWS: np.array(self._rows), **_parts(states)}
+        state = {LAYOUT: counted, ROWS: np.array(self._rows), **state_arrays(states)}
         return {**state, CHECKSUM: checksum(state)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
@@ -252,7 +254,7 @@ class Accumulator:
                 raise ValueError("load_state_dict expects the layout of the rows, which this state has lost.")
             return self.reset()
         empty = self._empty(layout)
-        expected = _parts(empty)
+        expected = state_arrays(empty)
         if arrays[LAYOUT].size > LAYOUT_SIZE and arrays[LAYOUT][-1] != arrays[LAYOUT][0] * identity(empty):
             raise ValueError(
                 "load_state_dict expects the state of an Accumulator with the same metrics and settings, got that of "
@@ -270,7 +272,7 @@ class Accumulator:
                 **{
                     field: arrays[entry]
                     for field in part._fields
-                    if (entry := _entry(number, statistic, field)) in arrays
+                    if (entry := entry_name(number, statistic, field)) in arrays
                 }
             )
             for number, (statistic, part) in enumerate(empty.items())
@@ -389,17 +391,3 @@ def _described(layout: Layout) -> str:
     columns = "a vector" if layout.vector else f"{layout.classes} columns"
     dtype = "float16" if layout.half else layout.dtype
     return f"{columns} of {dtype} scores, {'with' if layout.weighted else 'without'} weights"
-
-
-def _entry(number: int, statistic: Statistic[Any], field: str) -> str:
-    return f"{number}.{statistic.word}.{field}"
-
-
-def _parts(states: Mapping[Statistic[Any], Any]) -> dict[str, npt.NDArray[Any]]:
-    """The arrays of all states by name, copied; those that are empty without weights left out."""
-    return {
-        _entry(number, statistic, field): np.array(getattr(state, field))
-        for number, (statistic, state) in enumerate(states.items())
-        for field in state._fields
-        if getattr(state, field).size
-    }

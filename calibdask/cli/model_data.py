@@ -89,7 +89,6 @@ def joined_on_key(tables: "Mapping[str, Table]", key: str, note: Any) -> "dict[s
     """
     import pandas as pd
 
-    _check_key_types(tables, key)
     values = {name: pd.Index(_in_memory(table.by[key])) for name, table in tables.items()}
     for name, index in values.items():
         if index.hasnans:
@@ -97,6 +96,7 @@ def joined_on_key(tables: "Mapping[str, Table]", key: str, note: Any) -> "dict[s
         if not index.is_unique:
             twice = index[index.duplicated()][0]
             raise ValueError(f"--key {key} expects different values in all rows, got {twice!r} twice in {name}.")
+    _check_key_types(tables, key)
     first, *others = values.values()
     common = first
     for other in others:

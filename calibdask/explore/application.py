@@ -14,7 +14,7 @@ from calibdask.safe_text import shown_address
 from calibdask.storage.open_store import Store, StoredCube, StoredResult, open_store
 from calibdask.storage.readers import StoredRows
 from calibdask.storage.summary import Summary
-from calibdask.study.cube import open_cube
+from calibdask.study.opening import open_cube
 
 
 def explore(

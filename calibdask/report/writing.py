@@ -22,7 +22,7 @@ from calibdask.safe_text import without_credentials
 from calibdask.storage.open_store import StoredCube
 from calibdask.storage.replacing import Output, write_text
 from calibdask.storage.writers import checked_output
-from calibdask.study.cube import open_stored_cube
+from calibdask.study.opening import open_stored_cube
 
 FORMATS = (".html",)
 

@@ -11,7 +11,6 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-import xarray as xr
 import zarr
 
 from calibdask.errors import Unavailable
@@ -31,7 +30,7 @@ from calibdask.storage.cube_layout import (
 )
 from calibdask.storage.location import Location, read_error
 from calibdask.storage.manifest import ArrayRecord
-from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, VIEWS, StoredCube, open_store, read_fingerprint
+from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, VIEWS, read_fingerprint
 from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
@@ -381,52 +380,6 @@ class Cube:
     def __getstate__(self) -> dict[str, Any]:
         """Without cached values: every task carries the cube, and they grow with the number of cells."""
         return {"address": self.address, "layout": self.layout}
-
-
-def open_cube(store: str) -> xr.Dataset:
-    """The cube of a study as a dataset: its variables on named axes, ``status`` and ``error`` of each cell.
-
-    Values of cells that are not done are NaN (0 for integers); ``status`` is 0 for cells that have not been computed, 1
-    for those that are done, 2 for those that failed. Values are loaded lazily.
-
-    Parameters
-    ----------
-    store : str
-        A path, or a URL that fsspec supports.
-
-    Raises
-    ------
-    ValueError
-        If there is no cube.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from calibdask.study.example import Means
-    >>> from calibdask.study.running import run
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     _ = run(Means(replicates=2), folder + "/means.zarr")
-    ...     cube = open_cube(folder + "/means.zarr").load()
-    >>> cube.average.dims, int(cube.status.sum())
-    (('rows', 'replicate'), 2)
-    """
-    return open_stored_cube(store).dataset
-
-
-def open_stored_cube(store: str) -> StoredCube:
-    """The same with its fingerprint.
-
-    Raises
-    ------
-    ValueError
-        If there is no cube.
-    """
-    opened = open_store(str(store))
-    if not isinstance(opened, StoredCube):
-        raise ValueError(
-            f"{shown_address(store)} is not a study cube, which calibdask run creates; it is {opened.kind}."
-        )
-    return opened
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[range]:

@@ -41,8 +41,7 @@ from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.folds import RowFolds
 
 # Cells of scores of the lattice: enough for a slope.
-_SCORE_CELLS = 16
-LEVEL = 0.95
+_SCORE_CELLS, LEVEL = 16, 0.95
 _TERMS = ("round", "offset", "slope", "feature", "value")
 
 
@@ -367,8 +366,8 @@ class MulticalibratedScaling(Calibrator):
         return codings, mended, learnt[-2].rows[0]
 
     def _as_numbers(self, mended: Mended, rows: Any) -> Sliced:
-        low, high = mended.improvement.ends(LEVEL)
-        high = np.maximum(high, mended.resubstituted.ends(LEVEL)[1])
+        low = mended.improvement.ends(LEVEL)[0]
+        high = np.maximum(mended.improvement.ends(LEVEL)[1], mended.resubstituted.ends(LEVEL)[1])
         numbers = {
             **mended.map.terms(),
             "improvement": mended.improvement.value.ravel(),
@@ -377,8 +376,8 @@ class MulticalibratedScaling(Calibrator):
             "improvement_pvalue": mended.improvement.pvalue.ravel(),
             "loss": np.array(mended.losses),
         }
-        single = {name: values[None] if name in (*_TERMS, "loss") else values for name, values in numbers.items()}
-        return Sliced(single, np.asarray(rows))
+        of_one_map = {name: values[None] if name in (*_TERMS, "loss") else values for name, values in numbers.items()}
+        return Sliced(of_one_map, np.asarray(rows))
 
     def _take(self, codings: tuple[Coding, ...], names: Iterable[str]) -> None:
         self._codings, self.feature_columns_ = codings, tuple(names)

@@ -130,7 +130,9 @@ def test_slices_are_told_apart_to_the_last_character(tmp_path: Path) -> None:
     whole = summary(slice(0, 150), by={"country": texts})
     assert whole.country.values.tolist() == ["a", "a\0", "a\0b"]
     for number, label in enumerate(["a", "a\0", "a\0b"]):
-        part = summary(np.flatnonzero(texts == label), by={"country": texts[texts == label]})
+        # NumPy's comparison would find "a\0" equal to "a".
+        chosen = [position for position, text in enumerate(texts.tolist()) if text == label]
+        part = summary(np.array(chosen), by={"country": texts[chosen]})
         cd.append(part, tmp_path / "days.zarr", {"day": number})
     write_dataset(whole, tmp_path / "whole.zarr")
     for opened in (cd.open_summary(tmp_path / "days.zarr").load(), cd.open_summary(tmp_path / "whole.zarr").load()):

@@ -71,7 +71,7 @@ class PartInfo:
     quantity : {"", "mean-gap"}
         ``"mean-gap"``: the mean absolute difference of score and frequency, which can be stated in percentage points.
     bounds : pair of float, optional
-        The range outside which no data have the number, for `possible`. None: determined by the kind.
+        The range outside which no data have the number, for ``possible``. None: determined by the kind.
     """
 
     meaning: str = ""

@@ -227,7 +227,7 @@ def read_rows(
                             ``.ndjson``, and compressed as CSV                            ones into memory
     ``.arrow``              the same columns; also ``.feather``, ``.ipc``                 in record batches; the format
                                                                                           of streams into memory
-    a folder, a pattern     files of one of the last four, such as ``data/*.parquet``    as these
+    a folder, a pattern     files of one of the last four, such as ``data/*.parquet``     as these
     a folder of Delta Lake  the last version; expects ``pip install "calibdask[delta]"``  in row groups
     ======================  ============================================================  ==========================
 

@@ -154,7 +154,7 @@ def test_result_is_read_like_others(drifted: xr.Dataset, tmp_path: Any) -> None:
         ({"setting": "confidence"}, "confidence"),
         ({"state": "{"}, "JSON text"),
         ({"state": {}}, "state expects"),
-        ({"state": {"format": 2}}, "format 1"),
+        ({"state": {"format": 99}}, "formats up to 2, got 99"),
         ({"state": {"format": 1}}, "damaged"),
     ],
 )

@@ -28,6 +28,7 @@ from calibdask.storage.writers import write_dataset
 from calibdask.study.cube import Cube
 from calibdask.study.example import Means
 from calibdask.study.reading import errors_of
+from tests.explore.explored_study import Estimates
 from tests.storage.test_readers import FORMATS
 from tests.storage.written_rows import write_all, write_zarr
 
@@ -122,8 +123,11 @@ class TestKinds:
         store = str(tmp_path / "cube.zarr")
         cd.run(Means(rows=(4, 5), replicates=3), store)
         assert errors_of(cd.open_cube(store)) == {}
-        Cube(store).fail(1, "ValueError: lost")
-        assert errors_of(cd.open_cube(store)) == Cube(store).errors() == {1: "ValueError: lost"}
+        broken = str(tmp_path / "broken.zarr")
+        assert cd.run(Estimates(broken="linear"), broken).failed == 1
+        found = errors_of(cd.open_cube(broken))
+        assert found == Cube(broken).errors()
+        assert len(found) == 1
 
 
 def nothing(_: Path) -> None:

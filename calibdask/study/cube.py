@@ -289,11 +289,13 @@ class Cube:
             for variable in cells[run[0]]:
                 self._put(variable, run, np.stack([cells[number][variable] for number in run]))
         for run in runs:
-            self._put_hashes({number: cells[number] for number in run})
-            if FAILED in self._at(STATUS, run):
+            had_failed = FAILED in self._at(STATUS, run)
+            self._put_hashes({number: cells[number] for number in run}, keep_errors=had_failed)
+            self._put(STATUS, run, [DONE] * len(run))
+            # After the status: the text of a failed cell is checked, that of one that is done is none.
+            if had_failed:
                 with texts_settled():
                     self._put(ERROR, run, [""] * len(run))
-            self._put(STATUS, run, [DONE] * len(run))
 
     def fail(self, number: int, text: str) -> None:
         """Store the traceback of a failed cell."""
@@ -303,21 +305,22 @@ class Cube:
         self._put_hashes({number: {ERROR: text}})
         self._put(STATUS, run, [FAILED])
 
-    def _put_hashes(self, cells: Mapping[int, Mapping[str, Any]]) -> None:
+    def _put_hashes(self, cells: Mapping[int, Mapping[str, Any]], *, keep_errors: bool = False) -> None:
         """Write the hashes of the values of neighbouring cells, before their status."""
         if not self._is_hashed:
             return
         layout = self._present if self.layout is None else self.layout
         array = self._array(CELL_HASHES)
-        hashes = np.zeros((len(cells), array.shape[-1]), np.uint64)
+        numbers = [*cells]
+        run = range(numbers[0], numbers[-1] + 1)
+        hashes = self._at(CELL_HASHES, run) if keep_errors else np.zeros((len(cells), array.shape[-1]), np.uint64)
         for row, (number, variables) in zip(hashes, cells.items(), strict=True):
             for at, name in enumerate(array.attrs[VARIABLES]):
                 if name in variables:
                     values = variables[name]
                     typed = values if name == ERROR else np.asarray(values, self._array(name).dtype)
                     row[at] = cell_hash(layout, name, number, typed)
-        numbers = [*cells]
-        self._put(CELL_HASHES, range(numbers[0], numbers[-1] + 1), hashes)
+        self._put(CELL_HASHES, run, hashes)
 
     @cached_property
     def _is_hashed(self) -> bool:

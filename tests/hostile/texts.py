@@ -1,9 +1,10 @@
 """Names that would move the cursor, colour the screen or turn the direction of text, and where they are shown."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,8 @@ import calibdask as cd
 from calibdask.accessor import CalibrationAccessor
 from calibdask.results.table import ResultTable
 from calibdask.storage.writers import write_dataset
-from calibdask.study.cube import Cube
 from calibdask.study.example import Means
+from calibdask.study.seeds import Seeds
 
 # Of each kind one: C0 (escape, bell, backspace), DEL, C1 (the 8-bit escape), embedding, isolate, marks, separators.
 EVIL = "n\x1b[31m\x07\x08\x7f\x9b2J\u202e\u2066\u200e\u200f\u2028\u2029z"
@@ -33,6 +34,18 @@ def rows(path: Path, **columns: Any) -> str:
     return str(path)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Failing(Means):
+    """Means, the last of which fails with a text that is no parameter."""
+
+    error: ClassVar[str] = ""
+
+    def cell(self, at: Mapping[str, Any], seeds: Seeds) -> dict[str, Any]:
+        if at["rows"] == self.rows[-1]:
+            raise ValueError(self.error)
+        return super().cell(at, seeds)
+
+
 def named(folder: Path, name: str = f"{EVIL}.parquet") -> str:
     return rows(folder / name)
 
@@ -44,9 +57,11 @@ def summary(path: Path, **options: Any) -> str:
 
 def cube(folder: Path, error: str = "") -> str:
     path = str(folder / f"{EVIL}.zarr")
-    cd.run(Means(rows=(4, 5), replicates=30), path)
-    if error:
-        Cube(path).fail(1, error)
+    if not error:
+        cd.run(Means(rows=(4, 5), replicates=30), path)
+        return path
+    Failing.error = error
+    assert cd.run(Failing(rows=(4, 5), replicates=30), path).failed == 1
     return path
 
 

@@ -353,7 +353,7 @@ class Cube:
                 array: Any = with_retries(lambda: zarr.open_array(self.address, path=path, mode="r+", zarr_format=3))
                 if layout:
                     axes = 0 if variable == STATUS else len(self._shape)
-                    hashed = variable not in (STATUS, CELL_HASHES) and self._is_hashed
+                    hashed = variable != STATUS and self._is_hashed
                     outputs = frozenset((variable,)) - {CELL_HASHES}
                     rule = CellChunks(layout, axes, outputs, hashed=hashed)
                     store = CheckedStore(array.store, self.url, {path: ArrayRecord(None)}, rule)

@@ -86,21 +86,16 @@ COMMAND = [sys.executable, "-c", "import sys; from calibdask.cli import main; sy
 
 
 @pytest.fixture
-def explored() -> Iterator[Callable[[Path], str]]:
-    """Starts ``calibdask explore`` on a store; gives the address of the page."""
+def address_of() -> Iterator[Callable[[list[str], str], str]]:
+    """Starts a command that serves a page; gives what matches a pattern in the first line that it prints."""
     started: list[subprocess.Popen[str]] = []
 
-    def start(store: Path) -> str:
-        process = subprocess.Popen(
-            [*COMMAND, "explore", str(store), "--no-browser"],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
+    def start(command: list[str], pattern: str) -> str:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         started.append(process)
         assert process.stdout is not None
         line = process.stdout.readline()
-        match = re.search(r"http://[\d.]+:\d+/", line)
+        match = re.search(pattern, line)
         assert match, line + process.stdout.read()
         return match.group()
 
@@ -108,3 +103,9 @@ def explored() -> Iterator[Callable[[Path], str]]:
     for process in started:
         process.terminate()
         process.communicate(timeout=20)
+
+
+@pytest.fixture
+def explored(address_of: Callable[[list[str], str], str]) -> Callable[[Path], str]:
+    """Starts ``calibdask explore`` on a store; gives the address of the page."""
+    return lambda store: address_of([*COMMAND, "explore", str(store), "--no-browser"], r"http://[\d.]+:\d+/")

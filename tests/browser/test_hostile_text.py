@@ -1,9 +1,8 @@
 """Texts of others in every field that reaches a page: in a browser they are words, on all kinds of pages."""
 
 import re
-import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,28 +77,14 @@ def hunt(visit: Callable[..., Any]) -> Hunt:
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[Callable[[str], str]]:
+def served(address_of: Callable[[list[str], str], str], tmp_path: Path) -> Callable[[str], str]:
     """Starts the explorer on a store of a kind, whose file is named by markup too; the address of its page."""
-    started: list[subprocess.Popen[str]] = []
 
     def start(kind: str) -> str:
         path = getattr(marked_text, kind)(tmp_path / f"{hostile('file')}.zarr")
-        process = subprocess.Popen(
-            [sys.executable, "-c", EXPLORE, str(path), kind],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        started.append(process)
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line.startswith("http"), line + process.stdout.read()
-        return line.strip()
+        return address_of([sys.executable, "-c", EXPLORE, str(path), kind], r"^http.*\S")
 
-    yield start
-    for process in started:
-        process.terminate()
-        process.communicate(timeout=20)
+    return start
 
 
 def test_the_page_of_a_summary(hunt: Hunt, served: Callable[[str], str]) -> None:

@@ -104,7 +104,11 @@ def test_the_page_of_a_summary(hunt: Hunt, served: Callable[[str], str]) -> None
     page.locator(".choices").first.click()
     hunt.look()
     hunt.hover()
-    for view, sign in (("over time", "With intervals; the largest"), ("decisions", "may go out"), ("recal", "Solid: ")):
+    for view, sign in (
+        ("over time", "With intervals; the largest"),
+        ("decisions", "Risk and coverage: "),
+        ("recal", "Solid: "),
+    ):
         page.get_by_role("button", name=view).first.click()
         page.get_by_text(sign).first.wait_for(timeout=120_000)
         hunt.look()

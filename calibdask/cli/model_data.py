@@ -113,7 +113,7 @@ def joined_on_key(tables: "Mapping[str, Table]", key: str, note: Any) -> "dict[s
 
 
 def _check_key_types(tables: "Mapping[str, Table]", key: str) -> None:
-    """Raise ValueError for texts in one table and numbers in another, of which none would match."""
+    """Raise ValueError if the key is text in one table and numeric in another: no values would match."""
     kinds = {name: _KINDS.get(table.by[key].dtype.kind, "texts") for name, table in tables.items()}
     if len(set(kinds.values())) > 1:
         found = " and ".join(f"{kind} in {name}" for name, kind in kinds.items())

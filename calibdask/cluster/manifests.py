@@ -73,7 +73,7 @@ def study_run(settings: KubernetesSettings, study: str, store: str, arguments: S
 def sharded_run(
     settings: KubernetesSettings, study: str, store: str, shards: int, arguments: Sequence[str] = ()
 ) -> list[Manifest]:
-    """An Indexed Job of independent processes, each of which executes ``calibdask run --shard INDEX/COUNT``.
+    """An Indexed Job; each of its pods executes ``calibdask run --shard INDEX/COUNT``.
 
     There is no scheduler, and nothing listens: pods need neither certificates nor one another. At a time there are as
     many pods as `settings` has workers, of the size of a worker.

@@ -60,7 +60,7 @@ def client_pod(settings: KubernetesSettings, arguments: Sequence[str]) -> dict[s
 
 
 def shard_pod(settings: KubernetesSettings, arguments: Sequence[str]) -> dict[str, Any]:
-    """One of many independent processes, each of which finds its number in the variable ``JOB_COMPLETION_INDEX``."""
+    """One pod of an Indexed Job; ``JOB_COMPLETION_INDEX`` holds its number."""
     container = {**_container(settings, "client", arguments, settings.worker), **_store(settings)}
     # Kubernetes sets it by itself too, but only variables that are declared are replaced in commands.
     index = {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}

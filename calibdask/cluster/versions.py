@@ -43,7 +43,7 @@ def blas_kernels() -> str:
 
 
 def other_kernels(here: str, there: str, where: str) -> str:
-    """A message about BLAS kernels of a worker that differ from those of the cube; empty if they are equal."""
+    """A message if the BLAS kernels of a worker differ from those of the cube, otherwise an empty text."""
     if there == here:
         return ""
     return (

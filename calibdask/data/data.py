@@ -210,7 +210,7 @@ class Data:
         return self.sliced(()) if self.summary is not None and self.by is None else self
 
     def with_scores(self, scores: Any) -> "Data":
-        """The same rows with other scores, or with those of several models by name."""
+        """The same rows with other scores: an array, or a mapping from model to array."""
         return replace(self, scores=scores)
 
     def read(self) -> Input:

@@ -76,7 +76,7 @@ def series_labels(series: Any, keep: Any = None) -> tuple[Any, Any, bool]:
     from calibdask.engine.scheduler import scheduler
 
     series = without_zone(series)
-    # Dask looks for a cluster to shuffle on, which imports distributed, unless it is told how.
+    # Without an explicit shuffle method Dask looks for a cluster, and imports distributed for it.
     kept = series if keep is None else series[keep]
     unique = kept.unique(split_out=1, shuffle_method="tasks").dropna()
     distinct, absent = dask.compute(unique, kept.isna().sum(), scheduler=scheduler())

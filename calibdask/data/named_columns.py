@@ -42,7 +42,7 @@ def named_columns(
     sample_weight: Any,
     options: InputOptions,
 ) -> NamedColumns:
-    """Rows of the columns that are named, or guessed; with a mapping of scores those of several models.
+    """Rows from named or guessed columns; a mapping of scores gives several models.
 
     Raises
     ------

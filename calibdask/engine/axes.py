@@ -87,7 +87,7 @@ def with_missing(labels: np.ndarray) -> np.ndarray:
 
 
 def check_told_apart(labels: np.ndarray) -> None:
-    """Raise ValueError for identifiers that are, or would be, floating-point numbers, of which several may be one."""
+    """Raise ValueError for identifiers as floating-point numbers: rounding can merge several."""
     merged = merged_in_float64(labels)
     if merged is not None:
         raise ValueError(

@@ -55,7 +55,7 @@ def multi_choice(options: Mapping[str, Any], **look: Any) -> Any:
 
 
 def label_slider(options: Mapping[str, Any], **look: Any) -> Any:
-    """A slider along labels, of which it shows one."""
+    """A slider that shows one of its labels at a time."""
     return _kinds().LabelSlider(options=dict(options), **look)
 
 
@@ -77,7 +77,7 @@ def _shows_html(formatter: Any) -> bool:
 
 @cache
 def _kinds() -> SimpleNamespace:
-    """Classes that derive from those of Panel, which takes a second to import."""
+    """Subclasses of Panel widgets, created on first use because importing Panel takes a second."""
     import panel as pn
 
     class HtmlPane(pn.pane.HTML):

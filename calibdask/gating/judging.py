@@ -229,7 +229,7 @@ class Ends:
 
 
 def _outcomes_of(metric: Estimator, layout: Layout) -> str:
-    """The name of the counts of outcomes that a metric rests on: those of its column, of several the usual ones."""
+    """The name of the outcome counts that a metric uses: those of its column, or the usual ones if it has several."""
     return f"{_EVIDENCE}{_OUTCOMES}{_counted_setting(metric, layout)}"
 
 

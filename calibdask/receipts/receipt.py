@@ -29,7 +29,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.storage.readers import Table
 
 _USUAL = "ece,mean-gap,brier-score,log-loss"
-# How rows were read, as far as a receipt says it.
+# Options for reading rows that a receipt records.
 _READING = ("task", "logits", "labels", "pos_label", "ignore_label")
 # What a receipt says about how it was made.
 _CHOICES = ("metrics", "confidence", "n_boot", "seed", "skip_missing")

@@ -228,7 +228,7 @@ class MulticalibratedScaling(Calibrator):
         return self._fit_data(data, 0)
 
     def _fit_data(self, given: Data, min_rows: int) -> Self:
-        """Fit to rows with features; smaller segments are those of the parameter."""
+        """Fit to rows with features. The argument ``min_rows`` is ignored; ``self.min_rows`` applies."""
         self._check()
         features = given.by if given.features is None else given.features
         data = replace(given, by={}, features=features).read()

@@ -66,7 +66,7 @@ def test_the_explorer_shows_it(
 
 def test_the_report_shows_it(visit: Callable[..., Any], summary: xr.Dataset, tmp_path: Path) -> None:
     metrics = {"ece": cd.ECE()}
-    measured = measure(summary, metrics, n_boot=20, watching=Watching("day", version="version"))
+    measured = measure(summary, metrics=metrics, n_boot=20, watching=Watching("day", version="version"))
     write_report(tmp_path / "report.html", {"rows": measured})
     for width, medium in ((1280, "screen"), (400, "screen"), (688, "print")):
         page = visit(width=width, offline=True).page

@@ -8,6 +8,7 @@ import click
 
 from calibdask.cli.data_names import named_data
 from calibdask.cli.row_options import RowsRequest
+from calibdask.engine.arrays import in_memory
 
 if TYPE_CHECKING:
     from calibdask.storage.readers import Table
@@ -89,7 +90,7 @@ def joined_on_key(tables: "Mapping[str, Table]", key: str, note: Any) -> "dict[s
     """
     import pandas as pd
 
-    values = {name: pd.Index(_in_memory(table.by[key])) for name, table in tables.items()}
+    values = {name: pd.Index(in_memory(table.by[key])) for name, table in tables.items()}
     for name, index in values.items():
         if index.hasnans:
             raise ValueError(f"--key {key} expects a value in every row, some are missing in {name}.")
@@ -121,14 +122,6 @@ def _check_key_types(tables: "Mapping[str, Table]", key: str) -> None:
             f"--key {key} expects values of one type in all files, got {found}; write the column as text in all of "
             "them, with the same leading zeros."
         )
-
-
-def _in_memory(values: Any) -> Any:
-    if not hasattr(values, "dask"):
-        return values
-    from calibdask.engine.scheduler import scheduler
-
-    return values.compute(scheduler=scheduler())
 
 
 def _rows_at(table: "Table", positions: Any, key: str) -> "Table":

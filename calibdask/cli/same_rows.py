@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.model_data import joined_on_key
+from calibdask.engine.arrays import in_memory
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -119,11 +120,7 @@ def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, An
     # A missing label equals no other; such rows are left out, or are an error of their own.
     unequal = (labels != others) & ~_is_missing_value(labels) & ~_is_missing_value(others)
     differing = (unequal if unequal.ndim == 1 else unequal.any(axis=1)).sum()
-    if hasattr(differing, "dask"):
-        from calibdask.engine.scheduler import scheduler
-
-        differing = differing.compute(scheduler=scheduler())
-    count = int(differing)
+    count = int(in_memory(differing))
     if count:
         raise ValueError(
             f"{command} expects the same rows in the same order, but {count:,} of {labels.shape[0]:,} labels of {path} "

@@ -7,7 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from calibdask.data.frames import is_frame
-from calibdask.engine.arrays import is_dask, is_pandas, plain
+from calibdask.engine.arrays import in_memory, is_dask, is_pandas, plain
 
 Every = Literal["day", "week", "month", "quarter", "year"]
 
@@ -75,9 +75,7 @@ def _first_rows(values: Any) -> np.ndarray:
     if is_frame(values):
         return np.asarray(plain(values.head(_LOOKED_AT)))
     if is_dask(values):
-        from calibdask.engine.scheduler import scheduler
-
-        values = values.blocks[0].compute(scheduler=scheduler())
+        values = in_memory(values.blocks[0])
     return np.asarray(plain(values))[:_LOOKED_AT]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.arrays import is_dask, local_times, plain, unmasked
+from calibdask.engine.arrays import in_memory, is_dask, local_times, plain, unmasked
 from calibdask.engine.axes import MISSING, Axis, check_told_apart, slice_axis, with_missing
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.safe_text import listed
@@ -92,10 +92,7 @@ def _of_kept(
     """Codes and labels of the rows that are kept; the others have the first code."""
     if keep is None:
         return code(values)
-    if is_dask(keep):
-        from calibdask.engine.scheduler import scheduler
-
-        keep = keep.compute(scheduler=scheduler())
+    keep = in_memory(keep)
     of_kept, labels = code(values[keep])
     codes = np.zeros(len(values), np.int32)
     codes[keep] = of_kept

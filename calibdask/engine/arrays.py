@@ -12,6 +12,15 @@ def is_dask(array: Any) -> bool:
     return type(array).__module__.partition(".")[0] in ("dask", "dask_expr") and hasattr(array, "dask")
 
 
+def in_memory(values: Any) -> Any:
+    """The values of a Dask collection, computed on `scheduler`; others as they are."""
+    if not is_dask(values):
+        return values
+    from calibdask.engine.scheduler import scheduler
+
+    return values.compute(scheduler=scheduler())
+
+
 def is_named(array: Any) -> bool:
     """Whether the dimensions have names."""
     return isinstance(array, xr.DataArray | xr.Variable)

@@ -20,6 +20,7 @@ from calibdask.storage.column_blocks import stacked
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.csv_writing import write_csv
 from calibdask.storage.manifest import IDENTITY, content_hash, file_hash
+from calibdask.storage.replacing import write_whole
 from calibdask.storage.writers import APPLIED, texts_settled
 
 # The attribute of a Zarr group that says what it is.
@@ -304,11 +305,11 @@ class AppliedZarr(AppliedFile):
         for path in self.part.glob("*/zarr.json"):
             metadata = json.loads(path.read_text(encoding="utf-8"))
             metadata["shape"][0] = mark["rows"]
-            _write_whole(path, metadata)
+            write_whole(path, json.dumps(metadata, indent=2).encode())
         own = self.part / "zarr.json"
         group = json.loads(own.read_text(encoding="utf-8"))
         group["attributes"][_MARK] = dict(mark)
-        _write_whole(own, group)
+        write_whole(own, json.dumps(group, indent=2).encode())
         names = chunks[0]["hashes"] if chunks else {}
         seal(self.part, self.store, {name: "".join(chunk["hashes"][name] for chunk in chunks) for name in names})
 
@@ -368,12 +369,6 @@ def _check_free(names: Any, taken: Any) -> None:
         raise ValueError(
             f"There would be two columns called {listed(both)}; give the calibrated scores another name (--score-name)."
         )
-
-
-def _write_whole(path: Path, metadata: Any) -> None:
-    begun = path.with_suffix(".new")
-    begun.write_text(json.dumps(metadata, indent=2), encoding="utf-8")
-    os.replace(begun, path)
 
 
 FORMATS: dict[str, type[AppliedFile]] = {kind.suffix: kind for kind in (AppliedZarr, AppliedParquet, AppliedCsv)}

@@ -31,6 +31,7 @@ from calibdask.storage.manifest import (
     new_identity,
     sealed,
 )
+from calibdask.storage.replacing import write_whole
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -303,7 +304,7 @@ def seal(folder: Path, store: str | None = None, chunks: Mapping[str, str] | Non
     own = folder / "zarr.json"
     group = json.loads(own.read_text(encoding="utf-8"))
     group["attributes"] = GroupManifest(identity, records).with_attributes(group["attributes"])
-    _write(own, json.dumps(group, indent=2).encode())
+    write_whole(own, json.dumps(group, indent=2).encode())
 
 
 def _sealed_array(path: Path, identity: str, known: str | None) -> ArrayRecord:
@@ -312,7 +313,7 @@ def _sealed_array(path: Path, identity: str, known: str | None) -> ArrayRecord:
     # Not an attribute, which xarray would copy into every selection. Readers ignore a field that they need not know.
     metadata[IDENTITY] = {"must_understand": False, "identity": identity}
     content = json.dumps(metadata, indent=2).encode()
-    _write(path, content)
+    write_whole(path, content)
     if known is None:
         chunks = (path.parent.joinpath("c", *number) for number in chunk_numbers(grid_of(metadata)))
         known = "".join(content_hash(chunk.read_bytes()) for chunk in chunks)
@@ -322,12 +323,6 @@ def _sealed_array(path: Path, identity: str, known: str | None) -> ArrayRecord:
 def chunk_numbers(grid: tuple[int, ...]) -> Iterator[tuple[str, ...]]:
     """The numbers of all chunks of an array in their order, as the names of their files have them."""
     return itertools.product(*(map(str, range(size)) for size in grid))
-
-
-def _write(path: Path, content: bytes) -> None:
-    begun = path.with_suffix(".new")
-    begun.write_bytes(content)
-    begun.replace(path)
 
 
 def summed_encoding(dataset: "xr.Dataset") -> dict[Any, dict[str, Any]]:

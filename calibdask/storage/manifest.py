@@ -8,7 +8,7 @@ store               manifest                                               membe
 ==================  =====================================================  ===========================================
 Zarr, written once  attribute `MANIFEST` of the group                      metadata and chunks of each array, in order
 store of periods    records in ``log/``, counted and hashed by the head    the periods (each a Zarr store), their totals
-cube of a study     attribute of the group; hashes of each cell (`seals`)  metadata of the arrays, values of the cells
+cube of a study     attribute of the group; hashes of each cell            metadata of the arrays, values of the cells
 folder of Parquet   ``_calibdask.json``                                    the files, in order, with their rows
 map, state, netCDF  the document itself                                    none
 ==================  =====================================================  ===========================================

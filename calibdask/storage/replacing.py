@@ -174,6 +174,13 @@ def put_in_place(part: Path, target: Path, old: Path) -> None:
         part.rename(target)
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a small file of this machine under another name, which takes the place of the old one at once."""
+    begun = path.with_suffix(".new")
+    begun.write_bytes(content)
+    begun.replace(path)
+
+
 def _bring_back(room: Path, target: Path) -> None:
     """The old result gets its name back if the new one did not get there."""
     if (room / _OLD).exists() and not os.path.lexists(target):

@@ -8,7 +8,6 @@ import click
 
 from calibdask.cli.data_names import named_data
 from calibdask.cli.row_options import RowsRequest
-from calibdask.engine.arrays import in_memory
 
 if TYPE_CHECKING:
     from calibdask.storage.readers import Table
@@ -89,6 +88,8 @@ def joined_on_key(tables: "Mapping[str, Table]", key: str, note: Any) -> "dict[s
         If values of the key are missing or repeated, or no row is in all tables.
     """
     import pandas as pd
+
+    from calibdask.engine.arrays import in_memory
 
     values = {name: pd.Index(in_memory(table.by[key])) for name, table in tables.items()}
     for name, index in values.items():

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.model_data import joined_on_key
-from calibdask.engine.arrays import in_memory
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -116,6 +115,8 @@ def _check_as_many(command: str, first: tuple[str, Any], second: tuple[str, Any]
 
 def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
     """Raise ValueError for labels that differ: differences between models are those on the same rows."""
+    from calibdask.engine.arrays import in_memory
+
     (path, labels), (other, others) = first, second
     # A missing label equals no other; such rows are left out, or are an error of their own.
     unequal = (labels != others) & ~_is_missing_value(labels) & ~_is_missing_value(others)

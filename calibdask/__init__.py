@@ -9,11 +9,32 @@ __version__ = "0.1.0"
 # The public names, for type checkers and for what follows.
 if TYPE_CHECKING:
     from calibdask.accumulator import Accumulator as Accumulator
-    from calibdask.appending import append as append
-    from calibdask.appending import drop_periods as drop_periods
-    from calibdask.appending import expire as expire
-    from calibdask.auditing.audit import audit as audit
-    from calibdask.auditing.mending.multicalibrated import MulticalibratedScaling as MulticalibratedScaling
+    from calibdask.analyses.appending import append as append
+    from calibdask.analyses.appending import drop_periods as drop_periods
+    from calibdask.analyses.appending import expire as expire
+    from calibdask.analyses.auditing.audit import audit as audit
+    from calibdask.analyses.comparison import compare as compare
+    from calibdask.analyses.evaluation import evaluate as evaluate
+    from calibdask.analyses.gating.check import check as check
+    from calibdask.analyses.merging import merge as merge
+    from calibdask.analyses.monitoring.attribution import attribute as attribute
+    from calibdask.analyses.monitoring.planning import watch_power as watch_power
+    from calibdask.analyses.monitoring.watch import watch as watch
+    from calibdask.analyses.multicalibration.scaling import MulticalibratedScaling as MulticalibratedScaling
+    from calibdask.analyses.receipts.fingerprint import fingerprint as fingerprint
+    from calibdask.analyses.receipts.receipt import receipt as receipt
+    from calibdask.analyses.receipts.receipt import verify as verify
+    from calibdask.analyses.shorthands import brier_score as brier_score
+    from calibdask.analyses.shorthands import density_ece as density_ece
+    from calibdask.analyses.shorthands import ece as ece
+    from calibdask.analyses.shorthands import log_loss as log_loss
+    from calibdask.analyses.shorthands import mce as mce
+    from calibdask.analyses.shorthands import reliability_curve as reliability_curve
+    from calibdask.analyses.shorthands import reliability_diagram as reliability_diagram
+    from calibdask.analyses.shorthands import skce as skce
+    from calibdask.analyses.shorthands import smooth_ece as smooth_ece
+    from calibdask.analyses.summarizing import summarize as summarize
+    from calibdask.analyses.threshold import threshold as threshold
     from calibdask.calibrators.base import Calibrator as Calibrator
     from calibdask.calibrators.comparing.comparison import compare_calibrators as compare_calibrators
     from calibdask.calibrators.comparing.refinement import Refinement as Refinement
@@ -28,9 +49,7 @@ if TYPE_CHECKING:
     from calibdask.calibrators.softmax.structured import StructuredScaling as StructuredScaling
     from calibdask.calibrators.softmax.temperature import TemperatureScaling as TemperatureScaling
     from calibdask.calibrators.softmax.vector import VectorScaling as VectorScaling
-    from calibdask.comparison import compare as compare
     from calibdask.data.top_scores import TopScores as TopScores
-    from calibdask.decisions.threshold import threshold as threshold
     from calibdask.display import ReliabilityDisplay as ReliabilityDisplay
     from calibdask.estimators.binned.diagram import ReliabilityDiagram as ReliabilityDiagram
     from calibdask.estimators.binned.ece import ECE as ECE
@@ -79,32 +98,13 @@ if TYPE_CHECKING:
     from calibdask.estimators.validation.hosmer_lemeshow import HosmerLemeshow as HosmerLemeshow
     from calibdask.estimators.validation.ici import ICI as ICI
     from calibdask.estimators.validation.observed_expected import ObservedExpected as ObservedExpected
-    from calibdask.evaluation import evaluate as evaluate
-    from calibdask.gating.check import check as check
-    from calibdask.merging import merge as merge
-    from calibdask.monitoring.attribution import attribute as attribute
-    from calibdask.monitoring.planning import watch_power as watch_power
-    from calibdask.monitoring.watch import watch as watch
-    from calibdask.receipts.fingerprint import fingerprint as fingerprint
-    from calibdask.receipts.receipt import receipt as receipt
-    from calibdask.receipts.receipt import verify as verify
     from calibdask.results.ranking import worst_slices as worst_slices
-    from calibdask.shorthands import brier_score as brier_score
-    from calibdask.shorthands import density_ece as density_ece
-    from calibdask.shorthands import ece as ece
-    from calibdask.shorthands import log_loss as log_loss
-    from calibdask.shorthands import mce as mce
-    from calibdask.shorthands import reliability_curve as reliability_curve
-    from calibdask.shorthands import reliability_diagram as reliability_diagram
-    from calibdask.shorthands import skce as skce
-    from calibdask.shorthands import smooth_ece as smooth_ece
     from calibdask.statistics.views.lens import Lens as Lens
     from calibdask.storage.open_store import open_summary as open_summary
     from calibdask.storage.open_store import read_rows as read_rows
     from calibdask.study.opening import open_cube as open_cube
     from calibdask.study.running import run as run
     from calibdask.study.study import Study as Study
-    from calibdask.summary import summarize as summarize
 
 # Public name -> module. Importing calibdask imports none of them; the first use does.
 with open(__file__, encoding="utf-8") as _source:

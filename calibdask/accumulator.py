@@ -22,6 +22,8 @@ from calibdask.accumulated_state import (
     identity,
     state_arrays,
 )
+from calibdask.analyses.evaluation import evaluated, interval_choice
+from calibdask.analyses.summarizing import stored_settings
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
@@ -32,7 +34,6 @@ from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.smooth.gridded import check_step
-from calibdask.evaluation import evaluated, interval_choice
 from calibdask.inference.methods import Method
 from calibdask.safe_text import listed
 from calibdask.statistics.column_sums import ColumnSums
@@ -41,7 +42,6 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums
 from calibdask.statistics.statistic import Statistic
 from calibdask.storage.summary_format import histograms
-from calibdask.summary import stored_settings
 
 _SETTINGS = ("confidence", "classwise")
 # Of scores whose number of columns is not known yet.

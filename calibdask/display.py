@@ -7,11 +7,11 @@ from typing import Any, Literal, Self
 import numpy as np
 import xarray as xr
 
+from calibdask.analyses.evaluation import evaluate
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
-from calibdask.evaluation import evaluate
 
 
 @dataclass(eq=False)

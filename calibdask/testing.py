@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from calibdask.gating.check import check
-from calibdask.gating.formats import sentence
+from calibdask.analyses.gating.check import check
+from calibdask.analyses.gating.formats import sentence
 
 _MOST_LINES = 10
 

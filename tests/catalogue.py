@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import calibdask as cd
-from calibdask.auditing.determining import LabelCounts
+from calibdask.analyses.auditing.determining import LabelCounts
 from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import Explicit, Uniform

@@ -64,7 +64,7 @@ def test_rooms_import_in_one_direction() -> None:
 
 @pytest.mark.parametrize("name", CORE)
 def test_core_imports_downward(name: str) -> None:
-    above = {*CORE[CORE.index(name) + 1 :], "evaluation", "study", "plot", "report", "explore", "cli"}
+    above = {*CORE[CORE.index(name) + 1 :], "analyses", "study", "plot", "report", "explore", "cli"}
     for path in (PACKAGE / name).rglob("*.py"):
         assert not rooms_imported(path) & above, f"{path.relative_to(PACKAGE)} imports {rooms_imported(path) & above}"
 

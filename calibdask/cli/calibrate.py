@@ -232,8 +232,8 @@ def _usual(scores: str) -> tuple[Expression, str]:
 
 def _show(calibrator: "Calibrator", why: str, *, to_stderr: bool) -> None:
     """Print what was fitted, and what to know about it."""
-    from calibdask.auditing.mending.mended_table import mended_lines
-    from calibdask.auditing.mending.multicalibrated import MulticalibratedScaling
+    from calibdask.analyses.multicalibration.mended_table import mended_lines
+    from calibdask.analyses.multicalibration.scaling import MulticalibratedScaling
     from calibdask.calibrators.tabled import MapTable
     from calibdask.results.text_layout import plain_columns
 

@@ -19,7 +19,7 @@ from calibdask.cli.row_options import RowsRequest, key_option, noted, row_option
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
-    from calibdask.gating.check import Gate
+    from calibdask.analyses.gating.check import Gate
 
 _FORMATS = {".json": "JSON", ".md": "Markdown", ".xml": "JUnit XML"}
 _STATUS = {"met": 0, "broken": 1, "cannot be decided": 3}
@@ -107,7 +107,7 @@ def check(
     A limit is met if the whole interval of the number keeps it, broken if none of it does, and else undecided: with
     few rows nothing is met. Each slice of --by is judged at a level for all slices of its column together.
     """
-    from calibdask.gating.formats import headline, plain, text_lines
+    from calibdask.analyses.gating.formats import headline, plain, text_lines
     from calibdask.storage.replacing import replacing
     from calibdask.storage.writers import check_apart, checked_output
 
@@ -225,9 +225,9 @@ def _text(gate: "Gate", data: str, suffix: str) -> str:
     """What is written to a file of this kind."""
     import json
 
+    from calibdask.analyses.gating.formats import junit, markdown, plain
     from calibdask.cli.command_line import command_line
     from calibdask.cli.row_options import stem_of
-    from calibdask.gating.formats import junit, markdown, plain
 
     title = f"Calibration of {visible(stem_of(data))}"
     if suffix == ".json":

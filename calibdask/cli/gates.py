@@ -10,10 +10,10 @@ import click
 from calibdask.cli.row_options import noted, rows_of
 
 if TYPE_CHECKING:
+    from calibdask.analyses.gating.check import Gate
+    from calibdask.analyses.gating.limits import Limit, Limits
     from calibdask.cli.evaluate_request import EvaluateRequest
     from calibdask.data.options import InputKeywords
-    from calibdask.gating.check import Gate
-    from calibdask.gating.limits import Limit, Limits
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store
@@ -54,7 +54,7 @@ def limits_given(path: str | None, given: Sequence[str], of_slices: Sequence[str
     """Those of the file, and of the options, which replace them."""
     from dataclasses import replace
 
-    from calibdask.gating.limits import Limits, limits_of
+    from calibdask.analyses.gating.limits import Limits, limits_of
 
     try:
         of_file = Limits() if path is None else Limits.read(path)
@@ -144,8 +144,8 @@ def gated_rows(
 
 def _pictures(options: Mapping[str, Any]) -> dict[str, Any]:
     """The metrics whose curves the profile draws."""
+    from calibdask.analyses.gating.profiles import profile_of
     from calibdask.estimators.expression import parse_metrics
-    from calibdask.gating.profiles import profile_of
 
     texts = profile_of(options.get("profile", "")).pictures
     return {str(one): one.make() for text in texts for one in parse_metrics(text)}
@@ -173,11 +173,11 @@ def receipt_and_gate_of(
     table: "Table", options: Mapping[str, Any], reading: "InputKeywords"
 ) -> "tuple[dict[str, Any], Gate | None]":
     """A gate and its receipt: the metrics of its limits and its profile, or the usual ones, and its decisions."""
+    from calibdask.analyses.gating.profiles import profile_of
+    from calibdask.analyses.receipts.receipt import receipt_and_gate
     from calibdask.data.data import Data
     from calibdask.data.options import InputOptions
     from calibdask.estimators.expression import parse_metrics
-    from calibdask.gating.profiles import profile_of
-    from calibdask.receipts.receipt import receipt_and_gate
 
     named = [str(limit.metric) for limit in (*options.get("limits", ()), *(options.get("slice_limits") or ()))]
     filed = [one for text in profile_of(options.get("profile", "")).names for one in parse_metrics(text)]

@@ -18,7 +18,7 @@ from calibdask.safe_text import visible
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from calibdask.gating.limits import Limits
+    from calibdask.analyses.gating.limits import Limits
     from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store, StoredCube
     from calibdask.storage.replacing import Output
@@ -231,7 +231,7 @@ def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:
 
 def _lines(models: Mapping[str, Any]) -> Iterator[str]:
     """What was decided on each model: a line, and one for each limit that is broken, or wants rows."""
-    from calibdask.gating.formats import headline, sentence, wanting
+    from calibdask.analyses.gating.formats import headline, sentence, wanting
 
     for name, model in models.items():
         if model.gate is not None and model.gate.judgements:

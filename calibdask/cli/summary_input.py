@@ -45,6 +45,6 @@ def pooled(summary: "Summary", by: Sequence[str]) -> "Summary":
 
 def panel(summary: "Summary", setting: str | int | None, *, full: bool = False) -> dict[str, Any]:
     """The metrics to compute when none are named, for those that name no setting with this one."""
-    from calibdask.evaluation import usual_metrics
+    from calibdask.analyses.evaluation import usual_metrics
 
     return {**usual_metrics(summary.source, setting, full=full)}

@@ -38,8 +38,8 @@ def verify(receipt: str, data: str, **where: Any) -> None:
     from dataclasses import replace
 
     import calibdask as cd
+    from calibdask.analyses.receipts.stored_receipt import read_receipt
     from calibdask.progress import shown_progress
-    from calibdask.receipts.stored_receipt import read_receipt
 
     try:
         given = read_receipt(receipt)

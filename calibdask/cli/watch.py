@@ -19,9 +19,9 @@ from calibdask.cli.row_options import noted
 from calibdask.safe_text import message, visible
 
 if TYPE_CHECKING:
+    from calibdask.analyses.monitoring.alarms import Alarm
+    from calibdask.analyses.monitoring.watch_run import WatchRun
     from calibdask.cli.watch_state import WatchState
-    from calibdask.monitoring.alarms import Alarm
-    from calibdask.monitoring.watch_run import WatchRun
     from calibdask.storage.summary import Summary
 
 _ALARM = 1
@@ -104,10 +104,10 @@ def watch(
     At most a share alpha of the models that are calibrated within the tolerance ever raises an alarm, whenever and
     however often one looks. With several slices, or classes, alarms are the discoveries of e-BH.
     """
+    from calibdask.analyses.monitoring.alarms import raised_alarms
+    from calibdask.analyses.monitoring.exposition import exposition
+    from calibdask.analyses.monitoring.watch_run import WatchRun
     from calibdask.cli.watch_state import WatchState
-    from calibdask.monitoring.alarms import raised_alarms
-    from calibdask.monitoring.exposition import exposition
-    from calibdask.monitoring.watch_run import WatchRun
     from calibdask.storage.replacing import replacing
     from calibdask.storage.writers import check_apart, checked_output
 

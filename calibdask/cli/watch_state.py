@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from calibdask.monitoring.alarms import Alarm
+from calibdask.analyses.monitoring.alarms import Alarm
 from calibdask.safe_text import shown_address
 from calibdask.storage.documents import parse_json, read_bytes
 from calibdask.storage.location import Location

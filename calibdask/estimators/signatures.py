@@ -95,7 +95,7 @@ def calibrator_signatures() -> Mapping[str, Signature]:
     """
     read = (
         _calibrator_signature(f"calibdask.{module}", name)
-        for name, module in _public("calibrators.", "auditing.mending.")
+        for name, module in _public("calibrators.", "analyses.multicalibration.")
     )
     return {signature.word: signature for signature in sorted(filter(None, read), key=lambda signature: signature.word)}
 

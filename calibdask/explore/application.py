@@ -5,11 +5,11 @@ from functools import partial
 
 import xarray as xr
 
+from calibdask.analyses.monitoring.period_sums import as_labels, known_labels
 from calibdask.estimators.metrics import Metrics
 from calibdask.explore.server import Page, serve
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.extras import check_plot
-from calibdask.monitoring.period_sums import as_labels, known_labels
 from calibdask.safe_text import shown_address
 from calibdask.storage.open_store import Store, StoredCube, StoredResult, open_store
 from calibdask.storage.readers import StoredRows
@@ -108,7 +108,7 @@ def page_of(store: str, metrics: Metrics | None = None, due: str | None = None) 
 
 
 def _check_due(opened: Store, due: str, shown: str) -> None:
-    from calibdask.monitoring.due_dates import dates_of, parse_due
+    from calibdask.analyses.monitoring.due_dates import dates_of, parse_due
 
     parse_due(due)
     labels = opened.labels if isinstance(opened, Summary) else {}

@@ -4,9 +4,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from calibdask.gating.check import Gate
-from calibdask.gating.formats import sentence
-from calibdask.gating.judging import Judgement
+from calibdask.analyses.gating.check import Gate
+from calibdask.analyses.gating.formats import sentence
+from calibdask.analyses.gating.judging import Judgement
 from calibdask.report.blocks import Banner
 from calibdask.report.cautions import cautions
 from calibdask.report.human_names import NAMES

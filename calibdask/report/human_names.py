@@ -1,7 +1,7 @@
 """What people call a number: one name for it on all of a page."""
 
+from calibdask.analyses.gating.profiles import PROFILES
 from calibdask.estimators.expression import parse_metrics
-from calibdask.gating.profiles import PROFILES
 from calibdask.plot.naming import axes_of
 
 _USUAL = {metric: parts[""] for metric, parts in PROFILES["default"].names.items() if "" in parts}

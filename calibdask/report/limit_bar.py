@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 
-from calibdask.gating.judging import Judgement
+from calibdask.analyses.gating.judging import Judgement
 from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.results.format import figure

@@ -7,9 +7,9 @@ from itertools import groupby
 
 import numpy as np
 
-from calibdask.gating.check import Gate
-from calibdask.gating.formats import accepted, interval_text
-from calibdask.gating.judging import Judgement
+from calibdask.analyses.gating.check import Gate
+from calibdask.analyses.gating.formats import accepted, interval_text
+from calibdask.analyses.gating.judging import Judgement
 from calibdask.report.banners import ICONS, WORDS, by_name
 from calibdask.report.blocks import Cell, Table, number, text
 from calibdask.report.drawing import forest, forest_axis, forest_range

@@ -10,6 +10,8 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.analyses.evaluation import evaluate, usual_metrics
+from calibdask.analyses.gating.check import Gate, Given, check
 from calibdask.calibrators.comparing.comparison import compare_calibrators
 from calibdask.data.data import Data
 from calibdask.data.options import InputKeywords, InputOptions
@@ -27,8 +29,6 @@ from calibdask.estimators.smooth.density import DensityECE
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.estimators.without_interval import WithoutInterval, bare
-from calibdask.evaluation import evaluate, usual_metrics
-from calibdask.gating.check import Gate, Given, check
 from calibdask.report.caught_warnings import noting, quiet, sentences
 from calibdask.report.headline import headline_metric, measures_binned_gap
 from calibdask.report.over_time import Watched, Watching, watched_rows, watched_summary

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from calibdask.gating.check import Gate
-from calibdask.gating.profiles import Named, Profile, profile_of
+from calibdask.analyses.gating.check import Gate
+from calibdask.analyses.gating.profiles import Named, Profile, profile_of
 from calibdask.report.blocks import Block, Cell, Figures, Heading, Paragraph, Table, number, text
 from calibdask.report.chart_drawing import chart_figures
 from calibdask.report.consistency_drawing import consistency_figures

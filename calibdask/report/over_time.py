@@ -7,20 +7,20 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.analyses.monitoring.attribution import attribute
+from calibdask.analyses.monitoring.due_dates import are_due, parse_due, parse_now
+from calibdask.analyses.monitoring.period_sums import as_labels
+from calibdask.analyses.monitoring.since import gap_since
+from calibdask.analyses.monitoring.watch import watch
+from calibdask.analyses.summarizing import summarize
 from calibdask.data.data import Data
 from calibdask.inference.choice import check_level
-from calibdask.monitoring.attribution import attribute
-from calibdask.monitoring.due_dates import are_due, parse_due, parse_now
-from calibdask.monitoring.period_sums import as_labels
-from calibdask.monitoring.since import gap_since
-from calibdask.monitoring.watch import watch
 from calibdask.plot.changes import Change, change_list
 from calibdask.plot.over_time import Pending
 from calibdask.results.over_time import Ends, Mark, OverTime, headline, version_marks
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_totals import with_totals
-from calibdask.summary import summarize
 
 # Lines of a picture of changes, without that of all rows.
 MOST_CHANGES = 8

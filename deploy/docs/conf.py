@@ -78,7 +78,7 @@ _MODULES = {
     "calibdask/estimators/__init__.py": "/deploy/docs/which.rst",
     "calibdask/estimators/compat.py": "/deploy/docs/tools.rst",
     "calibdask/estimators/estimator.py": "/deploy/docs/api/extending.rst",
-    "calibdask/shorthands.py": "/deploy/docs/api/evaluating.rst",
+    "calibdask/analyses/shorthands.py": "/deploy/docs/api/evaluating.rst",
 }
 
 

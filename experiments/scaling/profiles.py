@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import calibdask as cd
+from calibdask.analyses.gating.profiles import PROFILES
 from calibdask.engine.threads import number_of_threads
 from calibdask.estimators.expression import parse_metrics
-from calibdask.gating.profiles import PROFILES
 from experiments.scaling.machine import surroundings
 from experiments.scaling.tables import Table, markdown
 

@@ -205,11 +205,11 @@ def test_containers_and_chunks_change_nothing(tmp_path: Path) -> None:
 def test_a_lattice_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = table()
     whole = cd.audit(frame.label, frame.score, frame[FEATURES], depth=3)
-    monkeypatch.setattr("calibdask.auditing.planning._PART_BYTES", 1 << 18)
+    monkeypatch.setattr("calibdask.analyses.auditing.planning._PART_BYTES", 1 << 18)
     parts = cd.audit(frame.label, frame.score, frame[FEATURES], depth=3, score_cells=16)
     same_results(parts, whole, weighted=False)
     assert parts.attrs["passes"] > whole.attrs["passes"]
-    monkeypatch.setattr("calibdask.auditing.planning._PART_BYTES", 1 << 11)
+    monkeypatch.setattr("calibdask.analyses.auditing.planning._PART_BYTES", 1 << 11)
     with pytest.raises(ValueError, match=r"what fits: .*depth=1 \(\d+ segments\)"):
         cd.audit(frame.label, frame.score, frame[FEATURES], depth=3, score_cells=16)
 

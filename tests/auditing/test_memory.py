@@ -9,7 +9,7 @@ from tests.auditing.test_audit import FEATURES, table
 from tests.equality import same_results
 
 FRAME = table()
-PLANNING = "calibdask.auditing.planning"
+PLANNING = "calibdask.analyses.auditing.planning"
 
 
 def test_more_threads_fill_smaller_parts_in_more_passes(monkeypatch: pytest.MonkeyPatch) -> None:

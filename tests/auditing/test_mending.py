@@ -14,10 +14,10 @@ from scipy import stats
 from scipy.special import expit, logit
 
 import calibdask as cd
-from calibdask.auditing.mending.boosting import Boosting
-from calibdask.auditing.mending.segment_map import SegmentMap
+from calibdask.analyses.multicalibration.boosting import Boosting
+from calibdask.analyses.multicalibration.segment_map import SegmentMap
 from calibdask.statistics.views.folds import fold_numbers
-from tests.auditing.mending_loops import mended
+from tests.auditing.multicalibration_loops import mended
 
 Array = NDArray[Any]
 
@@ -146,8 +146,8 @@ def test_rounds_that_do_not_help_rows_left_out_are_dropped(monkeypatch: pytest.M
     rng = np.random.default_rng(0)
     p, features = rng.random(3000), {f"x{i}": rng.integers(0, 5, 3000) for i in range(4)}
     y = rng.random(3000) < p
-    monkeypatch.setattr("calibdask.auditing.mending.choosing.holm", lambda pvalues: 0 * pvalues)
-    monkeypatch.setattr("calibdask.auditing.mending.choosing._TESTS", 0.05 / 600)
+    monkeypatch.setattr("calibdask.analyses.multicalibration.choosing.holm", lambda pvalues: 0 * pvalues)
+    monkeypatch.setattr("calibdask.analyses.multicalibration.choosing._TESTS", 0.05 / 600)
     result = cd.MulticalibratedScaling(min_rows=20).fit(y, p, features=features)
     assert result.segments_ == ()
     assert len(result.loss_) == 1

@@ -7,9 +7,9 @@ import pytest
 from numpy.typing import NDArray
 
 import calibdask as cd
-from calibdask.auditing import audit as auditing
-from calibdask.auditing.overlaps import Overlaps
-from calibdask.auditing.telling_apart import TellingApart
+from calibdask.analyses.auditing import audit as auditing
+from calibdask.analyses.auditing.overlaps import Overlaps
+from calibdask.analyses.auditing.telling_apart import TellingApart
 from tests.equality import same_results
 
 Array = NDArray[Any]

@@ -10,7 +10,7 @@ import xarray as xr
 from distributed import Client, LocalCluster
 
 import calibdask as cd
-from calibdask.auditing.planning import LatticePlan
+from calibdask.analyses.auditing.planning import LatticePlan
 from calibdask.engine.workers import Workers, workers_in_force
 from calibdask.statistics.lattice.lattice_sums import LatticeSums
 from tests.auditing.test_audit import FEATURES, table

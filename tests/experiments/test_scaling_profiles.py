@@ -1,6 +1,6 @@
 """Profiles at size: every profile, and every metric of one, is measured."""
 
-from calibdask.gating.profiles import PROFILES
+from calibdask.analyses.gating.profiles import PROFILES
 from experiments.scaling import profiles
 
 

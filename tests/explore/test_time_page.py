@@ -9,6 +9,8 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.analyses.monitoring import due_dates
+from calibdask.analyses.monitoring.since import gap_since
 from calibdask.explore.application import page_of
 from calibdask.explore.cancellation import Cancelled
 from calibdask.explore.summaries import slices_over_time
@@ -21,8 +23,6 @@ from calibdask.explore.summaries.slices_over_time import (
     pending_rows,
     period_dims,
 )
-from calibdask.monitoring import due_dates
-from calibdask.monitoring.since import gap_since
 from calibdask.results.over_time import OverTime
 from calibdask.storage.summary_totals import with_totals
 from calibdask.storage.writers import write_dataset

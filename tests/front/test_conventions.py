@@ -63,7 +63,7 @@ def test_accessor_is_registered_by_its_module_alone_and_light() -> None:
         "import sys, calibdask as cd; assert 'xarray' not in sys.modules;"
         "import xarray as xr; assert not hasattr(xr.Dataset, 'calib');"
         "import calibdask.accessor; assert xr.Dataset.calib is calibdask.accessor.CalibrationAccessor;"
-        "heavy = {'numba', 'sklearn', 'hvplot', 'holoviews', 'calibdask.evaluation'} & set(sys.modules);"
+        "heavy = {'numba', 'sklearn', 'hvplot', 'holoviews', 'calibdask.analyses.evaluation'} & set(sys.modules);"
         "assert not heavy, heavy"
     )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

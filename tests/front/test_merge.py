@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibdask as cd
-from calibdask.evaluation import usual_metrics
+from calibdask.analyses.evaluation import usual_metrics
 from calibdask.storage.summary import Summary
 from tests import strategies
 

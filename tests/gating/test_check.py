@@ -10,8 +10,8 @@ import pytest
 import scipy
 
 import calibdask as cd
-from calibdask.gating.formats import headline, junit, markdown, plain, sentence, text_lines
-from calibdask.gating.profiles import PROFILES
+from calibdask.analyses.gating.formats import headline, junit, markdown, plain, sentence, text_lines
+from calibdask.analyses.gating.profiles import PROFILES
 from calibdask.testing import assert_calibrated
 
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import special
 
 import calibdask as cd
-from calibdask.gating.formats import junit, markdown, plain, text_lines
-from calibdask.gating.judging import Judgement
+from calibdask.analyses.gating.formats import junit, markdown, plain, text_lines
+from calibdask.analyses.gating.judging import Judgement
 
 UNDECIDED = "cannot be decided"
 

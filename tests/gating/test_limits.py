@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import calibdask as cd
-from calibdask.gating.limits import Limit, Limits, limits_of
+from calibdask.analyses.gating.limits import Limit, Limits, limits_of
 
 
 def test_numbers_ranges_parts_and_choices() -> None:

@@ -9,9 +9,9 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.analyses.monitoring.period_sums import PeriodSums
 from calibdask.inference.sequential.cells import GROUP_EDGES
 from calibdask.inference.sequential.factors import learnt_tilts
-from calibdask.monitoring.period_sums import PeriodSums
 from tests.oracles import sequential_reference as oracle
 
 ALPHA, DAYS, DRIFT = 0.05, 12, 7

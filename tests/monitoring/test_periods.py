@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.monitoring.due_dates import period_ends
+from calibdask.analyses.monitoring.due_dates import period_ends
 from calibdask.storage.summary_scores import SCORES
 from tests.monitoring.test_watch import DAYS, assert_same_bits, summary
 

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibdask as cd
+from calibdask.analyses.receipts.fingerprint import fingerprint_of
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions
 from calibdask.kernels.row_hashes import _mixed
-from calibdask.receipts.fingerprint import fingerprint_of
 from calibdask.statistics.row_hashes import SEEDS, word_of
 
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
+from calibdask.analyses.receipts.document import hash_of
 from calibdask.cli import main
-from calibdask.receipts.document import hash_of
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
-from calibdask.gating.check import Gate
-from calibdask.gating.judging import Judgement
-from calibdask.gating.profiles import PROFILES
+from calibdask.analyses.gating.check import Gate
+from calibdask.analyses.gating.judging import Judgement
+from calibdask.analyses.gating.profiles import PROFILES
 from calibdask.report import Measured, measure
 from calibdask.report.limit_bar import large_bar, range_of, small_bar
 from tests.report.page_reader import Reader, page_of

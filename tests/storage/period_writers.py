@@ -20,7 +20,7 @@ import xarray as xr
 import zarr.codecs  # noqa: F401
 
 import calibdask as cd
-from calibdask.appending import append, expire
+from calibdask.analyses.appending import append, expire
 
 START = date(2026, 1, 1)
 SUMMARIES = ("one.nc", "two.nc", "three.nc")

@@ -9,8 +9,8 @@ import numpy.typing as npt
 import scipy
 import xarray as xr
 
-from calibdask.auditing.audit import audit
-from calibdask.auditing.summarized import summary_lattice
+from calibdask.analyses.auditing.audit import audit
+from calibdask.analyses.auditing.summarized import summary_lattice
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.results.reliability import Bins
 from calibdask.statistics import exact

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from calibdask.decisions.threshold import threshold
+from calibdask.analyses.evaluation import evaluate
+from calibdask.analyses.threshold import threshold
 from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.estimators.decisions.net_benefit import NetBenefit
 from calibdask.estimators.decisions.risk_coverage import RiskCoverageCurve
-from calibdask.evaluation import evaluate
 from calibdask.explore.summaries.answer_page import Answer
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.pseudo_rows import PseudoRows

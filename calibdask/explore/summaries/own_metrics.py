@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.analyses.evaluation import evaluate
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.metrics import Metrics, named_metrics
-from calibdask.evaluation import evaluate
 from calibdask.explore.cancellation import error_text
 from calibdask.explore.summaries.page_metrics import LEVEL, PAGE_NAMES, Refinement
 from calibdask.results.values import PartResult, Results

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from calibdask.analyses.evaluation import evaluate, usual_metrics
 from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.estimator import Estimator
@@ -16,7 +17,6 @@ from calibdask.estimators.scores.saturation import Saturation
 from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
 from calibdask.estimators.smooth.gridded import on_grid
-from calibdask.evaluation import evaluate, usual_metrics
 from calibdask.results import cautions as sentences
 from calibdask.results.reliability import Bins
 from calibdask.results.values import Results

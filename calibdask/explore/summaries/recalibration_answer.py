@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from sklearn.base import clone
 
+from calibdask.analyses.summarizing import summarize
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.comparing.comparison import compare_calibrators
 from calibdask.calibrators.curves.isotonic import IsotonicCalibration
@@ -25,7 +26,6 @@ from calibdask.results.format import figure, percent
 from calibdask.results.improvements import improvement_heads, improvement_texts
 from calibdask.statistics.exact import Array
 from calibdask.storage.summary import Summary
-from calibdask.summary import summarize
 
 # Maps of one score by what `calibdask calibrate --method` calls them, the simplest first, which is its usual one.
 _METHODS: dict[str, Calibrator] = {

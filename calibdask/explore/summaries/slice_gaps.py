@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.analyses.evaluation import evaluate
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
-from calibdask.evaluation import evaluate
 from calibdask.explore.cancellation import Cancelled
 from calibdask.explore.summaries.pool import Pool
 from calibdask.explore.summaries.sparse_sums import SliceNumbers

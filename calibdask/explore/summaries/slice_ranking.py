@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.analyses.evaluation import evaluate
 from calibdask.estimators.binned.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.smooth.gridded import on_grid
-from calibdask.evaluation import evaluate
 from calibdask.explore.summaries.own_metrics import error_of, in_setting
 from calibdask.explore.summaries.page_metrics import LEVEL
 from calibdask.explore.summaries.pool import Pool, Selection

@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.analyses.monitoring.attribution import attribute
+from calibdask.analyses.monitoring.due_dates import are_due, dates_of
+from calibdask.analyses.monitoring.period_sums import as_labels, known_labels
+from calibdask.analyses.monitoring.since import gap_since
+from calibdask.analyses.monitoring.watch import watch
 from calibdask.explore.cancellation import Cancelled
 from calibdask.explore.summaries.pool import Labels, Pool, Selection
 from calibdask.explore.summaries.selection_widgets import DATE, ordered
 from calibdask.explore.summaries.sparse_sums import SliceNumbers
 from calibdask.inference.multiplicity import e_benjamini_hochberg
-from calibdask.monitoring.attribution import attribute
-from calibdask.monitoring.due_dates import are_due, dates_of
-from calibdask.monitoring.period_sums import as_labels, known_labels
-from calibdask.monitoring.since import gap_since
-from calibdask.monitoring.watch import watch
 from calibdask.plot.over_time import Pending
 from calibdask.results.over_time import Ends, OverTime
 from calibdask.storage.summary_totals import with_totals

@@ -6,18 +6,18 @@ from itertools import islice, product
 
 import xarray as xr
 
+from calibdask.analyses.evaluation import evaluate
+from calibdask.analyses.gating.check import check
+from calibdask.analyses.gating.formats import accepted
+from calibdask.analyses.gating.judging import Judgement
 from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
-from calibdask.evaluation import evaluate
 from calibdask.explore.summaries.page_metrics import LEVEL, Choice
 from calibdask.explore.summaries.page_texts import ALONE
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
-from calibdask.gating.check import check
-from calibdask.gating.formats import accepted
-from calibdask.gating.judging import Judgement
 from calibdask.markup import Html
 from calibdask.results.decisions import Outcome
 from calibdask.results.format import figure

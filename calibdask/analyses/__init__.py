@@ -1,0 +1,1 @@
+"""What users ask for: one analysis per file or folder, from data to a result and its document."""

@@ -1,0 +1,299 @@
+"""`append`, `expire` and `drop_periods`: a summary that grows by periods, each of them whole or not at all."""
+
+import dataclasses
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import xarray as xr
+
+from calibdask.analyses.merging import merge
+from calibdask.errors import Damaged
+from calibdask.safe_text import listed
+from calibdask.storage.period_labels import COARSER, as_label, coarser, labels_of
+from calibdask.storage.period_log import Change, Label, Period, PeriodLog, commit_after_loss
+from calibdask.storage.period_store import PeriodStore, united_slices
+from calibdask.storage.summary import Summary, is_summary
+from calibdask.storage.summary_format import stored_states
+from calibdask.storage.summary_totals import TOTALS, with_totals
+
+
+def append(
+    summary: xr.Dataset | Summary,
+    store: str | os.PathLike[str],
+    period: str | Mapping[str, Any] = "day",
+    *,
+    replace: str | None = None,
+) -> None:
+    """Add periods to a stored summary, such as yesterday: each whole or not at all, whatever happens meanwhile.
+
+    Parameters
+    ----------
+    summary : xarray.Dataset
+        Of `calibdask.summarize`, with the settings, step, classes and dimensions of slices of what is stored.
+    store : str or path
+        A ``.zarr``, local or at any URL that fsspec knows; made by the first call. `calibdask.open_summary` and all
+        commands that take a summary read it.
+    period : str or mapping, default "day"
+        The slice whose labels are periods, all of which are added together; or the one period that the summary is
+        of, such as ``{"day": "2026-11-22"}``. Labels are texts or whole numbers; dates become texts such as
+        ``"2026-11-22"``. They may come in any order, and are read in that of their labels.
+    replace : str, optional
+        Why periods that are there already are replaced. The reason is kept, with the time, and told by the attribute
+        ``history`` of the summary that is read.
+
+    Raises
+    ------
+    TypeError
+        If something is not a summary.
+    ValueError
+        If a period is there already, and ``replace`` is None; if it was merged into a coarser one; if the summary is
+        not like those that are there, or one cannot be written there. What is stored stays as it is.
+    calibdask.errors.Unavailable
+        If the store does not answer.
+
+    Notes
+    -----
+    The numbers are written first, under a name that nobody reads; then one small file, which one writer alone can make,
+    says that they belong to the store. Killed before that, nothing was added; the rest is removed by a call after a
+    day, by the clock of the store. A period whose files are damaged can be replaced; all others stay readable. Several
+    may write at the same time, on file systems of this machine and on object stores that write on condition (Amazon S3,
+    Google Cloud Storage, and servers that do as they); elsewhere one at a time, which a warning says.
+
+    Slices that a period has not, such as a country on a day without it, have no rows.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import calibdask as cd
+    >>> monday = cd.summarize([0, 1], [0.2, 0.4], settings=["binary"])
+    >>> tuesday = cd.summarize([1, 1], [0.6, 0.8], settings=["binary"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = os.path.join(folder, "summary.zarr")
+    ...     cd.append(tuesday, store, {"day": "2026-11-24"})
+    ...     cd.append(monday, store, {"day": "2026-11-23"})
+    ...     days = cd.open_summary(store).load()
+    >>> days.day.values.tolist(), cd.evaluate(days, metrics=cd.ECE(bins=2)).ece.values.round(6).tolist()
+    (['2026-11-23', '2026-11-24'], [0.2, 0.3])
+    """
+    if not is_summary(summary):
+        raise TypeError(f"append expects a summary of calibdask.summarize, got {type(summary).__name__}.")
+    if replace is not None and not replace.strip():
+        raise ValueError("replace expects the reason why periods are replaced, got an empty text.")
+    target = PeriodStore.at(os.fspath(store))
+    name, parts = _parts(Summary.of(summary), period)
+    labels, replacing = [*parts], replace is not None
+    first = Summary.of(parts[labels[0]])
+    # Before anything is written, and again where others were faster.
+    begun = target.log(recover=replacing)
+    target.check_new(begun, name, labels, replacing=replacing)
+    target.check_fits(begun, first, labels)
+    for part in parts.values():
+        _check_numbers(part)
+
+    def change(log: PeriodLog, added: tuple[Period, ...]) -> Change:
+        target.check_new(log, name, labels, replacing=replacing)
+        if not begun.periods:
+            target.check_fits(log, first, labels)
+        united_slices([*log.sorted, *added])
+        there = [label for label in labels if label in log.periods]
+        # What was merged into an old one is not to be added beside the new one.
+        merged = {label: log.periods[label].merged for label in there}
+        periods = tuple(dataclasses.replace(one, merged=merged.get(one.label, ())) for one in added)
+        return Change(name, "replace" if there else "append", periods, tuple(there), replace or "")
+
+    target.add([*parts.values()], change, recover=replacing)
+
+
+def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason: str) -> None:
+    """Remove periods from a stored summary, such as a day whose files are damaged or whose rows were wrong.
+
+    Parameters
+    ----------
+    store : str or path
+        Where `calibdask.append` adds periods.
+    periods : sequence of str or int
+        Their labels.
+    reason : str
+        Why they are removed. It is kept, with the time, in the attribute ``history`` of the summary that is read.
+
+    Raises
+    ------
+    ValueError
+        If there is no such store or period, or the reason is empty. What is stored stays as it is.
+
+    Notes
+    -----
+    Nothing of a period is read, so that one with missing or damaged files can be removed as well. Its files are removed
+    by a call of `append` after a day. Records that were lost at the end of the log are given up at the same time.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import calibdask as cd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = os.path.join(folder, "summary.zarr")
+    ...     for day in ("2026-11-23", "2026-11-24"):
+    ...         cd.append(cd.summarize([0, 1], [0.2, 0.4], settings=["binary"]), store, {"day": day})
+    ...     cd.drop_periods(store, ["2026-11-23"], reason="test rows")
+    ...     cd.open_summary(store).day.values.tolist()
+    ['2026-11-24']
+    """
+    if not reason.strip():
+        raise ValueError("reason expects why periods are removed, got an empty text.")
+    target = PeriodStore.at(os.fspath(store))
+    if not target.log(recover=True).periods:
+        raise ValueError(f"{target.location.url} expects periods that calibdask.append has added, and has none.")
+
+    def change(log: PeriodLog) -> Change:
+        removed = [as_label(log.dimension, label) for label in periods]
+        if unknown := [label for label in removed if label not in log.periods]:
+            there = listed([period.label for period in log.sorted])
+            raise ValueError(f"{target.location.url} has no {log.dimension} {listed(unknown)}; it has {there}.")
+        return Change(log.dimension, "drop", (), tuple(dict.fromkeys(removed)), reason)
+
+    commit_after_loss(target.location, change)
+
+
+def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = "month") -> dict[str, list[str]]:
+    """Merge old periods of a stored summary into coarser ones: days into months, say.
+
+    Parameters
+    ----------
+    store : str or path
+        Where `calibdask.append` adds periods, which are dates.
+    after : str or int, default "90d"
+        A coarser period is merged once it has ended so many days before the latest period that is there begins; the
+        clock has no part in it.
+    into : {"day", "month", "year"}, default "month"
+        The coarser period, called by the beginning of the date: ``"2026-08"``.
+
+    Returns
+    -------
+    dict
+        The periods that were merged, by the coarser ones that they are in now. The attribute ``history`` of the summary
+        that is read tells of them too.
+
+    Raises
+    ------
+    ValueError
+        If there is no such store, its periods are no dates, or another process has changed them meanwhile; if
+        ``after`` or ``into`` is none of these.
+
+    Notes
+    -----
+    Sums over all periods stay the same, to the last bit without weights. A coarser period has its place among the finer
+    ones by its label, ``"2026-08" < "2026-09-01"``. No day of it can be added any more, whether or not it was there: to
+    change a month, replace it by a summary of all of its rows. In memory: a coarser period, and one variable of a finer
+    one at a time. Files of what was merged are removed by a call of `append` or `expire` after a day, so that whoever
+    reads them can go on.
+
+    To `calibdask.watch` a month is one period, in which it learns nothing from one day to the next. A state that has
+    seen the days goes on from them: only what is later than they is given to it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import calibdask as cd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = os.path.join(folder, "summary.zarr")
+    ...     for day in ("2026-08-30", "2026-08-31", "2026-12-01"):
+    ...         cd.append(cd.summarize([0, 1], [0.2, 0.4], settings=["binary"]), store, {"day": day})
+    ...     merged = cd.expire(store, "90d")
+    ...     summary = cd.open_summary(store).load()
+    >>> merged, summary.day.values.tolist(), summary.rows.values.tolist()
+    ({'2026-08': ['2026-08-30', '2026-08-31']}, ['2026-08', '2026-12-01'], [4, 2])
+    """
+    days = re.fullmatch(r"(\d+)d", after) if isinstance(after, str) else None
+    if days is None and (not isinstance(after, int) or after < 0):
+        raise ValueError(f"after expects a number of days such as '90d', got {after!r}.")
+    if into not in COARSER:
+        raise ValueError(f"into expects one of {listed(COARSER)}, got {into!r}.")
+    target = PeriodStore.at(os.fspath(store))
+    log = target.log()
+    if not log.periods:
+        raise ValueError(f"{target.location.url} expects periods that calibdask.append has added, and has none.")
+    groups = coarser(log.periods, int(after if days is None else days[1]), into)
+    damage: list[Damaged] = []
+    for name, labels in groups.items():
+        try:
+            _merge_periods(target, log, name, labels)
+        except Damaged as error:
+            damage.append(error)
+    if damage:
+        # All other groups are merged by now.
+        raise damage[0]
+    return groups
+
+
+def _merge_periods(target: PeriodStore, log: PeriodLog, name: str, labels: Sequence[str]) -> None:
+    """Put one coarser period in the place of finer ones."""
+    finer = [log.periods[label] for label in labels]
+    parts = [target.part(one).isel({log.dimension: 0}, drop=True) for one in finer]
+    batch = Summary.of(parts[0]).batch
+    whole = merge(*(with_totals(part, batch) for part in parts))
+    merged = [label for one in finer for label in (*one.merged, one.label) if label != name]
+
+    def change(now: PeriodLog, added: tuple[Period, ...]) -> Change:
+        if [one.folder for one in finer] != [
+            now.periods[label].folder if label in now.periods else "" for label in labels
+        ]:
+            raise ValueError(
+                f"Another process has changed {name} of {target.location.url} meanwhile; call expire again."
+            )
+        return Change(log.dimension, "expire", added, tuple(labels))
+
+    part = _of_one(Summary.of(whole), log.dimension, name)
+    target.add([part], change, merged=[*dict.fromkeys(map(str, merged))])
+
+
+def _parts(summary: Summary, period: str | Mapping[str, Any]) -> tuple[str, dict[Label, xr.Dataset]]:
+    """The name of the periods, and the summary of each by its label."""
+    if isinstance(period, Mapping):
+        if len(period) != 1:
+            raise ValueError(f"period expects one name and label, such as {{'day': '2026-11-22'}}, got {dict(period)}.")
+        ((name, value),) = period.items()
+        if name in summary.dataset.variables or name in summary.dataset.dims:
+            raise ValueError(
+                f"The summary has something called {name!r} already; give period={name!r} if its labels are periods, "
+                "or another name."
+            )
+        label = as_label(name, value)
+        return name, {label: _of_one(summary, name, label)}
+    if period not in summary.slices:
+        raise ValueError(
+            f"period expects one of the slices of the summary, {listed(summary.slices) or 'none'}, got {period!r}; of "
+            f"a summary of one period give {{{period!r}: '2026-11-22'}}."
+        )
+    labels = labels_of(period, summary.dataset[period].values)
+    return period, {
+        label: _of_one(Summary.of(with_totals(one, summary.batch)), period, label)
+        for label, one in ((label, summary.dataset.isel({period: at}, drop=True)) for at, label in enumerate(labels))
+    }
+
+
+def _of_one(summary: Summary, name: str, label: Label) -> xr.Dataset:
+    """The summary with a dimension of one period, in the order in which it is stored."""
+    dataset = summary.dataset
+    slices = sorted(summary.slices)
+    for dim in slices:
+        index = dataset.indexes.get(dim)
+        mixed = index is not None and index.dtype == object and not all(isinstance(label, str) for label in index)
+        if index is None or mixed or not index.is_unique:
+            raise ValueError(
+                f"append expects labels along the slices {dim!r}, each once, texts, numbers or dates; give them by "
+                "assign_coords, or unite slices by calibdask.merge."
+            )
+    sums = [str(variable) for variable in dataset.data_vars if variable not in TOTALS]
+    expanded = dataset.assign({variable: dataset[variable].expand_dims({name: [label]}) for variable in sums})
+    return with_totals(expanded.transpose(*summary.batch, name, *slices, ...), summary.batch).load()
+
+
+def _check_numbers(part: xr.Dataset) -> None:
+    """Raise ValueError unless the histograms and sums of scores are those of its rows."""
+    for state in stored_states(part).values():
+        state()
+    scores = Summary.of(part).source.scores
+    if scores is not None:
+        scores()

@@ -1,0 +1,208 @@
+"""`check`: limits that were declared beforehand, each met, broken or undecided."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import xarray as xr
+
+from calibdask.analyses.comparison import compare
+from calibdask.analyses.evaluation import interval_choice
+from calibdask.analyses.gating.judging import Judgement, Judges, difference_judged, overall
+from calibdask.analyses.gating.limits import Limit, limits_of
+from calibdask.analyses.gating.profiles import profile_of
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions, Task
+from calibdask.engine.sources.summary import SummarySource
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.estimators.smooth.gridded import on_grid
+from calibdask.inference.choice import check_confidence
+from calibdask.results.decisions import Outcome
+from calibdask.safe_text import listed
+
+# What limits are given as.
+Given = str | Mapping[str, Any] | Sequence[str | Limit] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """Limits held against data.
+
+    Attributes
+    ----------
+    judgements : tuple of Judgement
+        One for each limit of all rows, and of each slice.
+    result : xarray.Dataset
+        What was measured of all rows, as by `calibdask.evaluate`, with the numbers of the profile.
+    confidence : float
+        At which each decision holds, for all slices of a column together.
+    profile : str
+        The profile; empty without one.
+    slices : mapping from name to xarray.Dataset
+        The same of the slices of each column, with those numbers of the profile that are measured of slices; intervals
+        have the level at which all slices of the column hold together.
+    """
+
+    judgements: tuple[Judgement, ...]
+    result: xr.Dataset
+    confidence: float
+    profile: str = ""
+    slices: Mapping[str, xr.Dataset] = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> Outcome:
+        """``"broken"``, if one limit is; ``"met"``, if all are; else, or without limits, ``"cannot be decided"``."""
+        return overall(self.judgements)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.result.attrs["rows"])
+
+    def of(self, outcome: Outcome) -> tuple[Judgement, ...]:
+        """The judgements with this outcome."""
+        return tuple(judgement for judgement in self.judgements if judgement.outcome == outcome)
+
+
+def check(
+    y_true: Any,
+    y_prob: Any = None,
+    limits: Given = None,
+    *,
+    slice_limits: Given = None,
+    by: Any = None,
+    not_worse: Given = None,
+    baseline: Any = None,
+    profile: str = "",
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    n_boot: int = 1000,
+    seed: int = 0,
+    label: Any = None,
+    score: Any = None,
+    skip_missing: bool = False,
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+) -> Gate:
+    """Hold numbers against limits that were declared beforehand: each is met, broken or cannot be decided.
+
+    Parameters
+    ----------
+    y_true, y_prob : array of shape (n,); y_prob (n,) or (n, K)
+        As in `calibdask.evaluate`; or, without ``y_prob``, a data frame, the path of a file, or a summary.
+    limits : mapping from metric to number, or texts such as ``"ece=0.03"``
+        What all rows have to keep. A number is the largest size of an error or a difference, the largest value of a
+        loss, the smallest of what is better the higher it is; ``(0.9, 1.1)``, or as text
+        ``"calibration-slope.slope=0.9..1.1"``, is a range. Metrics are written as on the command line, parts follow a
+        dot.
+    slice_limits : the same, optional
+        What each slice has to keep; by default the limits of all rows.
+    by : array, mapping from name to array, or names of columns, optional
+        Slices; each name by itself. Of a summary: names of its slices.
+    not_worse : the same as limits, optional
+        By how much the scores may be worse than the baseline, such as ``{"log-loss": 0.001}``.
+    baseline : array of the shape of y_prob, optional
+        Scores of another model for the same rows.
+    profile : {"", "default", "ml", "clinical", "credit", "forecast"}
+        Numbers that are measured besides, see the notes.
+    confidence : float, default 0.95
+        Each decision uses intervals of this level; of slices of level 1 - (1 - confidence) / slices, so that all of
+        them hold together.
+    n_boot, seed : int
+        Replicates of intervals that need them, more where many slices make the level high, and their seed.
+    sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label
+        As in `calibdask.evaluate`.
+
+    Returns
+    -------
+    Gate
+        With ``outcome``, ``judgements`` and what was measured.
+
+    Raises
+    ------
+    ValueError
+        If there are no limits and no profile, or no such metrics; if a limit does not say which values keep it; and as
+        in `calibdask.evaluate`.
+
+    Notes
+    -----
+    A limit is *met* if the whole interval keeps it, *broken* if none of it does, and else *cannot be decided*: a limit
+    that is the true value is met in about (1 - confidence) / 2 of data sets at most. Of calibration errors with bins,
+    and of mean gaps, the interval is widened to ends that hold with few rows and few events too. Other intervals hold
+    with enough events only: with fewer than 20 events, or fewer than 20 rows without one (for several classes right and
+    wrong predictions, or those of the class that a metric is about), they decide nothing, unless they are exact ones.
+    With weights no interval is exact, and events count as (sum w)**2 / sum w**2 over those with the outcome: at most
+    as many as there are, whatever they weigh. Slices of fewer than 10 rows are never decided.
+
+    Means over rows, such as the Brier score, have ends that allow for the largest losses that did not occur, those of
+    Clopper & Pearson for a mean of the same variance. The log loss has no largest one: a limit on it is undecided
+    unless it states a bound, as in ``"log-loss(clip=0.001)=0.4"``.
+
+    Profiles: ``default`` (six numbers), ``ml`` (calibration errors, proper scores, risk and coverage, conformal sets),
+    ``clinical`` (observed to expected, calibration intercept and slope, ICI, belt, net benefit, c statistic, Brier
+    score), ``credit`` (observed to expected, tests of grades, Hosmer-Lemeshow, AUC; the first two of each slice too),
+    ``forecast`` (decompositions of Brier score and log loss, reliability with consistency bars, CORP, Murphy curve).
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> rng = np.random.default_rng(0)
+    >>> scores = rng.random(20_000)
+    >>> cd.check(rng.random(20_000) < scores, scores, {"ece": 0.03}).outcome
+    'met'
+    >>> cd.check(rng.random(20_000) < scores**2, scores, "ece=0.03").outcome
+    'broken'
+    """
+    check_confidence(confidence)
+    choice = interval_choice(confidence, None, n_boot, seed)
+    assert choice is not None
+    whole, margins = limits_of(limits), limits_of(not_worse)
+    of_slices = limits_of(slice_limits, of_slices=True) or limits_of(
+        [Limit(one.metric, one.part, one.bound, one.low, one.high, of_slices=True) for one in whole]
+    )
+    if not (whole or margins or slice_limits or profile):
+        raise ValueError('check expects limits, such as {"ece": 0.03}.')
+    if bool(margins) != (baseline is not None):
+        raise ValueError("not_worse and baseline go together: by how much worse than which scores?")
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
+    )
+    given = Data.of(y_true, y_prob, by, sample_weight, options).pooled()
+    if margins and not given.has_rows:
+        raise ValueError("not_worse compares scores of the same rows; a summary has none.")
+    if slice_limits and not given.slice_names:
+        raise ValueError("slice_limits expects slices; give by too.")
+    data = given.sliced(()).read()
+    for margin in margins:
+        margin.check_margin(data.source.layout)
+    sliced = [given.sliced((name,)).read() for name in given.slice_names]
+    if data.batch:
+        raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")
+    layout = data.source.layout
+    chosen = profile_of(profile)
+    shown = _told(chosen.metrics(layout) or ({} if whole else {"mean_gap": MeanGap()}), data)
+    judgements, result = Judges.of(whole, layout).judge(data, choice, shown)
+    measured = {}
+    for one in sliced:
+        own, by_slice = Judges.of(of_slices, layout).judge(
+            one, choice, _told(chosen.metrics(layout, of_slices=True), one)
+        )
+        judgements += own
+        measured[", ".join(str(axis.name) for axis in one.by)] = by_slice
+    if margins:
+        metrics = {str(limit.metric): limit.metric.make() for limit in margins}
+        both = given.sliced(()).with_scores({"baseline": baseline, "model": given.scores})
+        compared = compare(both, metrics=metrics, ci=confidence, n_boot=n_boot, seed=seed)
+        judgements += [difference_judged(limit, compared.isel(challenger=0), data) for limit in margins]
+    return Gate(tuple(judgements), result, confidence, profile, measured)
+
+
+def _told(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
+    """The metrics of a profile; those of a summary on its own grid."""
+    source = data.source
+    return on_grid(metrics, source.step) if isinstance(source, SummarySource) else {**metrics}

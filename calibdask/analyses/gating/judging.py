@@ -1,0 +1,352 @@
+"""Judgements: whether intervals lie within limits, of all rows and of slices."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy
+import xarray as xr
+
+from calibdask.analyses.evaluation import evaluated
+from calibdask.analyses.gating.limits import Limit
+from calibdask.data.input import Input
+from calibdask.engine.sources.summary import SummarySource
+from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.outcome_counts import OutcomeCounts
+from calibdask.estimators.outcomes_alike import setting_of
+from calibdask.inference.choice import IntervalChoice
+from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
+from calibdask.results.decisions import OUTCOMES, Decision, Evidence, Outcome, cautious_metric, requires_evidence
+from calibdask.results.format import slice_text
+from calibdask.results.values import PartResult, Results, Value
+from calibdask.safe_text import listed
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
+
+_EVIDENCE = "evidence of "
+_OUTCOMES = "outcomes of "
+_OPEN: Outcome = "cannot be decided"
+# Fewest events, and rows without one, with which intervals of replicates and of normal theory decide anything.
+FEWEST_EVENTS = 20
+_FEW_EVENTS = f"fewer than {FEWEST_EVENTS} events, or rows without one"
+_FEW_WEIGHTED = f"{_FEW_EVENTS}, or no more information than fewer of equal weight"
+_UNBOUNDED = (
+    "it has no bound, and no rows exclude large losses that did not occur; state one, as in log-loss(clip=0.001)"
+)
+# Methods of intervals that hold with any number of rows, of equal weight.
+_EXACT = (CLOPPER_PEARSON, "score")
+# Replicates beyond both ends of an interval that should be there, and most replicates.
+_BEYOND, _MOST_REPLICATES = 20, 10_000
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """One limit, held against one number.
+
+    Attributes
+    ----------
+    limit : str
+        The metric, and its part.
+    least, most : float
+        The values that keep the limit.
+    where : mapping from name to text
+        The slice; empty for all rows.
+    value, low, high : float
+        The number with the ends that decide: they hold at the stated confidence for all slices together.
+    rows : float
+        How many it rests on; NaN where nobody has counted them.
+    rows_needed : float
+        How many would decide it; NaN where it is decided, or that cannot be said.
+    title, meaning : str
+        What the number is.
+    reason : str
+        Why it has no ends that decide.
+    leaning : {"met", "broken", "cannot be decided"}
+        What these rows would decide if the number stayed what it is; the last where that cannot be said.
+    """
+
+    limit: str
+    least: float
+    most: float
+    where: Mapping[str, str]
+    value: float
+    low: float
+    high: float
+    rows: float = math.nan
+    rows_needed: float = math.nan
+    title: str = ""
+    meaning: str = ""
+    reason: str = ""
+    leaning: Outcome = "cannot be decided"
+
+    @property
+    def outcome(self) -> Outcome:
+        """Met or broken, if both ends are on that side; comparisons with NaN are false."""
+        if self.low > self.most or self.high < self.least:
+            return "broken"
+        return "met" if self.least <= self.low and self.high <= self.most else "cannot be decided"
+
+    @property
+    def place(self) -> str:
+        """The slice in words."""
+        return ", ".join(f"{name}={label}" for name, label in self.where.items()) or "all rows"
+
+
+@dataclass(frozen=True)
+class Judges:
+    """Limits, and the metrics that they need."""
+
+    limits: Sequence[Limit]
+    metrics: Mapping[str, Estimator]
+
+    @classmethod
+    def of(cls, limits: Sequence[Limit], layout: Layout) -> "Judges":
+        """With the metrics made.
+
+        Raises
+        ------
+        ValueError
+            If a metric has no such part.
+        """
+        metrics: dict[str, Estimator] = {}
+        chosen = []
+        for limit in limits:
+            name = str(limit.metric)
+            metric = limit.metric.make()
+            parts = metric.describe(layout)
+            if not limit.part and "" not in parts and limit.metric.word in parts:
+                limit = replace(limit, part=limit.metric.word)  # noqa: PLW2901
+            chosen.append(limit)
+            if limit.part not in parts:
+                known = [f"{name}.{part}" if part else name for part in parts]
+                raise ValueError(f"{name} has no number {limit.text!r}; a limit expects one of {listed(known)}.")
+            info = parts[limit.part].settled("number")
+            # Before anything is measured; several numbers are refused when they are.
+            if info.kind not in ("curve", "diagram"):
+                limit.check_breakable(info)
+            metrics[name] = metric
+            cautious = cautious_metric(metric, layout)
+            if cautious is not None:
+                metrics[_EVIDENCE + name] = cautious
+        return cls(tuple(chosen), metrics)
+
+    def judge(
+        self, data: Input, choice: IntervalChoice, shown: Mapping[str, Estimator] | None = None
+    ) -> tuple[list[Judgement], xr.Dataset]:
+        """All limits, of every slice of the data, at the level for so many slices together; and what was measured.
+
+        ``shown`` are metrics that are measured besides.
+
+        Raises
+        ------
+        ValueError
+            If a limit does not say which values keep it, or a metric has several numbers.
+        """
+        slices = math.prod(axis.size for axis in data.by)
+        level = 1 - (1 - choice.level) / max(1, slices)
+        replicates = int(min(max(choice.n_boot, np.ceil(_BEYOND / (1 - level))), _MOST_REPLICATES))
+        layout = data.source.layout
+        metrics = {**(shown or {}), **self.metrics, **_outcome_counts(self.metrics, data)}
+        result = evaluated(data, metrics, IntervalChoice(level, choice.method, replicates, choice.seed))
+        results = Results(result)
+        judgements = []
+        for at, labels in results.strata():
+            here = results.at(at)
+            where = {str(name): slice_text(label) for name, label in labels.items()}
+            judgements += [self._judgement(limit, here, where, layout) for limit in self.limits]
+        return judgements, result
+
+    def _judgement(self, limit: Limit, here: Results, where: Mapping[str, str], layout: Layout) -> Judgement:
+        name = str(limit.metric)
+        (part,) = here.of(name, limit.part)
+        if part.values.ndim:
+            raise ValueError(
+                f"{limit.text} has several numbers, along {listed(part.values.dims)}; a limit expects one. Choose a "
+                "class by its number, as in ece(setting=0)."
+            )
+        least, most = limit.range(part.kind, part.direction)
+        value, rows = part.value(), _rows(here.dataset)
+        outcomes = RowsOfOutcomes.of(here, _outcomes_of(self.metrics[name], layout), layout)
+        ends = _ends(part, value, here, name, most, rows, outcomes)
+        ends = _with_unseen(ends, value, self.metrics[name].row_range(limit.part, layout), here.level, outcomes)
+        if math.isnan(ends.low + ends.high) and outcomes.are_few and not ends.reason:
+            ends = replace(ends, reason=outcomes.reason)
+        if clipping := part.notes.get("rests_on_clipping"):
+            ends = ends.undecided(str(clipping))
+        if rows < TOO_FEW_IN_A_SLICE:
+            ends = ends.undecided(f"fewer than {TOO_FEW_IN_A_SLICE} rows")
+        about = (part.title, part.meaning, ends.reason)
+        numbers = (float(value.value), ends.low, ends.high, rows, ends.rows_needed)
+        return Judgement(limit.text, least, most, where, *numbers, *about, ends.leaning)
+
+
+@dataclass(frozen=True)
+class RowsOfOutcomes:
+    """How many rows of either outcome a number rests on, see `calibdask.estimators.outcome_counts.OutcomeCounts`."""
+
+    rarer: float
+    rows: float
+    weighted: bool
+
+    @classmethod
+    def of(cls, here: Results, metric: str, layout: Layout) -> "RowsOfOutcomes":
+        """Of a result without dimensions; none where they were not counted."""
+        counts = {part.part: float(part.values) for part in here.of(metric)}
+        return cls(counts.get("rarer", 0.0), counts.get("rows", 0.0), layout.weighted)
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are too few for intervals of replicates and of normal theory."""
+        # Whole numbers are exact but for rounding.
+        return round(self.rarer, 6) < FEWEST_EVENTS
+
+    def rows_needed(self, rows: float) -> float:
+        """Of how many rows there would be enough; NaN where there are, or that cannot be said."""
+        return float(np.ceil(rows * FEWEST_EVENTS / self.rarer)) if self.are_few and self.rarer else math.nan
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is decided of so few."""
+        return _FEW_WEIGHTED if self.weighted else _FEW_EVENTS
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Ends that decide, rows that would do and what these would decide, and why there are no ends if there are none."""
+
+    low: float
+    high: float
+    rows_needed: float = math.nan
+    leaning: Outcome = _OPEN
+    reason: str = ""
+
+    def undecided(self, reason: str, rows_needed: float = math.nan) -> "Ends":
+        """Without ends."""
+        return Ends(math.nan, math.nan, rows_needed, _OPEN, reason)
+
+
+def _outcomes_of(metric: Estimator, layout: Layout) -> str:
+    """The name of the outcome counts that a metric uses: those of its column, or the usual ones if it has several."""
+    return f"{_EVIDENCE}{_OUTCOMES}{_counted_setting(metric, layout)}"
+
+
+def _counted_setting(metric: Estimator, layout: Layout) -> Setting:
+    setting = setting_of(metric, layout)
+    return setting if setting.columns(layout.classes) == 1 else layout.setting(None)
+
+
+def _outcome_counts(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
+    """What counts the outcomes of all metrics; those that a summary does not hold are left out."""
+    layout, source = data.source.layout, data.source
+    counts: dict[str, Estimator] = {}
+    for metric in metrics.values():
+        setting = _counted_setting(metric, layout)
+        if not isinstance(source, SummarySource) or source.tells(setting):
+            choice = setting.index if setting.kind == "class" else setting.kind
+            k = setting.index if setting.kind == "top-k" else None
+            counts[_outcomes_of(metric, layout)] = OutcomeCounts(setting=choice, k=k)
+    return counts
+
+
+def _ends(
+    part: PartResult, value: Value, here: Results, name: str, most: float, rows: float, outcomes: RowsOfOutcomes
+) -> Ends:
+    """Ends that decide by the interval, and by the evidence for errors that have it."""
+    needs = requires_evidence(part)
+    if not needs or part.kind != "error" or part.part:
+        ends = Ends(_end(value.low), _end(value.high))
+        is_exact = part.interval_method in _EXACT and not outcomes.weighted
+        return (
+            ends.undecided(outcomes.reason, outcomes.rows_needed(rows)) if outcomes.are_few and not is_exact else ends
+        )
+    evidence = Evidence.of(here, _EVIDENCE + name) if here.of(_EVIDENCE + name) else None
+    decision = Decision(value, most, evidence, needs)
+    weight = max(1.0, rows / evidence.effective_rows) if evidence is not None and evidence.effective_rows else math.nan
+    ends = Ends(*decision.ends, decision.rows_needed * weight, decision.leaning)
+    if outcomes.weighted and outcomes.are_few:
+        return ends.undecided(outcomes.reason, outcomes.rows_needed(rows))
+    return ends
+
+
+def _with_unseen(
+    ends: Ends, value: Value, span: tuple[float, float] | None, level: float | None, outcomes: RowsOfOutcomes
+) -> Ends:
+    """Ends of a mean over rows that allow for values of rows, within this range, that did not occur.
+
+    The limits of Clopper & Pearson for a mean of the variance of its interval; without a bound nothing is decided.
+    """
+    if span is None or math.isnan(ends.low + ends.high) or level is None:
+        return ends
+    if math.isinf(span[1] - span[0]):
+        return ends.undecided(_UNBOUNDED)
+    deviation = (ends.high - ends.low) / (2 * float(scipy.special.ndtri(0.5 + level / 2)))
+    mean = BoundedMean(float(value.value), deviation**2 * outcomes.rows, outcomes.rows, *span)
+    low, high = map(float, mean.ends(level))
+    return replace(ends, low=min(ends.low, low), high=max(ends.high, high))
+
+
+def _end(end: Any) -> float:
+    return math.nan if end is None else float(end)
+
+
+def _rows(dataset: xr.Dataset) -> float:
+    return float(dataset["rows"]) if "rows" in dataset.coords else float(dataset.attrs.get("rows", math.nan))
+
+
+def overall(judgements: Sequence[Judgement]) -> Outcome:
+    """Broken, if one is; met, if all are; without any nothing can be decided."""
+    outcomes = {judgement.outcome for judgement in judgements} or {"cannot be decided"}
+    return next((outcome for outcome in OUTCOMES[:-1] if outcome in outcomes), "met")
+
+
+def difference_judged(limit: Limit, result: xr.Dataset, data: Input) -> Judgement:
+    """A limit of how much worse a model may be than the baseline, held against a result of `calibdask.compare`.
+
+    ``data`` are the same rows with the scores of the model.
+
+    Raises
+    ------
+    ValueError
+        If the metric has no best value.
+    """
+    results = Results(result)
+    name, metric, layout = str(limit.metric), limit.metric.make(), data.source.layout
+    counts = Results(evaluated(data, _outcome_counts({name: metric}, data)))
+    outcomes = RowsOfOutcomes.of(counts, _outcomes_of(metric, layout), layout)
+    span = metric.row_range(limit.part, layout)
+    (part,) = results.of(name, limit.part)
+    parts = results.of(name, f"{limit.part}_difference" if limit.part else "difference")
+    (difference,) = (one for one in parts if one.kind != "pvalue")
+    worse = {"lower": 1.0, "zero": 1.0, "higher": -1.0}.get(part.direction)
+    if worse is None or limit.bound is None or limit.bound < 0:
+        raise ValueError(
+            f"not_worse expects a metric of which lower or higher is better and a number from 0 on, such as "
+            f"log-loss=0.001; got {limit.text}."
+        )
+    value = difference.value()
+    low, high = sorted((worse * _end(value.low), worse * _end(value.high)))
+    rows = float(result.attrs["rows"])
+    ends = Ends(low, high)
+    if outcomes.are_few or math.isnan(low + high):
+        ends = ends.undecided(outcomes.reason if outcomes.are_few else "", outcomes.rows_needed(rows))
+    if span is not None:
+        span = span[0] - span[1], span[1] - span[0]
+    shifted = replace(value, value=worse * float(value.value))
+    ends = _with_unseen(ends, shifted, span, results.level, outcomes)
+    return Judgement(
+        f"worsening of {limit.text}",
+        -math.inf,
+        limit.bound,
+        {},
+        float(shifted.value),
+        ends.low,
+        ends.high,
+        rows,
+        ends.rows_needed,
+        part.title,
+        "difference from the baseline, positive where the model is worse",
+        ends.reason,
+    )

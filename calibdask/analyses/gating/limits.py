@@ -1,0 +1,253 @@
+"""Limits on numbers, declared before they are measured: of all rows, and of each slice."""
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, NoReturn
+
+from calibdask.estimators.about import PartInfo
+from calibdask.estimators.expression import Expression, parse_metrics
+from calibdask.inference.choice import check_confidence
+from calibdask.safe_text import listed, visible
+from calibdask.statistics.layout import Layout
+from calibdask.storage.documents import read_toml
+
+# name, or name(choices), with a part after a dot.
+_TARGET = re.compile(r"\s*([\w-]+(?:\(.*\))?)(?:\.([\w-]+))?\s*")
+_NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_RANGE = re.compile(rf"\s*({_NUMBER})?\s*\.\.\s*({_NUMBER})?\s*")
+_TABLES = {"limits", "slice-limits"}
+_KEYS = {*_TABLES, "profile", "confidence", "by", "owner", "declared"}
+_EXAMPLE = "ece=0.03, or a range such as calibration-slope.slope=0.9..1.1"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What one number has to keep.
+
+    Parameters
+    ----------
+    metric : Expression
+        The metric, with its choices.
+    part : str
+        The part of the metric; empty for its number.
+    bound : float, optional
+        The largest size of an error or a difference, the largest value of a loss, the smallest of what is better the
+        higher it is.
+    low, high : float
+        A range, in place of a bound.
+    of_slices : bool
+        Whether each slice has to keep it; else all rows together.
+
+    Examples
+    --------
+    >>> Limit.parse("ece(bins=10)=0.03").text
+    'ece(bins=10)'
+    >>> Limit.parse("mean-gap=-0.01..0.02").high
+    0.02
+    """
+
+    metric: Expression
+    part: str = ""
+    bound: float | None = None
+    low: float = -math.inf
+    high: float = math.inf
+    of_slices: bool = False
+
+    @classmethod
+    def parse(cls, text: str, *, of_slices: bool = False) -> "Limit":
+        """Of ``METRIC=X`` or ``METRIC.PART=X..Y``.
+
+        Raises
+        ------
+        ValueError
+            If there is no such metric, or no number.
+        """
+        target, equals, value = text.rpartition("=")
+        if not equals:
+            raise ValueError(f"A limit expects a metric and a number, {_EXAMPLE}; got {visible(text)!r}.")
+        return cls.of(target, value, of_slices=of_slices)
+
+    @classmethod
+    def of(cls, target: str, value: Any, *, of_slices: bool = False) -> "Limit":
+        """Of the name of a metric, with its part, and a number, a pair of numbers, or a range as text.
+
+        Raises
+        ------
+        ValueError
+            If there is no such metric, or no number.
+        """
+        match = _TARGET.fullmatch(target)
+        if match is None:
+            raise ValueError(f"A limit expects a metric and a number, {_EXAMPLE}; got {visible(target)!r}.")
+        (metric,) = parse_metrics(match[1])
+        part = (match[2] or "").replace("-", "_")
+        bound, low, high = _ends(target, value)
+        return cls(metric, part, bound, low, high, of_slices)
+
+    @property
+    def text(self) -> str:
+        """The metric, and its part."""
+        return f"{self.metric}.{self.part}" if self.part else str(self.metric)
+
+    def check_breakable(self, info: PartInfo) -> None:
+        """Raise ValueError unless some data keep the limit, and some break it."""
+        least, most = self.range(info.kind or "", info.direction or "")
+        lowest, highest = info.possible
+        if least <= lowest and highest <= most:
+            self._refuse(info, "nothing can break a limit")
+        if most < lowest or highest < least:
+            self._refuse(info, "nothing can keep a limit")
+
+    def check_margin(self, layout: Layout) -> None:
+        """The same for the limit of how much worse than a baseline a model may be."""
+        info = self.metric.make().describe(layout).get(self.part, PartInfo())
+        lowest, highest = info.possible
+        if self.bound is not None and self.bound >= highest - lowest:
+            self._refuse(info, "no model can be worse by more than a limit")
+
+    def _refuse(self, info: PartInfo, why: str) -> NoReturn:
+        lowest, highest = info.possible
+        span = f"at least {lowest:g}" if math.isinf(highest) else f"from {lowest:g} to {highest:g}"
+        limit = f"{self.low:g}..{self.high:g}" if self.bound is None else f"{self.bound:g}"
+        hint = ", such as 0.03 for 3 percentage points" if info.kind == "error" and highest == 1 else ""
+        raise ValueError(f"{self.text} is {span} whatever the data, and {why} of {limit}; give another one{hint}.")
+
+    def range(self, kind: str, direction: str) -> tuple[float, float]:
+        """The values that keep it, by what the number is, see ``calibdask.estimators.about``.
+
+        Raises
+        ------
+        ValueError
+            If one number does not say which values those are, or the number has no interval by its nature.
+        """
+        if kind == "pvalue":
+            raise ValueError(
+                f"{self.text} has no interval: few rows reject nothing, so that no limit can be shown to be met. Set a "
+                "limit on the size of an error, such as ece=0.03."
+            )
+        if self.bound is None:
+            return self.low, self.high
+        if direction == "zero":
+            if self.bound < 0:
+                raise ValueError(f"The limit of {self.text} expects a number from 0 on, got {self.bound:g}.")
+            return -self.bound, self.bound
+        if direction in ("lower", "higher"):
+            return (-math.inf, self.bound) if direction == "lower" else (self.bound, math.inf)
+        raise ValueError(
+            f"{self.text} may lie on either side of what is best: its limit expects a range, as in "
+            f"{self.text}=0.9..1.1, got {self.bound:g}."
+        )
+
+
+def _ends(target: str, value: Any) -> tuple[float | None, float, float]:
+    """A bound, or a lower and an upper end."""
+    if isinstance(value, str):
+        match = _RANGE.fullmatch(value)
+        if match is not None and (match[1] or match[2]):
+            value = [float(match[1] or "-inf"), float(match[2] or "inf")]
+        elif re.fullmatch(rf"\s*{_NUMBER}\s*", value):
+            value = float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+        return float(value), -math.inf, math.inf
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
+        low, high = (float(end) if isinstance(end, int | float) else math.nan for end in value)
+        if low < high and (math.isfinite(low) or math.isfinite(high)):
+            return None, low, high
+    raise ValueError(f"The limit of {visible(target)} expects a number, or a range such as 0.9..1.1, got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits, and how they are judged.
+
+    Parameters
+    ----------
+    limits : tuple of Limit
+    profile : str
+        Further numbers to show, see ``calibdask.analyses.gating.profiles``.
+    by : tuple of str
+        Columns of slices.
+    confidence : float, optional
+        None: 0.95.
+    owner, declared : str
+        Who declared them, and when; empty where the file does not say it.
+    """
+
+    limits: tuple[Limit, ...] = ()
+    profile: str = ""
+    by: tuple[str, ...] = ()
+    confidence: float | None = None
+    owner: str = ""
+    declared: str = ""
+
+    @classmethod
+    def read(cls, path: str) -> "Limits":
+        """Of a TOML file.
+
+        Raises
+        ------
+        ValueError
+            If it is no such file; the message names the entry.
+        OSError
+            If it cannot be read.
+        """
+        try:
+            given = read_toml(path)
+        except ValueError as error:
+            raise ValueError(f"{visible(path)} is no TOML file of limits: {error}.") from error
+        if unknown := given.keys() - _KEYS:
+            raise ValueError(f"{visible(path)} expects the entries {listed(sorted(_KEYS))}, got {listed(unknown)} too.")
+        for name in _TABLES & given.keys():
+            if not isinstance(given[name], dict):
+                raise ValueError(f"{visible(path)}: {name} expects a table, as in [{name}] with lines ece = 0.03.")
+        by = given.get("by", [])
+        by = [by] if isinstance(by, str) else by
+        if not (isinstance(by, list) and all(isinstance(name, str) for name in by)):
+            raise ValueError(f"{visible(path)}: by expects names of columns, got {by!r}.")
+        profile = given.get("profile", "")
+        if not isinstance(profile, str):
+            raise ValueError(f"{visible(path)}: profile expects a name, got {profile!r}.")
+        told = [given.get(name, "") for name in ("owner", "declared")]
+        if not (isinstance(told[0], str) and isinstance(told[1], str | date)):
+            raise ValueError(
+                f"{visible(path)}: owner expects a name, and declared a day such as 2026-01-15; got {told[0]!r} and "
+                f"{told[1]!r}."
+            )
+        if "confidence" in given:
+            check_confidence(given["confidence"], f"{visible(path)}: confidence")
+        whole, slices = (limits_of(given.get(name), of_slices=name != "limits") for name in ("limits", "slice-limits"))
+        return cls((*whole, *slices), profile, tuple(by), given.get("confidence"), *map(str, told))
+
+
+def limits_of(given: Any, *, of_slices: bool = False) -> tuple[Limit, ...]:
+    """Limits of a mapping from metrics to numbers, of a text, or of several.
+
+    Raises
+    ------
+    ValueError
+        If there is no such metric, or no number, or one metric has two limits.
+
+    Examples
+    --------
+    >>> [limit.bound for limit in limits_of({"ece": 0.03, "brier-score": 0.2})]
+    [0.03, 0.2]
+    """
+    limits = tuple(_each(given, of_slices))
+    texts = [limit.text for limit in limits]
+    if twice := [text for text in dict.fromkeys(texts) if texts.count(text) > 1]:
+        raise ValueError(f"{listed(twice)} has two limits; give one, or a range such as 0.9..1.1.")
+    return limits
+
+
+def _each(given: Any, of_slices: bool) -> Iterator[Limit]:
+    if given is None:
+        return
+    if isinstance(given, Mapping):
+        for target, value in given.items():
+            yield Limit.of(str(target), value, of_slices=of_slices)
+        return
+    for text in [given] if isinstance(given, str | Limit) else given:
+        yield text if isinstance(text, Limit) else Limit.parse(text, of_slices=of_slices)

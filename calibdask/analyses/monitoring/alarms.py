@@ -1,0 +1,98 @@
+"""Alarms of a watch: where and when each was raised, since when, and how far off the scores were."""
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.analyses.monitoring.watch_run import WatchRun
+from calibdask.results.format import plain
+
+_NUMBERS = ("log_e", "pvalue", "gap", "gap_low", "gap_high", "error", "error_low", "error_high")
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A slice (model, class) that was found not to be calibrated, with its numbers at the end of that period.
+
+    Notes
+    -----
+    An alarm is a discovery of e-BH over the slices and classes of a model: of one slice, E >= 1 / alpha. If k of m are
+    found their mean is 1 / alpha or more, and the mean of e-processes is one: of models that are calibrated in every
+    slice at most a share of alpha ever raises any alarm.
+
+    Attributes
+    ----------
+    by : mapping
+        Labels by the names of their dimensions.
+    period, since
+        The period of the alarm, and that from which on the evidence was largest.
+    rows : int
+        Of the slice, up to then.
+    """
+
+    by: Mapping[str, Any]
+    period: Any
+    since: Any
+    rows: int
+    log_e: float
+    pvalue: float
+    gap: float
+    gap_low: float
+    gap_high: float
+    error: float
+    error_low: float
+    error_high: float
+
+    @property
+    def key(self) -> str:
+        """What tells slices apart."""
+        return slice_key(self.by)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON holds."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, record: Any) -> "Alarm":
+        """The alarm in such a mapping; KeyError or TypeError where it is none."""
+        alarm = cls(**{field.name: record[field.name] for field in fields(cls)})
+        if not isinstance(alarm.by, dict):
+            raise TypeError(f"by is {alarm.by!r}")
+        return alarm
+
+
+def slice_key(by: Mapping[str, Any]) -> str:
+    """A text for the labels of a slice, whatever the order of dimensions."""
+    return json.dumps(dict(by), sort_keys=True)
+
+
+def raised_alarms(run: WatchRun, known: Collection[str]) -> list[Alarm]:
+    """The alarms of the periods of a run, the first ones first; slices whose keys are known have had theirs."""
+    result, period = run.result, run.saved.watched.period
+    if not result.sizes[period]:
+        return []
+    found = result["found"].transpose(..., period)
+    rows = result["rows"].transpose(..., period)
+    before = run.standing["rows"].values - rows.values.sum(-1)
+    rows_so_far = rows.copy(data=before[..., None] + rows.values.cumsum(-1))
+    alarms: list[tuple[int, Alarm]] = []
+    for at in map(tuple, np.argwhere(found.values.any(-1)).tolist()):
+        where = dict(zip(found.dims, at, strict=False))
+        by = slice_labels(result, where)
+        if slice_key(by) not in known:
+            number = int(found.values[at].argmax())
+            here = result.isel({**where, period: number})
+            numbers = {name: plain(here[name].values) for name in _NUMBERS}
+            labels = {"period": plain(here[period].values), "since": plain(here["since"].values)}
+            count = int(rows_so_far.values[(*at, number)])
+            alarms.append((number, Alarm(by=by, rows=count, **labels, **numbers)))
+    return [alarm for _, alarm in sorted(alarms, key=lambda pair: (pair[0], -pair[1].log_e))]
+
+
+def slice_labels(dataset: xr.Dataset, where: Mapping[Any, Any]) -> dict[str, Any]:
+    """The labels of a slice at positions along the dimensions."""
+    return {str(dim): plain(dataset[dim].values[number]) for dim, number in where.items()}

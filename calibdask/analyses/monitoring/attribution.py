@@ -1,0 +1,247 @@
+"""`attribute`: a change of the mean gap as other people (mix) and other behaviour (within)."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+from scipy import special
+
+from calibdask.analyses.monitoring.period_sums import PeriodSums
+from calibdask.data.data import summary_input
+from calibdask.inference.choice import check_level
+from calibdask.inference.sequential.cells import GROUP_EDGES, GROUPS, PeriodCells
+from calibdask.results.watched import CHANGE, described
+from calibdask.statistics.exact import Array
+
+_GROUP = "score_group"
+
+
+def attribute(
+    summary: xr.Dataset,
+    before: Any,
+    after: Any,
+    by: str | Sequence[str] | None = None,
+    period: str = "day",
+    *,
+    setting: str | int | None = None,
+    ci: float = 0.95,
+) -> xr.Dataset:
+    """Attribute a change of the mean gap between two windows to other people (mix) and other behaviour (within).
+
+    With the shares w, w' of the slices and their mean gaps m, m' (frequency of the outcome less mean score), before and
+    after::
+
+        mix = (w' - w) (m' + m) / 2,    within = (m' - m) (w' + w) / 2,    total = mix + within = w' m' - w m
+
+    whose sums over the slices are the change of the mean gap of all rows.
+
+    Parameters
+    ----------
+    summary : xarray.Dataset
+        Of `calibdask.summarize`, without weights; the period is one of its slices.
+    before, after : label, sequence of labels, or slice of labels
+        The periods of the two windows, which have none in common.
+    by : str or sequence of str, optional
+        Slices. None: 20 groups of scores.
+    period : str, default "day"
+        The dimension of the periods.
+    setting : str or int, optional
+        As in `calibdask.watch`.
+    ci : float, default 0.95
+        Level of the intervals.
+
+    Returns
+    -------
+    xarray.Dataset
+        By slice (and model, and class): ``mix``, ``within``, ``total``; and of all slices together ``all_mix``,
+        ``all_within``, ``all_total``; each with ``<name>_low``, ``<name>_high``. ``rows_before``, ``rows_after``,
+        ``gap_before``, ``gap_after`` of each slice.
+
+    Raises
+    ------
+    TypeError
+        If this is no summary.
+    ValueError
+        If the summary has weights, or no such slices, periods or setting; if windows overlap or have no rows.
+
+    Notes
+    -----
+    A slice without rows in one window has no gap there: that of the other is taken, and all of its change is mix.
+    Intervals are normal ones, from the multinomial variance of shares and the variance of o - s within slices in both
+    windows; slices of a few rows have too narrow ones.
+
+    References
+    ----------
+    .. [1] Kitagawa, Components of a difference between two rates, 1955.
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> rng = np.random.default_rng(0)
+    >>> day, country = np.repeat([0, 1], 5000), rng.random(10_000)
+    >>> country = np.where(country < np.where(day == 0, 0.2, 0.6), "new", "old")
+    >>> scores = rng.random(10_000)
+    >>> outcomes = rng.random(10_000) < scores * np.where(country == "new", 0.8, 1.0)
+    >>> summary = cd.summarize(outcomes, scores, by={"day": day, "country": country}, settings=["binary"])
+    >>> change = cd.attribute(summary, before=0, after=1, by="country")
+    >>> bool(change.all_mix < -0.03), bool(change.all_within_low < 0 < change.all_within_high)
+    (True, True)
+    """
+    check_level(ci, "ci")
+    sums = PeriodSums.of("attribute", summary, period, by, setting)
+    of_before, of_after = _window(sums, "before", before), _window(sums, "after", after)
+    if np.intersect1d(of_before, of_after).size:
+        raise ValueError(f"before and after expect different values of {period}, got some in both.")
+    by_score = by is None or not by
+    windows = {
+        name: _Window.of(sums, positions, by_score=by_score)
+        for name, positions in (("before", of_before), ("after", of_after))
+    }
+    for name, window in windows.items():
+        if not (window.rows.sum(window.axes) > 0).all():
+            raise ValueError(f"The window {name} has no rows (of a model).")
+    values, totals = _changes(windows["before"], windows["after"], float(special.ndtri(0.5 + ci / 2)))
+    return _dataset(sums, values, totals, by_score=by_score, ci=ci)
+
+
+class _Window(NamedTuple):
+    """Rows, and sums of o - s and of its square, of the slices in a window; ``axes`` are those of the slices."""
+
+    rows: Array
+    residual: Array
+    square: Array
+    axes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, sums: PeriodSums, positions: list[int], *, by_score: bool) -> "_Window":
+        sizes = [labels.size for labels in sums.slices.values()]
+        total = np.zeros((3, int(np.prod(sizes)) * sums.columns, GROUPS if by_score else 1))
+        for position in positions:
+            for block, cells in sums.cells(position):
+                total[:, block] += _sums(cells) if by_score else _sums(cells).sum(-1, keepdims=True)
+        models = len(sums.summary.batch)
+        classes = [sums.columns] if sums.setting.per_class else []
+        shape = [*sizes, *classes, *([GROUPS] if by_score else [])]
+        slices = range(len(shape) - 1, len(shape)) if by_score else range(models, len(sizes))
+        rows, residual, square = total.reshape(3, *shape)
+        return cls(rows, residual, square, tuple(slices))
+
+
+def _sums(cells: PeriodCells) -> Array:
+    terms = (cells.rows, cells.events - cells.rows * cells.mean, cells.square)
+    return np.stack([cells.by_group(term) for term in terms])
+
+
+class _Change(NamedTuple):
+    """A change, and its variance."""
+
+    value: Array
+    variance: Array
+
+    def named(self, name: str, z: float) -> dict[str, Array]:
+        reach = z * np.sqrt(self.variance)
+        return {name: self.value, f"{name}_low": self.value - reach, f"{name}_high": self.value + reach}
+
+
+def _changes(before: _Window, after: _Window, z: float) -> tuple[dict[str, Array], dict[str, Array]]:
+    """All numbers by slice, and those of all slices."""
+    axes = before.axes
+    rows = [window.rows.sum(axes, keepdims=True) for window in (before, after)]
+    shares = [window.rows / total for window, total in zip((before, after), rows, strict=True)]
+    known = [_over(window.residual, window.rows) for window in (before, after)]
+    # Without rows in one window the gap is that of the other.
+    gaps = [np.where(np.isnan(gap), other, gap) for gap, other in zip(known, reversed(known), strict=True)]
+    gaps = [np.nan_to_num(gap) for gap in gaps]
+    step, middle = gaps[1] - gaps[0], (gaps[0] + gaps[1]) / 2
+    moved, weight = shares[1] - shares[0], (shares[0] + shares[1]) / 2
+    # Variances of gaps, and what shares of one window contribute to a sum of shares times coefficients.
+    noise = [_over(window.square, window.rows) - gap**2 for window, gap in zip((before, after), gaps, strict=True)]
+    of_gaps = sum(np.nan_to_num(_over(v, window.rows)) for v, window in zip(noise, (before, after), strict=True))
+
+    def of_shares(factor: Array, *, together: bool) -> Array:
+        variance = np.zeros(())
+        for share, total in zip(shares, rows, strict=True):
+            if together:
+                square = (factor**2 * share).sum(axes) - (factor * share).sum(axes) ** 2
+                variance = variance + square / total.reshape(square.shape)
+            else:
+                variance = variance + factor**2 * share * (1 - share) / total
+        return np.maximum(variance, 0.0)
+
+    mix, within = moved * middle, step * weight
+    total_variance = sum(
+        (window.square / size - (share * gap) ** 2) / size
+        for window, size, share, gap in zip((before, after), rows, shares, gaps, strict=True)
+    )
+    one = {"together": False}
+    changes = {
+        "mix": _Change(mix, of_shares(middle, **one) + moved**2 * of_gaps / 4),
+        "within": _Change(within, of_shares(step / 2, **one) + weight**2 * of_gaps),
+        "total": _Change(mix + within, np.maximum(total_variance, 0.0)),
+    }
+    whole = [
+        (window.square.sum(axes) - window.residual.sum(axes) ** 2 / size.reshape(window.square.sum(axes).shape))
+        / size.reshape(window.square.sum(axes).shape) ** 2
+        for window, size in zip((before, after), rows, strict=True)
+    ]
+    every = {"together": True}
+    together = {
+        "all_mix": _Change(mix.sum(axes), of_shares(middle, **every) + (moved**2 * of_gaps).sum(axes) / 4),
+        "all_within": _Change(within.sum(axes), of_shares(step / 2, **every) + (weight**2 * of_gaps).sum(axes)),
+        "all_total": _Change(mix.sum(axes) + within.sum(axes), np.maximum(whole[0] + whole[1], 0.0)),
+    }
+    values: dict[str, Any] = {}
+    for name, change in changes.items():
+        values |= change.named(name, z)
+    for word, window, gap in zip(("before", "after"), (before, after), known, strict=True):
+        values |= {f"rows_{word}": window.rows.astype(np.int64), f"gap_{word}": gap}
+    totals: dict[str, Array] = {}
+    for name, change in together.items():
+        totals |= change.named(name, z)
+    return values, totals
+
+
+def _window(sums: PeriodSums, name: str, given: Any) -> list[int]:
+    """Positions of the periods of a window."""
+    labels = sums.periods
+    index = xr.Dataset(coords={sums.period: labels}).assign(at=(sums.period, np.arange(labels.size)))
+    wanted = given if isinstance(given, slice) else np.atleast_1d(np.asarray(given)).tolist()
+    if not isinstance(given, slice) and labels.dtype.kind == "M":
+        wanted = np.atleast_1d(np.asarray(given, labels.dtype))
+    try:
+        chosen = index.sortby(sums.period).sel({sums.period: wanted})["at"].values
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"{name} expects values of {sums.period} that the summary has; {error}.") from error
+    if not chosen.size:
+        raise ValueError(f"{name} expects values of {sums.period} that the summary has, got {given!r}.")
+    return sorted(set(chosen.tolist()))
+
+
+def _over(sums: Array, count: Array) -> Array:
+    return np.divide(sums, count, out=np.full(count.shape, np.nan), where=count > 0)
+
+
+def _dataset(
+    sums: PeriodSums, values: dict[str, Array], totals: dict[str, Array], *, by_score: bool, ci: float
+) -> xr.Dataset:
+    summary = sums.summary
+    class_dim = summary_input(summary).class_dim("class")
+    coordinates: dict[Any, Any] = {name: (name, labels) for name, labels in sums.slices.items()}
+    classes = [class_dim] if sums.setting.per_class else []
+    if classes:
+        coordinates[class_dim] = (class_dim, summary.classes)
+    dims = [*sums.slices, *classes]
+    if by_score:
+        dims.append(_GROUP)
+        edges: npt.NDArray[np.float64] = np.r_[0.0, GROUP_EDGES, 1.0]
+        coordinates |= {"score_lower": (_GROUP, edges[:-1]), "score_upper": (_GROUP, edges[1:])}
+    attributes: dict[str, Any] = {"rows": summary.rows, "ci": ci, "period": sums.period}
+    attributes |= {"slices": [name for name in dims if name not in (*summary.batch, class_dim)]}
+    if summary.batch:
+        attributes["batch"] = [*summary.batch]
+    whole = [*summary.batch, *classes]
+    words = (coordinates, str(sums.setting), class_dim)
+    result = described(CHANGE, values, dims, *words, **attributes)
+    return result.assign(described(CHANGE, totals, whole, *words).data_vars)

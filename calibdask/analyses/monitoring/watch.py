@@ -1,0 +1,151 @@
+"""`watch`: calibration over time, with alarms that hold at whatever times one looks."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.analyses.monitoring.watch_run import WatchRun
+
+
+def watch(
+    summary: xr.Dataset,
+    period: str = "day",
+    by: str | Sequence[str] | None = None,
+    tolerance: float = 0.0,
+    alpha: float = 0.05,
+    *,
+    setting: str | int | None = None,
+    state: Mapping[str, Any] | str | None = None,
+    due: str | timedelta | np.timedelta64 | None = None,
+    now: str | datetime | np.datetime64 | None = None,
+    features: bool = False,
+) -> xr.Dataset:
+    r"""Watch calibration over time: evidence that grows with the periods, and alarms that keep their word.
+
+    Of models that are calibrated within the tolerance at most a share of alpha ever raises an alarm, however long and
+    however often one looks.
+
+    Parameters
+    ----------
+    summary : xarray.Dataset
+        Of `calibdask.summarize`, without weights; the period is one of its slices.
+    period : str, default "day"
+        The dimension of the periods, which are taken in the order of their labels.
+    by : str or sequence of str, optional
+        Other slices that are watched each for itself; all that are not named are added up.
+    tolerance : float, default 0
+        The null hypothesis is \|P(o = 1 | past, s) - s\| <= tolerance for every row with score s and outcome o.
+    alpha : float, default 0.05
+        Alarms are given at E >= 1 / alpha; intervals have the level 1 - alpha.
+    setting : str or int, optional
+        ``"binary"``, ``"confidence"``, ``"classwise"`` or the number of a class. None: as in `calibdask.evaluate`, or
+        the first that the summary has.
+    state : mapping or str, optional
+        The attribute ``state`` of an earlier result, which is gone on from: periods of the summary that it has seen are
+        skipped. Periods of the result are then those that are new, its slices those of this summary and of earlier
+        ones.
+    due : str or timedelta, optional
+        How long after the end of a period its outcomes are all known, such as ``"30d"``, ``"12h"`` or ``"2w"``; periods
+        are cohorts by the date of the prediction. Periods that are not due are pending: neither watched nor part of
+        the state. Their labels are dates, ISO texts such as ``"2026-11-22"``, or months ``"2026-11"`` and weeks
+        ``"2026-W47"``; dates further apart label periods as long as the shortest step between them.
+    now : str or datetime, optional
+        The moment, in universal time, by which periods are due. None: the present one.
+    features : bool, default False
+        Watch every value of each feature of a summary that `calibdask.summarize` made with features, and all rows:
+        slices are along ``segment``, and ``found`` is a discovery among all of them.
+
+    Returns
+    -------
+    xarray.Dataset
+        By slice (and model, and class) and period, at the end of the period:
+
+        ``log_e``, the logarithm of the e-process E; ``pvalue``, min(1, 1 / max E), valid at all periods together;
+        ``alarm``, whether E has reached 1 / alpha by then; ``since``, the period from which on the evidence is largest
+        (the period itself before any rows); ``found``, whether the slice is a discovery of e-BH over all slices and
+        classes, whose share of false ones is alpha at most.
+
+        ``gap``, the mean of o - s over all rows so far, with ``gap_low``, ``gap_high``, a confidence sequence of the
+        mean offset P(o = 1 | past, s) - s: with probability 1 - alpha it holds at all periods. ``error``, the sum over
+        20 groups of scores of their share times the absolute gap, with ``error_low``, ``error_high``: a tolerance below
+        ``error_low`` is refuted.
+
+        ``log_detector``, ``detected``, ``run_length``: a detector that forgets, and starts anew after each detection.
+
+        ``period_gap``, ``period_gap_low``, ``period_gap_high``, ``period_pvalue``: of the period alone, for one look;
+        by these a calibrated model raises false alarms again and again. The p-value is twice the smaller tail
+        probability of the number of outcomes, where every score is off by the whole tolerance. Coordinates ``rows``,
+        ``events``, ``mean_score`` and ``frequency`` of the period.
+
+        The attribute ``state`` is a JSON text from which `watch` goes on, to the same bits as in one call; ``pending``
+        is one of a list of the periods that are not due, each with its rows and the moment when it is.
+
+    Warns
+    -----
+    UserWarning
+        If a period is new, but not later than all that the state has seen: it is left out.
+
+    Raises
+    ------
+    TypeError
+        If this is no summary.
+    ValueError
+        If the summary has weights, or no such slices or setting; if the state is of other choices, or has seen other
+        rows of a period than the summary has; if periods are to be due, and their labels are no dates.
+
+    Notes
+    -----
+    A bet on outcomes that are more (or less) frequent than scores say, by the tilt t of the log-odds, multiplies its
+    capital by e**(t o) / (1 + (e**t - 1) s') for each row, where s' is the score moved by the tolerance towards the
+    tilt, within [0, 1]. Under the null hypothesis the expected capital never grows. From the N rows, Y outcomes
+    and the mean score of each fine cell of a period follows
+
+        log e = sum over cells of (t Y - N log(1 + (e**t - 1) s')),
+
+    at most the logarithm of the product over rows, and less by at most 0.01 for 2 * 10**5 rows. E is half the capital
+    of a bet whose tilts by 20 groups of scores are learnt from earlier periods (level, slope and groups, shrunk towards
+    0), and half the mean capital of the fixed tilts +-0.02, +-0.05, +-0.1, +-0.25, +-0.5 and +-1. Within a period
+    nothing is learnt: an offset beyond the tolerance of less than about 0.01 in the log-odds is caught from the second
+    period on.
+
+    The detector of each bet is M = e (M + 1), with its factor e of the period; their mean, by shares of capital, is at
+    least 1 / alpha after 1 / alpha periods or more on average if the model is calibrated. Use it where a model that was
+    calibrated for long may change: capital that was lost before has to be regained by E, but not by the detector. It
+    counts periods, even without any bet, and does detect something in every 1 / alpha or 2 / alpha periods: with
+    alpha = 0.05 / 365 at most 5 % of calibrated models are detected within 365 periods.
+
+    The confidence sequence of the gap is one of the running mean of offsets, which may differ between rows and over
+    time. Rows of one customer, or repeated ones, depend on each other and are more certain here than in truth.
+
+    Outcomes that come late: watch a period when all of its outcomes are known (``due``). Those that are known early are
+    no fair sample of it, such as loans that fail in their first month. A period counts once; the state keeps a digest
+    of the rows of each, so that one which has changed since is noticed.
+
+    References
+    ----------
+    .. [1] Arnold, Henzi & Ziegel, Sequentially valid tests for forecast calibration, 2021.
+    .. [2] Henzi, Shen, Law & Bossuyt, sequential calibration, New England Journal of Statistics in Data Science, 2024.
+    .. [3] Wang & Ramdas, False discovery rate control with e-values, 2022.
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> rng = np.random.default_rng(0)
+    >>> scores, day = rng.random(20_000), np.repeat(np.arange(10), 2_000)
+    >>> drifted = scores + np.where(day >= 6, 0.1, 0.0)
+    >>> summary = cd.summarize(rng.random(20_000) < drifted, scores, by={"day": day}, settings=["binary"])
+    >>> result = cd.watch(summary)
+    >>> result.alarm.values.astype(int).tolist(), int(result.since[-1])
+    ([0, 0, 0, 0, 0, 0, 1, 1, 1, 1], 6)
+
+    Day by day it is the same:
+
+    >>> first = cd.watch(summary.isel(day=slice(0, 7)))
+    >>> later = cd.watch(summary, state=first.attrs["state"])
+    >>> bool((later.log_e == result.log_e[7:]).all())
+    True
+    """
+    return WatchRun.of(summary, period, by, tolerance, alpha, setting, state, due, now, features).result

@@ -1,0 +1,184 @@
+"""One run of a watch: from a summary and what was watched before it to numbers, and to what is remembered."""
+
+import json
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from calibdask.analyses.monitoring.period_choice import PeriodChoice, choose_periods, digests_of
+from calibdask.analyses.monitoring.period_sums import PeriodSums
+from calibdask.analyses.monitoring.segment_sums import SegmentSums
+from calibdask.analyses.monitoring.slice_processes import PeriodTotals, SliceProcesses, period_numbers
+from calibdask.data.data import summary_input
+from calibdask.inference.choice import check_level
+from calibdask.inference.sequential.cells import Index, PeriodCells
+from calibdask.inference.sequential.processes import Monitor, ProcessState
+from calibdask.inference.sequential.saved import SavedState, Watched
+from calibdask.results.format import plain
+from calibdask.results.watched import OVER_TIME, SO_FAR, described
+from calibdask.safe_text import listed
+from calibdask.storage.summary import Summary
+
+Labels = npt.NDArray[Any]
+
+_MOST_BYTES = 1 << 28
+
+
+@dataclass(frozen=True, eq=False)
+class WatchRun:
+    """What `calibdask.watch` has found.
+
+    ``result`` has the periods of this run, ``standing`` the numbers of all rows so far, at the end of the last period
+    that was watched in this run or before (of no period, ``saved.periods`` is empty). ``pending`` are the periods that
+    are not due, and ``late`` those that came after later ones had been watched.
+    """
+
+    result: xr.Dataset
+    standing: xr.Dataset
+    saved: SavedState
+    pending: list[dict[str, Any]]
+    late: Labels
+
+    @classmethod
+    def of(
+        cls,
+        summary: xr.Dataset | Summary,
+        period: str = "day",
+        by: str | Sequence[str] | None = None,
+        tolerance: float = 0.0,
+        alpha: float = 0.05,
+        setting: str | int | None = None,
+        state: Mapping[str, Any] | str | None = None,
+        due: Any = None,
+        now: Any = None,
+        features: bool = False,
+    ) -> "WatchRun":
+        """Watch the periods of a summary; arguments and errors are those of `calibdask.watch`."""
+        check_level(alpha, "alpha")
+        if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
+            raise ValueError(f"tolerance expects a number from 0 to below 1 such as 0.01, got {tolerance!r}.")
+        if features and by:
+            raise ValueError("by has no effect with features, whose values are watched in its place; leave one out.")
+        sums = (
+            SegmentSums.of_features(summary, period, setting)
+            if features
+            else PeriodSums.of("watch", summary, period, by, setting)
+        )
+        layout = sums.summary.source.layout
+        cells = sums.summary.source.finest(sums.setting).grid.cells
+        watched = Watched(str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells)
+        past = _past(sums, watched, state)
+        choice = choose_periods(sums, past.periods, past.digests, due, now)
+        processes = SliceProcesses(sums, past)
+        monitor = Monitor(watched.tolerance, watched.alpha)
+        labels = sums.periods[choice.new]
+        periods = np.concatenate([past.periods, labels]) if past.periods.size else labels
+        columns: list[dict[str, npt.NDArray[Any]]] = []
+        for number, blocks in enumerate(_cells(sums, choice.new), past.periods.size):
+            moment = processes.advance(monitor, blocks, number)
+            columns.append(period_numbers(processes, moment, monitor, periods, number))
+        none = PeriodTotals.none(processes.state)
+        last = columns[-1] if columns else period_numbers(processes, none, monitor, periods, periods.size - 1)
+        over_time = {name: np.stack([column[name] for column in columns or [last]], -1) for name in last}
+        digests = (*past.digests, *digests_of(sums, choice.new))
+        saved = SavedState(watched, processes.slices, sums.columns, periods, digests, processes.state)
+        so_far = {name: last[name] for name in SO_FAR}
+        so_far["rows"] = processes.state.rows.sum(-1).astype(np.int64).reshape(processes.shape)
+        pending = _pending(sums, choice)
+        attributes = _attributes(sums, saved, choice.new) | {"pending": json.dumps(pending)}
+        in_time = {name: values[..., : len(columns)] for name, values in over_time.items()}
+        return cls(
+            _dataset(processes, in_time, {sums.period: labels}, attributes),
+            _dataset(processes, so_far, {}, attributes),
+            saved,
+            pending,
+            sums.periods[choice.late],
+        )
+
+
+def _cells(sums: PeriodSums, positions: list[int]) -> Iterator[Iterator[tuple[Index, PeriodCells]]]:
+    """The cells of each period; of files as many periods are read together as fit a few hundred megabytes."""
+    dataset = sums.summary.dataset
+    together = int(_MOST_BYTES * sums.periods.size / max(1, dataset.nbytes))
+    if not together or not any(variable.chunks for variable in dataset.variables.values()):
+        yield from map(sums.cells, positions)
+        return
+    for start in range(0, len(positions), together):
+        loaded = sums.part(positions[start : start + together])
+        yield from map(loaded.cells, range(loaded.periods.size))
+
+
+def _past(sums: PeriodSums, watched: Watched, given: Mapping[str, Any] | str | None) -> SavedState:
+    """The state to go on from; without one, that before the first period."""
+    if given is None:
+        size = int(np.prod([labels.size for labels in sums.slices.values()])) * sums.columns
+        return SavedState(watched, sums.slices, sums.columns, sums.periods[:0], (), ProcessState.empty(size))
+    try:
+        past = SavedState.from_dict(json.loads(given) if isinstance(given, str) else given)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"state expects the JSON text that an earlier cd.watch returned; {error}.") from error
+    if past.watched != watched:
+        raise ValueError(_other_choices(past.watched, watched))
+    if [*past.slices] != [*sums.slices] or past.columns != sums.columns:
+        raise ValueError(
+            f"state has the slices {listed(past.slices) or 'none'}, and this call {listed(sums.slices) or 'none'}; "
+            "give the same by."
+        )
+    return past
+
+
+def _other_choices(past: Watched, now: Watched) -> str:
+    """In which choices the state of one watch does not fit another."""
+    differing = [(field.name, getattr(past, field.name), getattr(now, field.name)) for field in fields(Watched)]
+    differing = [(name, before, after) for name, before, after in differing if before != after]
+    before, after = (", ".join(f"{name} {choice[at]}" for name, *choice in differing) for at in (0, 1))
+    return f"state was made with {before}, and this watch has {after}; choose as before, or begin without the state."
+
+
+def _pending(sums: PeriodSums, choice: PeriodChoice) -> list[dict[str, Any]]:
+    """Label, rows of one model and due date of each period that is not due yet."""
+    if choice.due is None or not choice.pending:
+        return []
+    labels, rows = sums.periods, _rows(sums)
+    return [
+        {sums.period: plain(labels[position]), "rows": int(rows[position]), "due": plain(choice.due[position])}
+        for position in choice.pending
+    ]
+
+
+def _rows(sums: PeriodSums) -> npt.NDArray[np.int64]:
+    """The rows of each period, of the first model."""
+    rows = sums.summary.dataset["rows"].isel(dict.fromkeys(sums.summary.batch, 0))
+    return np.asarray(rows.sum([dim for dim in rows.dims if dim != sums.period]).values, np.int64)
+
+
+def _attributes(sums: PeriodSums, saved: SavedState, new: list[int]) -> dict[str, Any]:
+    summary, watched = sums.summary, saved.watched
+    attributes: dict[str, Any] = {"rows": int(_rows(sums)[new].sum()), "alpha": watched.alpha}
+    attributes |= {"tolerance": watched.tolerance, "period": sums.period, "slices": [*summary.slices]}
+    if summary.batch:
+        attributes["batch"] = [*summary.batch]
+    return attributes | {"state": json.dumps(saved.to_dict())}
+
+
+def _dataset(
+    processes: SliceProcesses,
+    values: Mapping[str, npt.NDArray[Any]],
+    periods: Mapping[str, Labels],
+    attributes: Mapping[str, Any],
+) -> xr.Dataset:
+    """The values by slice, class and, where there are such, period."""
+    sums = processes.sums
+    class_dim = summary_input(sums.summary).class_dim("class")
+    coordinates: dict[Hashable, Any] = {
+        name: (name, labels) for name, labels in (processes.slices | {**periods}).items()
+    }
+    classes = [class_dim] if sums.setting.per_class else []
+    if classes:
+        coordinates[class_dim] = (class_dim, sums.summary.classes)
+    dims = [*processes.slices, *classes, *periods]
+    return described(OVER_TIME, values, dims, coordinates, str(sums.setting), class_dim, **attributes)

@@ -1,0 +1,146 @@
+"""Mending in rounds: the lattice of what a map leaves wrong, a step on it, and whether rows left out agree."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from calibdask.analyses.auditing.determining import OneWay
+from calibdask.analyses.auditing.evidence import SegmentCells
+from calibdask.analyses.auditing.measures import cells_of
+from calibdask.analyses.auditing.planning import LatticePlan
+from calibdask.analyses.multicalibration.choosing import Choosing
+from calibdask.analyses.multicalibration.segment_map import SegmentMap
+from calibdask.analyses.multicalibration.views import Coded, CodedRows, CrossMapped, OthersMapped
+from calibdask.calibrators.comparing.improvement import LossMeans, Mean
+from calibdask.engine.plan import run_requests
+from calibdask.engine.sources.source import Source
+from calibdask.statistics import exact
+from calibdask.statistics.paired_losses import PairedLosses
+from calibdask.statistics.score_sums import ScoreSums
+from calibdask.statistics.settings import Setting
+from calibdask.statistics.statistic import ViewedStatistic
+from calibdask.statistics.views.folds import RowFolds
+
+# A map of the folds but one, None for all rows.
+Place = int | None
+_LOSS = "loss"
+
+
+class Mended(NamedTuple):
+    """The map of all rows, what cross-fitted maps of as many rounds take away from the log loss, and that by rounds.
+
+    ``resubstituted`` is what the map takes away from the log loss of the rows that it was fitted to. ``counts`` are
+    those of the values of features.
+    """
+
+    map: SegmentMap
+    improvement: Mean
+    resubstituted: Mean
+    losses: list[float]
+    counts: OneWay
+
+
+@dataclass(frozen=True)
+class Boosting:
+    """Fits maps to all rows and to all folds but one, in the same passes.
+
+    Parameters
+    ----------
+    plan : LatticePlan
+        Of the rows as they are.
+    choosing : Choosing
+    folds : RowFolds
+    min_rows : int
+    rounds : int
+        At most.
+    """
+
+    plan: LatticePlan
+    choosing: Choosing
+    folds: RowFolds
+    min_rows: int
+    rounds: int
+
+    def mend(self, source: Source) -> Mended:
+        """Rounds until nothing is found, or rows that were left out have no lower loss."""
+        places: list[Place] = [None, *range(self.folds.count)]
+        maps = dict.fromkeys(places, SegmentMap(tuple(coding.size for coding in self.plan.features)))
+        before, losses, growing, counts = maps, list[float](), places, list[OneWay]()
+        while growing:
+            growing = growing if len(losses) < self.rounds else []
+            cells, loss = self._pass(maps, growing, source, counts)
+            losses.append(loss)
+            if len(losses) > 1 and not loss < losses[-2]:
+                maps = before
+                losses.pop()
+                break
+            steps = {place: self.choosing.step(maps[place], *cells[place]) for place in growing}
+            growing = [place for place in growing if steps[place] is not None]
+            before, maps = maps, {place: maps[place].followed_by(steps.get(place)) for place in places}
+        return Mended(maps[None], *self._improvements(maps, source), losses, OneWay.joined(counts))
+
+    def _pass(
+        self, maps: Mapping[Place, SegmentMap], growing: list[Place], source: Source, counts: list[OneWay]
+    ) -> tuple[dict[Place, Any], float]:
+        """Cells of the segments of enough rows under the map of each place, and the loss of rows left out.
+
+        The first pass adds to ``counts`` those of each part of the lattice.
+        """
+        views = {place: OthersMapped(self._coded, self.folds, place, maps[place]) for place in growing}
+        parts = [*self._lattice.parts()] if growing else []
+        requests: list[dict[Any, Any]] = [
+            {place: iter(ViewedStatistic(view, part)) for place, view in views.items()} for part in parts
+        ]
+        # Rows that were left out are looked at in the first pass, along with the first part of the lattice.
+        requests = requests or [{}]
+        requests[0][_LOSS] = iter(ViewedStatistic(self._cross(maps), ScoreSums()))
+        kept, sums = ({place: list[Any]() for place in growing} for _ in range(2))
+        counting = not counts
+        first, loss = 0, np.nan
+        for number, of_part in enumerate(requests):
+            answers: Any = run_requests(of_part, source).estimates
+            if _LOSS in answers:
+                of_rows = answers[_LOSS]
+                loss = (exact.value(of_rows.log) / exact.value(of_rows.weight)).item()
+            if counting:
+                counts.append(OneWay.of(parts[number].segments, answers[None]))
+            for place in growing:
+                here = self.plan.kept(parts[number].segments, answers[place].rows.sum(-1), first, self.min_rows)
+                sums[place].append(cells_of(answers[place], here))
+                kept[place].append(here + first)
+            first += parts[number].segments.count if growing else 0
+        return {place: (np.concatenate(kept[place]), _joined(sums[place])) for place in growing}, loss
+
+    def _improvements(self, maps: Mapping[Place, SegmentMap], source: Source) -> tuple[Mean, Mean]:
+        """Of the maps of folds on the rows that they have not seen, and of the map of all rows on these."""
+        if not any(steps_map.steps for steps_map in maps.values()):
+            nothing = np.zeros((1, 1))
+            none = Mean(nothing, nothing, np.full((1, 1), np.inf))
+            return none, none
+        view, final = self._cross(maps), OthersMapped(self._coded, self.folds, None, maps[None])
+        losses = PairedLosses((view, final), (replace(view, shift=1), final))
+        answers: Any = run_requests({_LOSS: iter(losses)}, source).estimates
+        means = LossMeans(answers[_LOSS], self.folds.count)
+        return means.improvement("log", 0), means.improvement("log", 1)
+
+    def _cross(self, maps: Mapping[Place, SegmentMap]) -> CrossMapped:
+        return CrossMapped(self._coded, self.folds, tuple(maps[fold] for fold in range(self.folds.count)))
+
+    @cached_property
+    def _coded(self) -> CodedRows:
+        return CodedRows(self.plan.setting, self.plan.features)
+
+    @cached_property
+    def _lattice(self) -> LatticePlan:
+        """Of rows that are coded already."""
+        coded: Any = tuple(Coded(column, coding.size) for column, coding in enumerate(self.plan.features))
+        return replace(self.plan, setting=Setting("class", 1), features=coded)
+
+
+def _joined(parts: list[SegmentCells]) -> SegmentCells:
+    names = SegmentCells._fields[:7]
+    sums: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    return parts[0]._replace(**sums)

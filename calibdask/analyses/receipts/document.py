@@ -1,0 +1,106 @@
+"""The document that a receipt is: canonical JSON, with a hash over all that was measured."""
+
+import hashlib
+import json
+import math
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask import __version__
+from calibdask.analyses.gating.formats import WORDS
+from calibdask.analyses.gating.judging import Judgement
+from calibdask.analyses.receipts.fingerprint import Fingerprint
+from calibdask.results.format import slice_text
+
+KIND, FORMAT = "calibdask receipt", 1
+# What the hash is over: all but itself and where and when the receipt was made, which differ for a second party.
+_OUTSIDE = ("hash", "made")
+
+Document = dict[str, Any]
+
+
+def document(
+    result: xr.Dataset, rows: Fingerprint, request: Mapping[str, Any], judgements: Iterable[Judgement]
+) -> Document:
+    """A receipt of what was measured and decided, as plain values.
+
+    ``request`` says what was asked for, so that a second party can ask again.
+    """
+    measured: Document = {
+        "kind": KIND,
+        "format": FORMAT,
+        "calibdask": __version__,
+        "data": {"rows": rows.rows, "fingerprint": rows.whole, "parts": dict(rows.parts)},
+        "request": json.loads(json.dumps(request)),
+        "numbers": dict(_numbers(result)),
+        "decisions": [
+            {
+                "limit": one.limit,
+                "where": dict(one.where),
+                "number": _plain(one.value),
+                "decision": WORDS[one.outcome].lower(),
+            }
+            for one in judgements
+        ],
+    }
+    made = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version()}
+    made |= {"numpy": np.__version__, "platform": platform.platform()}
+    return measured | {"hash": hash_of(measured), "made": made}
+
+
+def hash_of(receipt: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of all but the hash itself, and where and when the receipt was made."""
+    inside = {name: value for name, value in receipt.items() if name not in _OUTSIDE}
+    text = json.dumps(inside, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _numbers(result: xr.Dataset) -> Iterator[tuple[str, Any]]:
+    """Values of all variables by name; of slices by their labels. Shortest texts of float64, which are exact."""
+    for name, variable in sorted(result.data_vars.items(), key=lambda item: str(item[0])):
+        if variable.dims:
+            yield str(name), {_place(variable, at): _plain(value) for at, value in np.ndenumerate(variable.values)}
+        else:
+            yield str(name), _plain(variable.values[()])
+
+
+def _place(variable: xr.DataArray, at: tuple[int, ...]) -> str:
+    """The position along all dimensions in words."""
+    words = []
+    for dim, position in zip(variable.dims, at, strict=True):
+        label = slice_text(variable.coords[dim].values[position]) if dim in variable.coords else str(position)
+        words.append(f"{dim}={label}")
+    return ", ".join(words)
+
+
+def _plain(value: Any) -> Any:
+    """A number, true or false, a text, or null where there is no number."""
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, bool | int | str):
+        return plain
+    if isinstance(plain, float):
+        return plain if math.isfinite(plain) else None if math.isnan(plain) else repr(plain)
+    return str(plain)
+
+
+def differences(first: Any, second: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Where two documents differ, with either value; what is missing is None.
+
+    Examples
+    --------
+    >>> list(differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}}))
+    [('b.c', 2, 3)]
+    """
+    if isinstance(first, Mapping) and isinstance(second, Mapping):
+        for name in dict.fromkeys((*first, *second)):
+            yield from differences(first.get(name), second.get(name), f"{path}.{name}" if path else str(name))
+    elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
+        for number, (one, other) in enumerate(zip(first, second, strict=True)):
+            yield from differences(one, other, f"{path}[{number}]")
+    elif first != second or type(first) is not type(second):
+        yield path, first, second

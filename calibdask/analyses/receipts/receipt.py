@@ -1,0 +1,335 @@
+"""`receipt` and `verify`: what was measured, in a document that a second party can recompute to the last bit."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibdask.analyses.evaluation import evaluate
+from calibdask.analyses.gating.check import Gate, Given, check
+from calibdask.analyses.gating.limits import Limit, limits_of
+from calibdask.analyses.receipts.document import Document, differences, document, hash_of
+from calibdask.analyses.receipts.fingerprint import fingerprint_of
+from calibdask.analyses.receipts.stored_receipt import read_receipt
+from calibdask.calibrators.comparing.refinement import Refinement
+from calibdask.data.data import Data
+from calibdask.data.options import InputOptions, Task
+from calibdask.data.slices import named
+from calibdask.engine.sources.memory import MemorySource
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.expression import parse_metrics
+from calibdask.estimators.interval import FromRows
+from calibdask.estimators.kernel.base import KernelTest
+from calibdask.estimators.kernel.skce import SKCE
+from calibdask.estimators.tests.consistency_test import ConsistencyTest
+from calibdask.estimators.without_interval import WithoutInterval, bare
+from calibdask.safe_text import listed, visible
+from calibdask.statistics.layout import Layout
+from calibdask.storage.readers import Table
+
+_USUAL = "ece,mean-gap,brier-score,log-loss"
+# Options for reading rows that a receipt records.
+_READING = ("task", "logits", "labels", "pos_label", "ignore_label")
+# What a receipt says about how it was made.
+_CHOICES = ("metrics", "confidence", "n_boot", "seed", "skip_missing")
+# What kernels note whose bandwidth is that of a sample of rows.
+_SAMPLED = "bandwidth_sample"
+# Numbers with weights agree within rounding only.
+_ROUNDING = 1e-9
+
+
+def receipt(
+    y_true: Any,
+    y_prob: Any = None,
+    metrics: str | Sequence[str] = _USUAL,
+    *,
+    limits: Given = None,
+    slice_limits: Given = None,
+    by: Any = None,
+    sample_weight: Any = None,
+    confidence: float = 0.95,
+    n_boot: int = 200,
+    seed: int = 0,
+    label: Any = None,
+    score: Any = None,
+    skip_missing: bool = False,
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+) -> Document:
+    """A receipt: what was measured of which rows, so that a second party can recompute it to the last bit.
+
+    Parameters
+    ----------
+    y_true, y_prob, by, sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label
+        As in `calibdask.evaluate`.
+    metrics : str or sequence of str
+        Metrics as on the command line.
+    limits, slice_limits
+        As in `calibdask.check`: the decisions are on the receipt.
+    confidence, n_boot, seed
+        Level of the intervals and of the decisions, replicates and their seed.
+
+    Returns
+    -------
+    dict
+        Plain values for JSON: ``data`` with the rows and their fingerprint (see `calibdask.fingerprint`), ``request``
+        with all choices, ``numbers`` with all digits, ``decisions`` with the
+        numbers that they are of, the version, and ``hash``, SHA-256 over all of
+        it. ``made`` says where and when, outside the hash.
+
+    Raises
+    ------
+    TypeError
+        If this is a summary, which has no rows.
+    ValueError
+        If a metric depends on the order of rows: tests that draw outcomes or pairs at random, `SKCE` by pairs or blocks
+        of rows, kernels with the median distance of a sample; and as in `calibdask.evaluate`.
+
+    Notes
+    -----
+    Without weights the hash is the same for any chunks, workers, order of tasks and of rows, format of files and
+    machine. Intervals for which rows are resampled by their numbers, those of metrics that no histogram tells, depend
+    on the order of rows and are left out; decisions of limits on such metrics may depend on it. With weights numbers
+    agree within rounding, and `verify` compares them within 1e-9.
+
+    A receipt proves nothing about who made it: sign the file, by minisign or sigstore.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> first = cd.receipt([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75], "ece(bins=2)")
+    >>> cd.verify(first, [1, 0, 0, 1], [0.75, 0.5, 0.25, 0.5]).agrees
+    True
+    """
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
+    )
+    data = Data.of(y_true, y_prob, by, sample_weight, options)
+    intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
+    return receipt_and_gate(
+        data, metrics, limits=limits, slice_limits=slice_limits, confidence=confidence, **intervals
+    )[0]
+
+
+def receipt_and_gate(
+    given: Data,
+    metrics: str | Sequence[str],
+    *,
+    limits: Given = None,
+    slice_limits: Given = None,
+    profile: str = "",
+    confidence: float,
+    n_boot: int,
+    seed: int,
+) -> tuple[Document, Gate | None]:
+    """A receipt, and the decisions that are on it; none where there are neither limits nor a profile."""
+    reading = {name: getattr(given.options, name) for name in _READING}
+    data = given.rows_for("receipt", "whose fingerprint it contains").read()
+    texts = [metrics] if isinstance(metrics, str) else list(metrics)
+    expressions = [expression for text in texts for expression in parse_metrics(text)]
+    chosen = {str(expression): _same_in_any_order(expression.make(), data.source.layout) for expression in expressions}
+    _refuse_ordered([name for name, metric in chosen.items() if _takes_order(bare(metric))])
+    rows = fingerprint_of(data)
+    intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
+    result = evaluate(given, metrics=chosen, ci=confidence, **intervals)
+    _refuse_ordered({str(one.attrs["metric"]) for one in result.data_vars.values() if _SAMPLED in one.attrs})
+    declared = [*limits_of(limits), *limits_of(slice_limits, of_slices=True)]
+    _refuse_ordered({str(limit.metric) for limit in declared if _takes_order(limit.metric.make())})
+    gate = None
+    if declared or profile:
+        levels: dict[str, Any] = {"confidence": confidence, "profile": profile, **intervals}
+        gate = check(given, limits=limits, slice_limits=slice_limits, **levels)
+    if not isinstance(data.source, MemorySource) and fingerprint_of(data) != rows:
+        raise ValueError("The rows changed while they were measured; measure them again when nobody writes them.")
+    names = sorted(map(str, given.slice_names))
+    request = {
+        "metrics": [str(expression) for expression in expressions],
+        "limits": [_written(limit) for limit in limits_of(limits)],
+        "slice_limits": [_written(limit) for limit in limits_of(slice_limits, of_slices=True)],
+        "by": names,
+        "weighted": given.weights is not None,
+        "skip_missing": given.options.skip_missing,
+        "confidence": confidence,
+        **intervals,
+        "reading": {name: value if value is None else _json(value) for name, value in reading.items()},
+    }
+    return document(result, rows, request, () if gate is None else gate.judgements), gate
+
+
+def _same_in_any_order(metric: Estimator, layout: Layout) -> Estimator:
+    """Without an interval where that would come from rows resampled by their numbers."""
+    return WithoutInterval(metric) if isinstance(metric.interval(layout), FromRows) else metric
+
+
+def _takes_order(metric: Any) -> bool:
+    """Whether it draws random numbers by the numbers of rows, or pairs rows by them."""
+    return isinstance(metric, ConsistencyTest | KernelTest | Refinement) or (
+        isinstance(metric, SKCE) and metric.estimator in ("linear", "block")
+    )
+
+
+def _refuse_ordered(names: Collection[str]) -> None:
+    """Refuse metrics of which a second party gets other numbers."""
+    if names:
+        raise ValueError(
+            f"{listed(sorted(names))} cannot be on a receipt: the same rows in another order give other numbers."
+        )
+
+
+def _written(limit: Limit) -> str:
+    if limit.bound is not None:
+        return f"{limit.text}={limit.bound!r}"
+    low, high = (repr(end) if math.isfinite(end) else "" for end in (limit.low, limit.high))
+    return f"{limit.text}={low}..{high}"
+
+
+def _json(value: Any) -> Any:
+    """Class names and the like as JSON has them."""
+    return value.tolist() if hasattr(value, "tolist") else list(value) if isinstance(value, tuple) else value
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a second measurement says of a receipt.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        What differs, a sentence each; empty where everything agrees.
+    again : dict
+        The receipt of the second measurement.
+    """
+
+    problems: tuple[str, ...]
+    again: Document
+
+    @property
+    def agrees(self) -> bool:
+        """Whether nothing differs."""
+        return not self.problems
+
+
+def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **options: Any) -> Verification:
+    """Measure again what a receipt says, and compare all of it.
+
+    Parameters
+    ----------
+    receipt : dict, or path of a JSON file
+    y_true, y_prob
+        As in `calibdask.receipt`; rows that `calibdask.read_rows` has read have their slices and weights.
+    **options
+        Where the rows are: ``by``, ``sample_weight``, ``label``, ``score``. All other choices are those of the receipt.
+
+    Returns
+    -------
+    Verification
+        ``agrees``, and what differs in ``problems``.
+
+    Raises
+    ------
+    ValueError
+        If this is no receipt; if slices or weights are missing; and as in `calibdask.evaluate`.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> first = cd.receipt([0, 1, 0, 1], [0.25, 0.5, 0.5, 0.75], "ece(bins=2)")
+    >>> cd.verify(first, [0, 1, 0, 1], [0.25, 0.5, 0.5, 0.875]).problems[0]
+    'The scores differ from those of the receipt; labels, weights and slices are the same.'
+    """
+    given = read_receipt(receipt)
+    request = given["request"]
+    is_read = isinstance(y_true, Table)
+    _check_columns(request, {"by": y_true.by or None, "sample_weight": y_true.weights} if is_read else options)
+    again = _measured(request, y_true, y_prob, options)
+    problems = []
+    if hash_of(given) != given["hash"]:
+        problems.append("The receipt was changed after it was made: its hash is not that of its contents.")
+    if given["calibdask"] != again["calibdask"]:
+        problems.append(f"The receipt was made by calibdask {given['calibdask']}, and this is {again['calibdask']}.")
+    problems += _of_data(given["data"], again["data"])
+    tolerance = _ROUNDING if request["weighted"] else 0.0
+    problems += [
+        f"{visible(path)} was {_said(before)} in the receipt, and is {_said(after)} here."
+        for parts in ((given["numbers"], again["numbers"]), (_decided(given), _decided(again)))
+        for path, before, after in differences(*parts)
+        if not _close(before, after, tolerance)
+    ]
+    decided = [[(one["limit"], one["where"]) for one in each["decisions"]] for each in (given, again)]
+    if decided[0] != decided[1]:
+        problems.append("The decisions are not those on the limits of the receipt, each once and in their order.")
+    if request != again["request"]:
+        problems += [
+            f"{visible(path)} is {_said(before)} in the receipt, and is written {_said(after)} here."
+            for path, before, after in differences(request, again["request"], "request")
+        ]
+    # A limit may have the number of a metric that is measured in any case.
+    return Verification(tuple(dict.fromkeys(problems)), again)
+
+
+def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+    """Slices and weights have to be there, or the fingerprint would differ for no good reason."""
+    by = options.get("by")
+    columns: Any = [by] if isinstance(by, str) else by
+    are_names = isinstance(columns, list | tuple) and all(isinstance(name, str) for name in columns)
+    names = sorted(columns) if are_names else sorted(map(str, named(by)))
+    if names != request["by"] and not (request["by"] == [] and by is None):
+        expected = listed(request["by"]) or "none"
+        raise ValueError(f"The receipt has the slices {expected}, got {listed(names) or 'none'}; give them by `by`.")
+    if (options.get("sample_weight") is not None) != request["weighted"]:
+        there = "weights; give sample_weight" if request["weighted"] else "no weights; leave sample_weight out"
+        raise ValueError(f"The receipt has {there}.")
+
+
+def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Mapping[str, Any]) -> Document:
+    choices: dict[str, Any] = {name: request[name] for name in _CHOICES}
+    reading: dict[str, Any] = dict(request["reading"])
+    limits: dict[str, Any] = {name: request[name] or None for name in ("limits", "slice_limits")}
+    if isinstance(y_true, Table):
+        # What was left out was left out in reading.
+        del choices["skip_missing"]
+    return receipt(y_true, y_prob, **choices, **reading, **limits, **options)
+
+
+def _decided(receipt: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers that were held against limits, and the decisions, by what they are of."""
+    decided: dict[str, Any] = {}
+    for one in receipt["decisions"]:
+        place = ", ".join(f"{name}={label}" for name, label in one["where"].items())
+        everywhere = f"{one['limit']} of all rows" if receipt["request"]["by"] else one["limit"]
+        name = f"{one['limit']}.{place}" if place else everywhere
+        decided |= {name: one["number"], f"The decision on {name}": one["decision"]}
+    return decided
+
+
+def _of_data(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What of the rows differs."""
+    if before == after:
+        return []
+    if before.get("rows") != after["rows"]:
+        return [f"The receipt is of {before.get('rows'):,} rows, and these are {after['rows']:,}."]
+    parts = before.get("parts", {})
+    other = [name for name, digits in after["parts"].items() if parts.get(name) != digits]
+    same = [name for name in after["parts"] if name not in other]
+    if not other:
+        return ["Labels, scores, weights and slices are the same each by itself, but belong to other rows."]
+    rest = f"; {_joined(same)} are the same" if same else ""
+    return [f"The {_joined(other)} differ from those of the receipt{rest}."]
+
+
+def _joined(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _close(before: Any, after: Any, tolerance: float) -> bool:
+    if not (isinstance(before, int | float) and isinstance(after, int | float)):
+        return False
+    return abs(before - after) <= tolerance * max(abs(before), abs(after))
+
+
+def _said(value: Any) -> str:
+    return "none" if value is None else f"{value:.17g}" if isinstance(value, float) else visible(value)

@@ -1,13 +1,15 @@
-"""What the sources say of estimators is what the classes are, and reading it imports nothing heavy."""
+"""The table of names and options agrees with the classes, and reading it imports nothing heavy."""
 
 import subprocess
 import sys
 from dataclasses import fields
+from importlib.resources import files
 from typing import Any, get_type_hints
 
 import pytest
 
 import calibdask as cd
+from calibdask.analyses.signature_table import table_text
 from calibdask.estimators.choice import Choice
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.signatures import signatures
@@ -21,6 +23,12 @@ def is_public_estimator(name: str) -> bool:
         # A type that is imported for type checkers only, which no estimator is.
         return False
     return isinstance(made, type) and issubclass(made, Estimator)
+
+
+def test_the_table_is_that_of_the_classes() -> None:
+    """After a change: ``python -m calibdask.analyses.signature_table``."""
+    stored = files("calibdask.estimators").joinpath("signatures.json").read_text(encoding="utf-8")
+    assert stored == table_text()
 
 
 def test_every_public_estimator_is_there() -> None:

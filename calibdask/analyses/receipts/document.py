@@ -17,7 +17,8 @@ from calibdask.analyses.gating.judging import Judgement
 from calibdask.analyses.receipts.fingerprint import Fingerprint
 from calibdask.results.format import slice_text
 
-KIND, FORMAT = "calibdask receipt", 1
+KIND: str = "calibdask receipt"
+FORMAT: int = 1
 # What the hash is over: all but itself and where and when the receipt was made, which differ for a second party.
 _OUTSIDE = ("hash", "made")
 

@@ -186,8 +186,14 @@ class RowsRequest:
                 skip_missing=self.skip_missing,
                 missing_chunks=self.missing_chunks,
                 features=self.feature_columns,
+                instants=self._instants,
             )
             return table if self.period is None else self._with_periods(table, rows)
+
+    @property
+    def _instants(self) -> tuple[str, ...]:
+        """The columns of times that are compared, or put on the clock of another zone."""
+        return tuple(name for name in (self.key, self.period if self.zone else None) if name is not None)
 
     def _with_periods(self, table: "Table", rows: "StoredRows") -> "Table":
         """The rows with periods in place of the timestamps of the column ``period``."""
@@ -200,14 +206,9 @@ class RowsRequest:
         if self.every is None:
             check_periods(name, table.by[name])
             return table
-        own = rows.zone_of(name)
-        if own == OFFSETS and self.zone is None:
-            raise click.UsageError(
-                f"--period {name} is a column of texts with offsets from UTC; name the time zone on whose clock "
-                "periods begin: --zone Europe/Paris, or --zone UTC."
-            )
-        # Timestamps without a zone are taken as UTC, and so are these.
-        if self.zone is not None and own not in (None, "UTC", OFFSETS):
+        # Timestamps without a zone are taken as UTC, and so are instants.
+        own = None if self.zone is None else rows.zone_of(name)
+        if own not in (None, "UTC", OFFSETS):
             raise click.UsageError(
                 f"--zone has no effect on {name}, whose timestamps have the zone {own} already; leave --zone out."
             )

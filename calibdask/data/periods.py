@@ -13,6 +13,8 @@ Every = Literal["day", "week", "month", "quarter", "year"]
 
 # A column of timestamps with more distinct values than this is not meant as periods.
 MOST_PERIODS = 400
+# An offset from UTC after the minutes, the seconds or their fractions.
+_OFFSET = r"(:\d\d(?:\.\d+)?) ?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 # Rows that are looked at to find out.
 _LOOKED_AT = 1 << 16
 
@@ -28,7 +30,7 @@ def periods(values: Any, every: Every = "day", zone: str | None = None) -> Any:
         Periods are called ``2026-11-22``, ``2026-W47`` (weeks of ISO 8601), ``2026-11``, ``2026-Q4``, ``2026``.
     zone : str, optional
         A name of the IANA database, such as ``"Europe/Paris"``, on whose clock days begin. Timestamps without a zone
-        are taken as UTC then. None: days begin on the clock of the timestamps as they are.
+        are taken as UTC then. None: days begin on the clock of each timestamp, whatever its offset from UTC.
 
     Returns
     -------
@@ -94,6 +96,13 @@ def _cut_series(part: Any, cut: Callable[[Any], np.ndarray]) -> Any:
     return pd.Series(cut(part), part.index, dtype=object)
 
 
+def _on_clocks(series: Any) -> Any:
+    """The times on the clock where each was taken, of texts those without their offsets."""
+    from pandas.api.types import infer_dtype
+
+    return series.str.replace(_OFFSET, r"\1", regex=True) if infer_dtype(series, skipna=True) == "string" else series
+
+
 def _cut(values: Any, every: Every, zone: str | None) -> np.ndarray:
     """Texts of the periods of timestamps in memory."""
     import pandas as pd
@@ -107,7 +116,7 @@ def _cut(values: Any, every: Every, zone: str | None) -> np.ndarray:
         )
     try:
         # Other formats would be guessed: 05.10.2024 may be in May or in October.
-        times = pd.to_datetime(series, format="ISO8601", utc=zone is not None)
+        times = pd.to_datetime(_on_clocks(series) if zone is None else series, format="ISO8601", utc=zone is not None)
     except (ValueError, TypeError) as error:
         first = series.dropna().iloc[0]
         raise ValueError(

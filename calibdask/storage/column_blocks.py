@@ -57,7 +57,10 @@ def load_section(reader: ColumnReader, types: Mapping[str, Any], section: Sectio
     """
     import pyarrow
 
-    inside = {name: kind for name, kind in types.items() if name not in (*section.constants, *section.absent)}
+    outside = {*section.constants, *section.absent}
+    inside = {
+        name: None if kind is None else reader.loaded_type(kind) for name, kind in types.items() if name not in outside
+    }
 
     def loaded() -> Any:
         return reader.load(section.file, section.layout, section.places, inside)

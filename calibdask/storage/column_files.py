@@ -38,7 +38,7 @@ from calibdask.storage.file_sets import FileSet
 from calibdask.storage.file_version import Version, version_of
 from calibdask.storage.location import ColumnChoice, Location
 from calibdask.storage.sizes import TARGET_BYTES, block_rows, check_rows, check_size
-from calibdask.storage.text_types import MISSING, kinds_of, type_of
+from calibdask.storage.text_types import MISSING, clock_type, has_offsets, kinds_of, type_of
 
 # Files that are looked into side by side, and parts that are read for the types of their texts.
 _FILES, _PARTS = 16, 4
@@ -106,7 +106,7 @@ class ColumnFiles:
             table = self._table_of_texts(parts, wanted, choice, names)
             check_types(location, choice, names, table.schema)
             return collected(choice, names, table_arrays(table, choice.slicing))
-        types = self._types(files, parts, wanted, choice, names)
+        types = _on_clocks(self._types(files, parts, wanted, choice, names), choice)
         schema = _schema(types)
         check_types(location, choice, names, schema)
         lists = lists_in(schema, names, choice.further, location)
@@ -143,11 +143,17 @@ class ColumnFiles:
         _check_distinct(files, wanted)
         parts = self._parts(files)
         types = self._types(files, parts, wanted, choice, names, whole=True)
+        needed = {*choice.further, *choice.instants}
+        types = {
+            name: pyarrow.string() if has_offsets(kind) and name not in needed else kind for name, kind in types.items()
+        }
+        types = _on_clocks(types, choice)
         schema = _schema(types)
         check_types(self.files.location, choice, names, schema)
         sections = [section for part in parts for section in _sections([part], wanted)]
-        # Texts are what they are until somebody needs their numbers.
-        stored = types if self.reader.has_types else dict.fromkeys(wanted, pyarrow.string())
+        # Texts are what they are until somebody needs their numbers, or times.
+        has_types, loaded_type = self.reader.has_types, self.reader.loaded_type
+        stored = {name: loaded_type(kind) if has_types else pyarrow.string() for name, kind in types.items()}
         return ArrowParts(schema, names, sections, partial(load_section, self.reader, stored))
 
     def _opened(self) -> list[_File]:
@@ -258,7 +264,7 @@ class ColumnFiles:
         sections = _sections(parts, wanted)
         tables = _side_by_side(partial(load_section, self.reader, given), sections, _PARTS)
         kinds = {name: frozenset().union(*(kinds_of(table.column(name)) for table in tables)) for name in open_names}
-        types = _types_of_kinds(wanted, kinds, choice, names)
+        types = _on_clocks(_types_of_kinds(wanted, kinds, choice, names), choice)
         columns = {
             name: [chunk for table in tables for chunk in as_type(table.column(name), kind).chunks]
             for name, kind in types.items()
@@ -318,6 +324,11 @@ def _types_of_kinds(
     return {
         name: type_of(kinds[name], exact=name not in loose) if name in kinds else pyarrow.float64() for name in wanted
     }
+
+
+def _on_clocks(types: Mapping[str, Any], choice: ColumnChoice) -> dict[str, Any]:
+    """The types, of times with offsets those on the clocks there, unless instants are wanted."""
+    return {name: kind if name in choice.instants else clock_type(kind) for name, kind in types.items()}
 
 
 def _floating(kind: Any) -> Any:

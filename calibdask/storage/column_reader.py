@@ -72,6 +72,8 @@ class ColumnReader:
         Of the names of files; the first one stands for the format.
     has_types : bool
         Whether files say the types of columns; otherwise texts are loaded for columns of unknown type.
+    has_times : bool
+        Whether files hold times as such; otherwise as texts, whose offsets Arrow would lose.
     has_missing : function
         From a header and a column to whether it has missing values; None if that is not known.
     hint : function
@@ -85,5 +87,14 @@ class ColumnReader:
     place: str
     suffixes: tuple[str, ...]
     has_types: bool = True
+    has_times: bool = True
     hint: Callable[[Sequence[str]], str] = _no_hint
     has_missing: Callable[[Header, str], bool | None] = _unknown
+
+    def loaded_type(self, kind: Any) -> Any:
+        """The type to load a column of this type with: texts for times that are such in the file."""
+        import pyarrow
+        from pyarrow import types
+
+        is_time = types.is_timestamp(kind) or types.is_date(kind)
+        return pyarrow.string() if is_time and not self.has_times else kind

@@ -9,6 +9,7 @@ from calibdask.safe_text import message, visible
 from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.location import ColumnChoice, Location
+from calibdask.storage.text_types import OFFSETS
 
 # Larger whole numbers are no floating-point numbers any more.
 _EXACT = 2**53
@@ -37,6 +38,8 @@ def common_type(kinds: Iterable[Any]) -> Any:
         if {"f"} < {dtype_of(kind).kind for kind in plain}:
             # All numbers of 32 bits would not be exact in floating-point numbers of 32 bits.
             plain.append(pyarrow.float64())
+    if {getattr(kind, "tz", None) for kind in plain} == {"UTC", OFFSETS}:
+        plain = [pyarrow.timestamp("ns", OFFSETS)]
     if all(types.is_date(kind) or types.is_timestamp(kind) for kind in plain):
         plain = [pyarrow.timestamp("ms") if types.is_date(kind) else kind for kind in plain]
     schemas = [pyarrow.schema([("", kind)]) for kind in plain]

@@ -160,5 +160,13 @@ def _without_names(names: Sequence[str]) -> str:
 
 
 CSV = ColumnReader(
-    "CSV", _schema, _parts, _load, "block from byte {0[0]}", (".csv", ".tsv"), has_types=False, hint=_without_names
+    "CSV",
+    _schema,
+    _parts,
+    _load,
+    "block from byte {0[0]}",
+    (".csv", ".tsv"),
+    has_types=False,
+    has_times=False,
+    hint=_without_names,
 )

@@ -107,12 +107,6 @@ def _keys(path: str) -> tuple[tuple[str, str], ...]:
 
 
 def _values(texts: list[str]) -> list[Any]:
-    """Whole numbers where all are, else texts; None for what is missing.
-
-    Digits with leading zeros in front, as of post codes, are texts, unless all have the same width of at most two, as
-    hours and months do.
-    """
-    present = [text for text in texts if text != _MISSING]
-    whole = all(re.fullmatch(r"0|-?[1-9]\d{,17}", text) for text in present)
-    whole = whole or all(re.fullmatch(r"\d{2}", text) for text in present)
+    """Whole numbers where every text can be had back from its number, as in a CSV file; else texts; None if missing."""
+    whole = all(re.fullmatch(r"0|-?[1-9]\d{,17}", text) for text in texts if text != _MISSING)
     return [None if text == _MISSING else int(text) if whole else text for text in texts]

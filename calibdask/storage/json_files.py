@@ -1,14 +1,16 @@
 """JSON Lines: an object in each line, in blocks of whole lines; of compressed files at once."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from calibdask.storage.column_reader import ColumnReader, Header, Part
 from calibdask.storage.column_types import common_type
 from calibdask.storage.compressed_files import compression_of, opened
 from calibdask.storage.csv_rows import row_blocks
 from calibdask.storage.location import Location
+from calibdask.storage.text_types import Kinds, kinds_of, time_type_of
 
 _BLOCK_BYTES = 64 << 20
 # One object must fit into a block of Arrow's own.
@@ -17,22 +19,25 @@ _LINES_BYTES = 16 << 20
 _Place = tuple[int, int] | None
 
 
+class _Block(NamedTuple):
+    """Types of keys in a block, the kinds of those texts that look like times, rows, and keys that some rows lack."""
+
+    types: dict[str, Any]
+    times: dict[str, Kinds]
+    rows: int
+    missing: set[str]
+
+
 def _schema(file: Location) -> Header:
     """The keys of all lines: any of them may come first in the last one."""
     import pyarrow
 
-    schemas: list[Any] = []
-    parts: list[Part] = []
-    missing: set[str] = set()
-    for place in _places(file):
-        schema, rows, missing_here = _inferred(_text(file, place))
-        schemas.append(schema)
-        parts.append(Part(place, rows))
-        missing |= missing_here
-    names = list(dict.fromkeys(name for schema in schemas for name in schema.names))
-    kinds = {name: [schema.field(name).type for schema in schemas if name in schema.names] for name in names}
-    missing |= {name for name, given in kinds.items() if len(given) < len(schemas)}
-    return Header(pyarrow.schema([(name, _common(given)) for name, given in kinds.items()]), details=(parts, missing))
+    places = _places(file)
+    blocks = [_inferred(_text(file, place)) for place in places]
+    parts = [Part(place, block.rows) for place, block in zip(places, blocks, strict=True)]
+    names = list(dict.fromkeys(name for block in blocks for name in block.types))
+    missing = {name for name in names if any(name not in block.types or name in block.missing for block in blocks)}
+    return Header(pyarrow.schema([(name, _common(name, blocks)) for name in names]), details=(parts, missing))
 
 
 def _parts(file: Location, header: Header) -> Sequence[Part]:
@@ -49,6 +54,7 @@ def _load(file: Location, layout: None, places: Sequence[_Place], columns: Mappi
 
     schema = _schema(file).schema if None in columns.values() else None
     types = {name: schema.field(name).type if kind is None and schema else kind for name, kind in columns.items()}
+    types = {name: JSON_LINES.loaded_type(kind) for name, kind in types.items()}
     return pyarrow.concat_tables([_read(_text(file, place), types) for place in places]).select([*columns])
 
 
@@ -84,9 +90,10 @@ def _read(text: bytes, types: Mapping[str, Any] | None = None) -> Any:
     return arrow.read_json(pyarrow.BufferReader(text), reading, parsing)
 
 
-def _inferred(text: bytes) -> tuple[Any, int, set[str]]:
-    """The types of all keys in a text, its rows, and the keys that some of them lack."""
+def _inferred(text: bytes) -> _Block:
+    """The types of all keys in a text, and what else a block is known by."""
     import pyarrow
+    from pyarrow import types
 
     if text.lstrip()[:1] == b"[":
         raise ValueError(
@@ -94,35 +101,63 @@ def _inferred(text: bytes) -> tuple[Any, int, set[str]]:
         )
     try:
         table = _read(text)
-        missing = {name for name in table.column_names if table.column(name).null_count}
-        return table.schema, table.num_rows, missing
     except pyarrow.ArrowInvalid as error:
         if "changed from" not in str(error):
             raise
+    else:
+        if times := [name for name in table.column_names if types.is_timestamp(table.field(name).type)]:
+            texts = _read(text, dict.fromkeys(times, pyarrow.string()))
+            for name in times:
+                table = table.set_column(table.column_names.index(name), name, texts.column(name))
+        return _block({name: table.column(name) for name in table.column_names}, table.num_rows)
     # Values of one key have several types, which must not make the others unreadable.
     rows = [json.loads(line) for line in text.splitlines() if line.strip()]
     names = list(dict.fromkeys(name for row in rows for name in row))
-    missing = {name for name in names if any(row.get(name) is None for row in rows)}
-    return pyarrow.schema([(name, _type_of([row.get(name) for row in rows])) for name in names]), len(rows), missing
+    values = {name: [row.get(name) for row in rows] for name in names}
+    block = _block({name: column for name in names if (column := _column(values[name])) is not None}, len(rows))
+    kinds = {name: block.types.get(name, _mixed()) for name in names}
+    return block._replace(types=kinds, missing={name for name in names if None in values[name]})
 
 
-def _type_of(values: list[Any]) -> Any:
+def _block(columns: Mapping[str, Any], rows: int) -> _Block:
+    from pyarrow import types
+
+    kinds = {name: column.type for name, column in columns.items()}
+    missing = {name for name, column in columns.items() if column.null_count}
+    texts = [name for name, kind in kinds.items() if types.is_string(kind) and _begins_as_time(columns[name])]
+    return _Block(kinds, {name: kinds_of(columns[name]) for name in texts}, rows, missing)
+
+
+def _begins_as_time(texts: Any) -> bool:
+    """Whether the first text may be a time: kinds of others are not worth finding."""
+    first = texts.drop_null().slice(0, 1).to_pylist()
+    return bool(first) and re.match(r"\d{4}-\d\d-\d\d", first[0]) is not None
+
+
+def _column(values: list[Any]) -> Any:
+    """An array of the values; None if they have several types."""
     import pyarrow
 
     try:
-        return pyarrow.array(values).type
+        return pyarrow.array(values)
     except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError):
-        return _mixed()
+        return None
 
 
-def _common(kinds: Sequence[Any]) -> Any:
+def _common(name: str, blocks: Sequence[_Block]) -> Any:
     """The type of a key in all blocks; texts that look like times are so only where all do."""
     import pyarrow
     from pyarrow import types
 
-    if any(map(types.is_string, kinds)):
-        kinds = [pyarrow.string() if types.is_timestamp(kind) else kind for kind in kinds]
-    common = common_type(kinds)
+    own = [block for block in blocks if name in block.types]
+    given = [block.types[name] for block in own]
+    are_texts = [types.is_string(kind) for kind in given]
+    if any(are_texts) and all(text or types.is_null(kind) for text, kind in zip(are_texts, given, strict=True)):
+        texts = [block for block, is_text in zip(own, are_texts, strict=True) if is_text]
+        if not all(name in block.times for block in texts):
+            return pyarrow.string()
+        return time_type_of(frozenset[str]().union(*(block.times[name] for block in texts)))
+    common = common_type(given)
     return _mixed() if common is None else common
 
 
@@ -134,5 +169,12 @@ def _mixed() -> Any:
 
 
 JSON_LINES = ColumnReader(
-    "JSON Lines", _schema, _parts, _load, "block from byte {0[0]}", (".jsonl", ".ndjson"), has_missing=_has_missing
+    "JSON Lines",
+    _schema,
+    _parts,
+    _load,
+    "block from byte {0[0]}",
+    (".jsonl", ".ndjson"),
+    has_times=False,
+    has_missing=_has_missing,
 )

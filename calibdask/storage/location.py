@@ -57,6 +57,7 @@ class ColumnChoice:
     """What to take from a file: names (None: the format's own), about how many rows at a time, and missing chunks.
 
     Texts of the columns of ``by``, slices, stay what they are; those of ``features`` are numbers wherever they can be.
+    Texts that are times with offsets are the times on the clock there; those of ``instants`` are times of UTC.
     """
 
     label: str | Sequence[str] | None
@@ -66,6 +67,7 @@ class ColumnChoice:
     chunk_rows: int | None
     missing_chunks: MissingChunks = "error"
     features: tuple[str, ...] = ()
+    instants: tuple[str, ...] = ()
 
     @property
     def slicing(self) -> tuple[str, ...]:

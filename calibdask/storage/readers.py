@@ -98,8 +98,11 @@ class StoredRows:
         skip_missing: bool = False,
         missing_chunks: MissingChunks = "error",
         features: Sequence[str] = (),
+        instants: Sequence[str] = (),
     ) -> Table:
         """The rows, as `calibdask.read_rows` gives them, with ``features`` among ``by``.
+
+        Texts of ``instants`` that are times with offsets from UTC are times of UTC, not of the clock there.
 
         Raises
         ------
@@ -111,7 +114,14 @@ class StoredRows:
         if missing_chunks not in get_args(MissingChunks):
             raise ValueError(f"missing_chunks expects 'error' or 'fill', got {missing_chunks!r}.")
         choice = ColumnChoice(
-            label, score, tuple(dict.fromkeys(by)), weight, chunk_rows, missing_chunks, tuple(dict.fromkeys(features))
+            label,
+            score,
+            tuple(dict.fromkeys(by)),
+            weight,
+            chunk_rows,
+            missing_chunks,
+            tuple(dict.fromkeys(features)),
+            tuple(instants),
         )
         try:
             arrays = self.reader(choice)
@@ -134,7 +144,7 @@ class StoredRows:
 
     def zone_of(self, column: str) -> str | None:
         """The time zone of a column of timestamps; None without one."""
-        schema = self.parts(ColumnChoice(None, None, (), None, None)).schema
+        schema = self.parts(ColumnChoice(None, None, (), None, None, instants=(column,))).schema
         return getattr(schema.field(column).type, "tz", None) if column in schema.names else None
 
 

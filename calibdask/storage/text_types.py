@@ -15,8 +15,12 @@ MISSING_WORDS = (
 # or with another offset; a text.
 _WHOLE, _FRACTION, _POINTED, _NUMBER = "whole", "fraction", "pointed", "number"
 _DATE, _SECOND, _FINE, _ZONED, _OFFSET, _TEXT = "date", "second", "fine", "zoned", "offset", "text"
-# The zone of times with offsets other than that of UTC, which are instants whose local clocks no zone describes.
-OFFSETS = "+00:00"
+_TIMES = frozenset({_DATE, _SECOND, _FINE, _ZONED, _OFFSET})
+# The zone of times with offsets other than that of UTC: instants whose clocks no zone describes. Of RFC 3339, so that
+# it is the zone of no column that somebody else wrote.
+OFFSETS = "-00:00"
+# An offset after the minutes or seconds, without which the text is the time on the clock there.
+_OFFSET_PATTERN, _WITHOUT_OFFSET = r"(:\d\d(\.\d+)?) ?(Z|[+-]\d\d(:?\d\d)?)$", r"\1"
 # Among the others: some are missing.
 MISSING = "missing"
 _SPELLINGS = (("True", "False"), ("true", "false"), ("TRUE", "FALSE"))
@@ -84,8 +88,50 @@ def type_of(kinds: Kinds, *, exact: bool = True) -> Any:
     return next((kind for group, kind in (*times, *finer, offsets) if kinds <= {*group}), pyarrow.string())
 
 
+def time_type_of(kinds: Kinds) -> Any:
+    """The type of Arrow of a column of texts of these kinds if all are times or dates, else of texts.
+
+    Examples
+    --------
+    >>> time_type_of(frozenset({"date", "second"})), time_type_of(frozenset({"whole"}))
+    (TimestampType(timestamp[s]), DataType(string))
+    """
+    import pyarrow
+
+    return type_of(kinds) if kinds - {MISSING} <= _TIMES else pyarrow.string()
+
+
+def clock_type(kind: Any) -> Any:
+    """The type of times on the clock where they were taken, for `OFFSETS`; any other type as it is."""
+    import pyarrow
+
+    return pyarrow.timestamp(kind.unit) if has_offsets(kind) else kind
+
+
+def has_offsets(kind: Any) -> bool:
+    """Whether a type of Arrow is that of times with offsets from UTC."""
+    return getattr(kind, "tz", None) == OFFSETS
+
+
+def without_offsets(texts: Any) -> Any:
+    """A column of texts, where those that are times with an offset are the times on the clock there.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> without_offsets(pyarrow.array(["2024-05-01T23:30-05:00", "2024-05-01"])).to_pylist()
+    ['2024-05-01T23:30', '2024-05-01']
+    """
+    from pyarrow import compute
+
+    return compute.replace_substring_regex(texts, _OFFSET_PATTERN, _WITHOUT_OFFSET)
+
+
 def typed(column: Any, kind: Any) -> Any:
-    """Texts as values of a type that `type_of` gave; words for missing numbers are missing, and so are empty texts."""
+    """Texts as values of a type that `type_of` gave; words for missing numbers are missing, and so are empty texts.
+
+    Times with an offset are those on the clock there where the type has no zone.
+    """
     import pyarrow
     from pyarrow import compute, types
 
@@ -93,7 +139,10 @@ def typed(column: Any, kind: Any) -> Any:
         return pyarrow.chunked_array([pyarrow.nulls(len(column))])
     words: Collection[str] = [""] if types.is_string(kind) else ["", *MISSING_WORDS]
     absent = compute.is_in(column, pyarrow.array(words))
-    return compute.if_else(absent, pyarrow.scalar(None, column.type), column).cast(kind)
+    present = compute.if_else(absent, pyarrow.scalar(None, column.type), column)
+    if types.is_timestamp(kind) and kind.tz is None:
+        present = without_offsets(present)
+    return present.cast(kind)
 
 
 def _number_kinds(distinct: Any) -> set[str]:

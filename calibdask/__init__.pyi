@@ -65,6 +65,7 @@ from .estimators.kernel.mmce import MMCE as MMCE
 from .estimators.kernel.skce import SKCE as SKCE
 from .estimators.ordered.corp import CORP as CORP
 from .estimators.ordered.cumulative import ECCE as ECCE
+from .estimators.ordered.cutoff import CutoffError as CutoffError
 from .estimators.panel import default_metrics as default_metrics
 from .estimators.scores.brier_decomposition import BrierDecomposition as BrierDecomposition
 from .estimators.scores.log_decomposition import LogLossDecomposition as LogLossDecomposition

@@ -22,7 +22,7 @@ def assert_calibrated(
     confidence : float, default 0.95
         The error is at most the limit with this confidence: its whole interval has to be.
     metric : str, default "ece"
-        The error, as `calibdask.check` names it.
+        The error, as `calibdask.check` names it; ``"cutoff-error"`` has a guarantee that does not depend on bins.
     **options
         Of `calibdask.check`, such as ``by`` and ``sample_weight``.
 

@@ -125,6 +125,8 @@ ENTRIES: dict[str, Entry] = {
     "corp_log": Entry(cd.CORP(rule="log"), summary=True),
     "ecce": Entry(cd.ECCE(), summary=True),
     "ecce_range": Entry(cd.ECCE(kind="range"), summary=True),
+    "cutoff_error": Entry(cd.CutoffError(), summary=True),
+    "cutoff_error_classwise": Entry(cd.CutoffError(setting="classwise", method="freedman"), summary=True),
     # Of decisions.
     "excess_cost": Entry(cd.ExcessCost()),
     "excess_cost_of_costs": Entry(cd.ExcessCost(costs=COSTS, bins=3), classes=3),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _FORMATS = {".json": "JSON", ".md": "Markdown", ".xml": "JUnit XML"}
 _STATUS = {"met": 0, "broken": 1, "cannot be decided": 3}
 _EXAMPLES = (
-    ("calibdask check new.parquet --limit ece=0.03", "one limit"),
+    ("calibdask check new.parquet --limit cutoff-error=0.01", "one limit, the one to recommend: no bins"),
     ("calibdask check new.parquet --limit ece=0.03 --by country --slice-limit ece=0.05", "of each country too"),
     ("calibdask check new.parquet --limits limits.toml --out check.md --out junit.xml", "limits kept in a file"),
     ("calibdask check new.parquet --baseline old.parquet --not-worse log-loss=0.001", "not worse than another model"),
@@ -38,12 +38,13 @@ A file of limits (--limits):
   owner = "Model risk committee"
   declared = 2026-01-15
   [limits]
+  cutoff-error = 0.01
   ece = 0.03
   "calibration-slope.slope" = [0.9, 1.1]
   [slice-limits]
   ece = 0.05
 \b
-In Python: cd.check(y_true, y_prob, {"ece": 0.03}); in tests:
+In Python: cd.check(y_true, y_prob, {"cutoff-error": 0.01}); in tests:
 calibdask.testing.assert_calibrated(y_true, y_prob, limit=0.03).
 \b
 Exit status: 0 all limits are met; 1 one is broken; 3 none is broken, but one cannot be

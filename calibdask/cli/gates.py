@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calibdask.storage.summary import Summary
 
 # The panels of `calibdask evaluate`, as metrics are written.
-_USUAL = ("ece", "smooth-ece", "mean-gap", "brier-score", "log-loss", "spiegelhalter-test")
+_USUAL = ("ece", "smooth-ece", "cutoff-error", "mean-gap", "brier-score", "log-loss")
 _FULL = ("ece(binning=equal-mass)", "density-ece", "ece(norm=l2, debias=true)", "mce")
 _OF_MATRICES, _OF_VECTORS = ("ece(setting=classwise)",), ("brier-decomposition",)
 _LEVEL, _N_BOOT = 0.95, 200

@@ -22,7 +22,7 @@ Which binned error is best?           `ece_c` with 10 bins: convex mapping is be
                                       [1]_ [2]_
 Is the error real, or due to chance?  intervals (``ci=``), `ECE` with ``norm="l2", debias=True``, or a test
 Where is the model miscalibrated?     `ReliabilityCurve` with its band, `ReliabilityDiagram`
-Without bins or bandwidths?           `SmoothECE`, which determines its own; `ECCE`, with a p-value
+Without bins or bandwidths?           `CutoffError`, with an interval that needs no assumptions; `SmoothECE`; `ECCE`
 Whole score vectors, few rows?        `SKCE`: unbiased, no cells; up to 10**5 rows
 Whole score vectors, many rows?       `SKCE` with ``estimator="features"``; `MulticlassECE` with few classes
 Calibrated, yes or no?                `SKCETest` (10**5 rows), `CMETest` (any), `ConsistencyTest` (any statistic); with

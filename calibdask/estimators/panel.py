@@ -3,23 +3,23 @@
 from calibdask.estimators.binned.ece import ECE, MCE
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.ordered.cutoff import CutoffError
 from calibdask.estimators.scores.brier_decomposition import BrierDecomposition
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.smooth.density import DensityECE
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
-from calibdask.estimators.tests.spiegelhalter_test import SpiegelhalterTest
 
-_FromHistograms = BrierScore | LogLoss | ECE | DensityECE | SmoothECE | MeanGap
+_FromHistograms = BrierScore | LogLoss | ECE | DensityECE | SmoothECE | MeanGap | CutoffError
 
 
 def default_metrics(classes: int, vector: bool | None = None, *, full: bool = False) -> dict[str, Estimator]:
     """The default metrics for scores of ``classes`` classes: six numbers, or the ``full`` panel that they open.
 
-    The calibration error with bins and without; the mean gap, whose sign says whether scores are too high or too low;
-    the Brier score and the log-loss, which measure discrimination too; the p-value of a test. The full panel adds the
-    decomposition of the Brier score (for a vector of scores), errors of bins of equal mass, by class (for a matrix) and
-    of densities, a debiased root mean square error, and the largest gap.
+    The calibration error with bins, smoothed, and on any interval of scores; the mean gap, whose sign says whether
+    scores are too high or too low; the Brier score and the log-loss, which measure discrimination too. The full panel
+    adds the decomposition of the Brier score (for a vector of scores), errors of bins of equal mass, by class (for a
+    matrix) and of densities, a debiased root mean square error, and the largest gap.
 
     Parameters
     ----------
@@ -33,13 +33,14 @@ def default_metrics(classes: int, vector: bool | None = None, *, full: bool = Fa
     Notes
     -----
     The six take one pass, the full panel up to three: those after the first are for bins of equal mass. Not included:
-    `MulticlassECE`, `SKCE` and `CMETest` for whole score vectors; `CORP` and `ECCE`, which order the scores;
-    `ExcessCost` for decisions.
+    `MulticlassECE`, `SKCE` and `CMETest` for whole score vectors; `CORP` and `ECCE`, which order all scores;
+    `ExcessCost` for decisions; tests, whose p-values say nothing of the size of an error and are small for any model
+    with enough rows: the interval of the cut-off error begins above 0 where a calibrated model is excluded.
 
     Examples
     --------
     >>> list(default_metrics(2))
-    ['ece', 'smooth_ece', 'mean_gap', 'brier_score', 'log_loss', 'spiegelhalter_test']
+    ['ece', 'smooth_ece', 'cutoff_error', 'mean_gap', 'brier_score', 'log_loss']
     >>> list(default_metrics(2, full=True))[6:]
     ['brier_decomposition', 'ece_equal_mass', 'density_ece', 'rmsce', 'mce']
     """
@@ -48,10 +49,10 @@ def default_metrics(classes: int, vector: bool | None = None, *, full: bool = Fa
     six: dict[str, Estimator] = {
         "ece": ECE(),
         "smooth_ece": SmoothECE(),
+        "cutoff_error": CutoffError(),
         "mean_gap": MeanGap(),
         "brier_score": BrierScore(),
         "log_loss": LogLoss(),
-        "spiegelhalter_test": SpiegelhalterTest(),
     }
     if not full:
         return six
@@ -82,13 +83,14 @@ def summary_metrics(*, vector: bool, full: bool = False) -> dict[str, _FromHisto
     Examples
     --------
     >>> list(summary_metrics(vector=True))
-    ['ece', 'smooth_ece', 'mean_gap', 'brier_score', 'log_loss']
-    >>> list(summary_metrics(vector=True, full=True))[5:]
+    ['ece', 'smooth_ece', 'cutoff_error', 'mean_gap', 'brier_score', 'log_loss']
+    >>> list(summary_metrics(vector=True, full=True))[6:]
     ['ece_equal_mass', 'density_ece', 'rmsce', 'mce']
     """
     first: dict[str, _FromHistograms] = {
         "ece": ECE(),
         "smooth_ece": SmoothECE(),
+        "cutoff_error": CutoffError(),
         "mean_gap": MeanGap(),
         "brier_score": BrierScore(),
         "log_loss": LogLoss(),

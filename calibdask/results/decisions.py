@@ -1,19 +1,22 @@
 """Decisions: whether a calibration error keeps a limit. The one place that decides, for reports and whatever gates."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 import scipy
 
+from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.binned.betting_ends import poisson_end
 from calibdask.estimators.binned.cautious import CautiousECE
 from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.binned.multiclass import MulticlassECE
 from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.ordered.cumulative import ECCE
+from calibdask.estimators.ordered.cutoff import CutoffError
 from calibdask.estimators.without_interval import bare
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.layout import Layout
@@ -26,7 +29,7 @@ _MEAN_GAP = "mean-gap"
 # chance: both have twice the variance, and sqrt(1 - 2 / pi) is the standard deviation of |z| for a normal z.
 _RESAMPLED, _DEVIATION = np.sqrt(2.0), np.sqrt(2 * (1 - 2 / np.pi))
 # Beyond so many rows nobody asks.
-_MOST_ROWS = 10**13
+MOST_ROWS = 10**13
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ class Decision:
         reach = high - value if value < self.limit else value - low
         with np.errstate(divide="ignore"):
             needed = float(np.ceil(evidence.effective_rows * np.square(np.divide(reach, self.limit - value))))
-        return needed if needed < _MOST_ROWS else np.nan
+        return needed if needed < MOST_ROWS else np.nan
 
     @property
     def leaning(self) -> Outcome:
@@ -179,6 +182,16 @@ def cautious_metric(metric: Estimator, layout: Layout) -> CautiousECE | None:
     return CautiousECE(signs="common")
 
 
+def with_deciding_ends(metric: Estimator) -> Estimator:
+    """The metric with the ends that a limit is decided by: of a cut-off error each end by itself."""
+    return replace(metric, ends="one-sided") if isinstance(metric, CutoffError) else metric
+
+
+def has_bins(metric: Estimator) -> bool:
+    """Whether a metric is an error of bins or cells, which does not see errors that cancel within one."""
+    return isinstance(bare(metric), BinnedEstimator | MulticlassECE)
+
+
 def requires_evidence(part: PartResult) -> bool:
     """Whether an error can be decided with evidence only: those that are never below the absolute mean gap."""
     return part.quantity == _MEAN_GAP or part.estimator_class in (ECE.__name__, ECCE.__name__)
@@ -186,7 +199,7 @@ def requires_evidence(part: PartResult) -> bool:
 
 def _least_rows(serve: Callable[[float], bool]) -> float:
     """The least number of rows that serve, to a thousandth."""
-    low, high = 0.0, float(np.log(_MOST_ROWS))
+    low, high = 0.0, float(np.log(MOST_ROWS))
     while high - low > 1e-3:
         middle = (low + high) / 2
         low, high = (low, middle) if serve(float(np.exp(middle))) else (middle, high)

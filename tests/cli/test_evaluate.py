@@ -99,7 +99,7 @@ def test_table(run: Run, data: Path) -> None:
     assert shown == [
         [part.variable, *shown_texts(float(part.values), kind=part.kind, rows=ROWS)] for part in figures.shown
     ]
-    assert [name for name, _ in shown][-1] == "spiegelhalter_test_pvalue", "the p-value alone"
+    assert [name for name, _ in shown][2] == "cutoff_error"
     assert out.splitlines()[8] == "", "six numbers"
     right = int((SCORES.argmax(1) == LABELS).sum())
     assert re.search(rf"{ROWS} rows, {right} right \(accuracy 0\.\d+, mean confidence 0\.\d+\), 1 pass over the", out)
@@ -355,7 +355,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--setting", "7"], "class that does not exist"),
     (["evaluate", "rows.csv", "--setting", "top-k"], "requires k, such as k=2"),
     (["evaluate", "rows.csv", "--norm", "l7"], "expected l1, l2 or max, got 'l7'"),
-    (["evaluate", "rows.csv", "--distance", "tv"], "--distance has no effect on ece, smooth_ece, mean_gap"),
+    (["evaluate", "rows.csv", "--distance", "tv"], "--distance has no effect on ece, smooth_ece, cutoff_error"),
     (
         ["evaluate", "rows.csv", "--metric", "smooth-ece", "--bandwidth", "0.1"],
         "--bandwidth has no effect on smooth-ece",

@@ -189,7 +189,7 @@ def test_formats() -> None:
     gate = cd.check(_rows(), limits={"ece": 0.2}, slice_limits={"ece": 0.04}, by="country")
     assert headline(gate) == "Broken: 1 of 3 limits, with 8,000 rows."
     lines = list(text_lines(gate))
-    assert lines[1].split()[:2] == ["ece", "country=fr"]
+    assert lines[1].split()[:5] == ["ece", "of", "the", "bins", "country=fr"]
     text = markdown(gate, "a|b")
     assert "a\\|b" in text
     assert "❌ broken" in text.splitlines()[6]

@@ -59,7 +59,7 @@ def sentence(judgement: Judgement) -> str:
         needed += f"; {_rows_needed(judgement)}"
     interval = f" ({interval_text(judgement)})" if math.isfinite(judgement.low) else ", without an interval,"
     return (
-        f"{judgement.place}: {judgement.limit} {figure(judgement.value)}{interval} {verb[judgement.outcome]} "
+        f"{judgement.place}: {judgement.name} {figure(judgement.value)}{interval} {verb[judgement.outcome]} "
         f"the limit of {accepted(judgement)}{needed}"
     )
 
@@ -97,7 +97,7 @@ def rows_of_table(gate: Gate) -> Iterator[tuple[str, ...]]:
     for judgement in _worst_first(gate):
         rows = "–" if math.isnan(judgement.rows) else f"{judgement.rows:,.0f}"
         yield (
-            judgement.limit,
+            judgement.name,
             judgement.place,
             rows,
             figure(judgement.value),
@@ -134,7 +134,7 @@ def wanting(gate: Gate) -> Iterator[str]:
     for judgement in gate.of("cannot be decided"):
         would = _rows_needed(judgement) if math.isfinite(judgement.rows_needed) else ""
         if words := "; ".join(filter(None, (judgement.reason, would))):
-            yield f"{judgement.limit} of {judgement.place}: {words}."
+            yield f"{judgement.name} of {judgement.place}: {words}."
 
 
 def cautions(gate: Gate) -> Iterator[str]:
@@ -234,7 +234,7 @@ def _plain(judgement: Judgement) -> dict[str, Any]:
         name: _number(getattr(judgement, name))
         for name in ("value", "low", "high", "least", "most", "rows", "rows_needed")
     }
-    said = {"decision": WORDS[judgement.outcome].lower(), "reason": judgement.reason}
+    said = {"scope": judgement.scope, "decision": WORDS[judgement.outcome].lower(), "reason": judgement.reason}
     return {"limit": judgement.limit, "where": dict(judgement.where), **numbers, **said}
 
 

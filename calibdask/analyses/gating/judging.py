@@ -15,11 +15,22 @@ from calibdask.data.input import Input
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.ordered.cutoff import CutoffError
 from calibdask.estimators.outcome_counts import OutcomeCounts
 from calibdask.estimators.outcomes_alike import setting_of
 from calibdask.inference.choice import IntervalChoice
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
-from calibdask.results.decisions import OUTCOMES, Decision, Evidence, Outcome, cautious_metric, requires_evidence
+from calibdask.results.decisions import (
+    MOST_ROWS,
+    OUTCOMES,
+    Decision,
+    Evidence,
+    Outcome,
+    cautious_metric,
+    has_bins,
+    requires_evidence,
+    with_deciding_ends,
+)
 from calibdask.results.format import slice_text
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.safe_text import listed
@@ -40,6 +51,8 @@ _UNBOUNDED = (
 _EXACT = (CLOPPER_PEARSON, "score")
 # Replicates beyond both ends of an interval that should be there, and most replicates.
 _BEYOND, _MOST_REPLICATES = 20, 10_000
+# The mean range of a Brownian motion on [0, 1], and the distance of the upper end of a cut-off error, in deviations.
+_RANGE_BY_CHANCE, _NORMAL_REACH = math.sqrt(8 / math.pi), 1.96
 
 
 @dataclass(frozen=True)
@@ -66,6 +79,8 @@ class Judgement:
         Why it has no ends that decide.
     leaning : {"met", "broken", "cannot be decided"}
         What these rows would decide if the number stayed what it is; the last where that cannot be said.
+    scope : str
+        ``"of the bins"`` where the number is an error of bins: errors that cancel within them are not seen.
     """
 
     limit: str
@@ -81,6 +96,12 @@ class Judgement:
     meaning: str = ""
     reason: str = ""
     leaning: Outcome = "cannot be decided"
+    scope: str = ""
+
+    @property
+    def name(self) -> str:
+        """The limit, and what it certifies where that is less than the error: ``"ece of the bins"``."""
+        return f"{self.limit} {self.scope}".rstrip()
 
     @property
     def outcome(self) -> Outcome:
@@ -127,7 +148,7 @@ class Judges:
             # Before anything is measured; several numbers are refused when they are.
             if info.kind not in ("curve", "diagram"):
                 limit.check_breakable(info)
-            metrics[name] = metric
+            metrics[name] = with_deciding_ends(metric)
             cautious = cautious_metric(metric, layout)
             if cautious is not None:
                 metrics[_EVIDENCE + name] = cautious
@@ -180,7 +201,8 @@ class Judges:
             ends = ends.undecided(f"fewer than {TOO_FEW_IN_A_SLICE} rows")
         about = (part.title, part.meaning, ends.reason)
         numbers = (float(value.value), ends.low, ends.high, rows, ends.rows_needed)
-        return Judgement(limit.text, least, most, where, *numbers, *about, ends.leaning)
+        scope = "of the bins" if has_bins(self.metrics[name]) and part.kind == "error" else ""
+        return Judgement(limit.text, least, most, where, *numbers, *about, ends.leaning, scope)
 
 
 @dataclass(frozen=True)
@@ -258,6 +280,8 @@ def _ends(
     needs = requires_evidence(part)
     if not needs or part.kind != "error" or part.part:
         ends = Ends(_end(value.low), _end(value.high))
+        if part.estimator_class == CutoffError.__name__:
+            return _with_rows_needed(ends, value, most, rows)
         is_exact = part.interval_method in _EXACT and not outcomes.weighted
         return (
             ends.undecided(outcomes.reason, outcomes.rows_needed(rows)) if outcomes.are_few and not is_exact else ends
@@ -269,6 +293,25 @@ def _ends(
     if outcomes.weighted and outcomes.are_few:
         return ends.undecided(outcomes.reason, outcomes.rows_needed(rows))
     return ends
+
+
+def _with_rows_needed(ends: Ends, value: Value, most: float, rows: float) -> Ends:
+    """Ends of a cut-off error, and the rows that would decide a limit.
+
+    At least as many as calibrated models need, whose error is 1.6 standard deviations of its noise, and whose upper end
+    is 1.96 further off at 95 %; beyond those, as many as it takes if nothing but the width of the interval changes.
+    """
+    if not ends.low <= most < ends.high:
+        return ends
+    error = float(value.value)
+    deviation = ends.high - error
+    by_chance = rows * (deviation * (1 + _RANGE_BY_CHANCE / _NORMAL_REACH) / most) ** 2 if most > 0 else math.inf
+    if rows < by_chance:
+        return replace(ends, rows_needed=float(np.ceil(by_chance)) if math.isfinite(by_chance) else math.nan)
+    reach = deviation if error < most else error - ends.low
+    needed = rows * (reach / (most - error)) ** 2 if error != most else math.inf
+    leaning: Outcome = "met" if error < most else "broken"
+    return replace(ends, rows_needed=float(np.ceil(needed)), leaning=leaning) if needed < MOST_ROWS else ends
 
 
 def _with_unseen(

@@ -99,11 +99,11 @@ PROFILES: Mapping[str, Profile] = {
         "Calibration",
         {
             "ece": {"": "Calibration error (ECE)"},
+            "cutoff-error": {"": "Cut-off calibration error"},
             "smooth-ece": {"": "Smooth calibration error"},
             "mean-gap": {"": "Frequency less mean score"},
             "brier-score": {"": "Brier score"},
             "log-loss": {"": "Log loss"},
-            "spiegelhalter-test": {"pvalue": "Spiegelhalter test, p-value"},
         },
     ),
     "ml": Profile(
@@ -112,6 +112,7 @@ PROFILES: Mapping[str, Profile] = {
             "ece": {"": "Calibration error (ECE, 15 bins)"},
             "ece(binning=equal-mass)": {"": "Calibration error (equal-mass bins)"},
             "mce": {"": "Largest gap of a bin (MCE)"},
+            "cutoff-error": {"": "Cut-off calibration error"},
             "smooth-ece": {"": "Smooth calibration error (smECE)"},
             "mean-gap": {"": "Accuracy less confidence"},
             "brier-score": {"": "Brier score"},
@@ -135,6 +136,7 @@ PROFILES: Mapping[str, Profile] = {
                 "slope": "Calibration slope",
                 "pvalue": "Test of intercept 0 and slope 1, p-value",
             },
+            "cutoff-error": {"": "Cut-off calibration error"},
             "ici": {"ici": "Integrated calibration index (ICI)", "e50": "E50", "e90": "E90", "emax": "Emax"},
             "calibration-belt(points=2)": {"pvalue": "Calibration belt, p-value"},
             "net-benefit(thresholds=[0.05, 0.1, 0.2, 0.3, 0.5])": {
@@ -161,6 +163,7 @@ PROFILES: Mapping[str, Profile] = {
             "hosmer-lemeshow": {"pvalue": "Hosmer-Lemeshow test, p-value"},
             "mean-gap": {"": "Default rate less mean PD"},
             "ece": {"": "Calibration error (ECE)"},
+            "cutoff-error": {"": "Cut-off calibration error"},
             "c-statistic": {"": "AUC (accuracy ratio: 2 AUC - 1)"},
         },
         of_slices=("observed-expected", "grade-tests"),

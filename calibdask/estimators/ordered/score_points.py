@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.kernels.cell_points import cell_points
-from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, unit_of
+from calibdask.statistics.bins.grid import UNIT, Grid, GridHistogram, GridState, unit_of
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.derived import Derived
@@ -25,7 +26,9 @@ class Points:
 
     ``stratum``, ``score``, ``weight`` (sum of w), ``outcome`` (sum of w * o), ``square`` (sum of w**2) and
     ``square_outcome`` (sum of w**2 * o), each (points,); ``exact`` says whether points are distinct scores, or cells of
-    a grid at their mean score, and ``outermost`` how wide the first and the last cell are.
+    a grid at their mean score, and ``outermost`` how wide the first and the last cell are. ``excursion`` (points,) is
+    how far the sums of w (o - s) within a cell may leave the range of those at its two ends, above and below together;
+    None for distinct scores, whose sums do not.
     """
 
     shape: tuple[int, int, int]
@@ -37,6 +40,7 @@ class Points:
     square_outcome: Array
     exact: bool
     outermost: float = 0.0
+    excursion: Array | None = None
 
     @property
     def starts(self) -> Counts:
@@ -130,7 +134,24 @@ def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) ->
         squares = state.square.reshape(-1, 2)[filled]
         square, square_outcome = squares.sum(-1), squares[:, 1]
     sums = score, weight, outcome, square, square_outcome
-    return Points(shape, stratum, *sums, exact=False, outermost=outermost)
+    excursion = _excursions(mass[filled], offset[filled], grid, filled % grid.size)
+    return Points(shape, stratum, *sums, exact=False, outermost=outermost, excursion=excursion)
+
+
+def _excursions(mass: npt.NDArray[Any], offset: npt.NDArray[Any], grid: Grid, cell: Counts) -> Array:
+    """How far the sums of w (o - s) within cells, (cells, 2) by outcome, may leave the range of those at their ends.
+
+    The rows of a cell move the sum up by U = sum w o (1 - s) and down by D = sum w (1 - o) s. Whatever their order, it
+    leaves the range by min(U, D) at most. Rows of one score are tied, and do not: cells whose rows of either outcome
+    have the same mean score, to 2**-30 of a cell, are taken as such.
+    """
+    edge, step = (values[cell] for values in grid.nearer)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        position = GridState.distance_of(offset) / mass
+    score = (edge[:, None] + step[:, None] * position).clip(0.0, 1.0)
+    moves = np.minimum(mass[:, 0] * score[:, 0], mass[:, 1] * (1 - score[:, 1]))
+    apart = np.abs(position[:, 0] - position[:, 1]) >= UNIT / 2
+    return np.where(apart, moves, 0.0)
 
 
 def _of_either_outcome(state: GridState, grid: Grid) -> tuple[Counts, Array, Array, Array, Array, Array]:

@@ -134,7 +134,7 @@ def wanting(gate: Gate) -> Iterator[str]:
     for judgement in gate.of("cannot be decided"):
         would = _rows_needed(judgement) if math.isfinite(judgement.rows_needed) else ""
         if words := "; ".join(filter(None, (judgement.reason, would))):
-            yield f"{judgement.name} of {judgement.place}: {words}."
+            yield f"{judgement.limit} of {judgement.place}: {words}."
 
 
 def cautions(gate: Gate) -> Iterator[str]:

@@ -189,6 +189,7 @@ def test_which_histograms_are_resampled(estimator: Estimator) -> None:
     assert isinstance(estimator.interval(Layout()), kind)
 
 
+FORMULAS = ("normal", "log", "clopper-pearson", "score", "t", "delong", "consistency", "brownian", "freedman")
 INTERVALS = {FromHistograms: "histogram", FromRows: "rows", KnownEnds: "nothing"}
 
 
@@ -210,9 +211,7 @@ def test_every_metric_has_intervals(name: str, method: Any) -> None:
         # The pointwise ends of a curve come with its estimate.
         if "resampled" in low.attrs:
             assert low.attrs["resampled"] == INTERVALS[kind]
-            formulas = ("normal", "log", "clopper-pearson", "score", "t", "delong", "consistency", "brownian", "freedman")
-            known = low.attrs["interval"].split()[0] in formulas
-            assert known if kind is KnownEnds else low.attrs["interval"] == (method or low.attrs["interval"])
+            assert low.attrs["interval"].split()[0] in FORMULAS if kind is KnownEnds else low.attrs["interval"] == (method or low.attrs["interval"])
     plain = cd.evaluate(labels, scores, {name: estimator})
     xr.testing.assert_identical(result[list(plain)].drop_attrs(), plain.drop_attrs())
 

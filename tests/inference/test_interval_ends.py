@@ -211,7 +211,8 @@ def test_every_metric_has_intervals(name: str, method: Any) -> None:
         # The pointwise ends of a curve come with its estimate.
         if "resampled" in low.attrs:
             assert low.attrs["resampled"] == INTERVALS[kind]
-            assert low.attrs["interval"].split()[0] in FORMULAS if kind is KnownEnds else low.attrs["interval"] == (method or low.attrs["interval"])
+            interval = low.attrs["interval"]
+            assert interval.split()[0] in FORMULAS if kind is KnownEnds else interval == (method or interval)
     plain = cd.evaluate(labels, scores, {name: estimator})
     xr.testing.assert_identical(result[list(plain)].drop_attrs(), plain.drop_attrs())
 

@@ -59,6 +59,10 @@ from .estimators.decisions.murphy import MurphyCurve as MurphyCurve
 from .estimators.decisions.net_benefit import NetBenefit as NetBenefit
 from .estimators.decisions.risk_coverage import RiskCoverage as RiskCoverage
 from .estimators.decisions.risk_coverage import RiskCoverageCurve as RiskCoverageCurve
+from .estimators.hypothesis_tests.cme import CMETest as CMETest
+from .estimators.hypothesis_tests.consistency import ConsistencyTest as ConsistencyTest
+from .estimators.hypothesis_tests.skce import SKCETest as SKCETest
+from .estimators.hypothesis_tests.spiegelhalter import SpiegelhalterTest as SpiegelhalterTest
 from .estimators.kernel.base import Kernel as Kernel
 from .estimators.kernel.canonical import KernelCanonicalECE as KernelCanonicalECE
 from .estimators.kernel.mmce import MMCE as MMCE
@@ -80,10 +84,6 @@ from .estimators.smooth.density import DensityECE as DensityECE
 from .estimators.smooth.density import ResidualECE as ResidualECE
 from .estimators.smooth.density import ece_d as ece_d
 from .estimators.smooth.smooth_ece import SmoothECE as SmoothECE
-from .estimators.tests.cme_test import CMETest as CMETest
-from .estimators.tests.consistency_test import ConsistencyTest as ConsistencyTest
-from .estimators.tests.skce_test import SKCETest as SKCETest
-from .estimators.tests.spiegelhalter_test import SpiegelhalterTest as SpiegelhalterTest
 from .estimators.validation.c_statistic import CStatistic as CStatistic
 from .estimators.validation.calibration_belt import CalibrationBelt as CalibrationBelt
 from .estimators.validation.calibration_slope import CalibrationSlope as CalibrationSlope

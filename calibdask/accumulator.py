@@ -27,7 +27,7 @@ from calibdask.analyses.summarizing import stored_settings
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
-from calibdask.engine.dry_run import NotOnePass, few_rows, is_told, no_rows, requests_of_one_pass
+from calibdask.engine.dry_run import NotOnePass, few_rows, no_rows, requests_of_one_pass, supports
 from calibdask.engine.sources.accumulated import AccumulatedSource
 from calibdask.engine.sources.source import RowSource, apart, merged, states_of
 from calibdask.estimators.checks import check_whole
@@ -363,7 +363,7 @@ def _is_told(metric: Estimator, settings: tuple[str | int, ...], layout: Layout,
     """Whether the histograms of these settings tell a metric."""
     kept = _kept_for(settings, layout, step)
     states = dict(zip(kept, states_of(few_rows(layout), kept), strict=True))
-    return bool(kept) and is_told(metric, AccumulatedSource(states, layout, 0))
+    return bool(kept) and supports(metric, AccumulatedSource(states, layout, 0))
 
 
 def _refusal(name: str, metric: Estimator, reason: NotOnePass, *, may_be: bool) -> str:

@@ -12,8 +12,8 @@ import calibdask as cd
 from calibdask.estimators.panel import default_metrics
 from calibdask.report import write_report
 from calibdask.results.models import joined_models
+from calibdask.storage.atomic_replace import atomic_replacement
 from calibdask.storage.open_store import read_rows
-from calibdask.storage.replacing import replacing
 from calibdask.storage.writers import checked_output
 
 _SEED = 0
@@ -70,7 +70,7 @@ def run(folder: Path, notify: Callable[[str], None] = lambda _: None) -> Demo:
     checked_output(str(store), (".zarr",), overwrite=True)
     for page in pages.values():
         checked_output(str(page), (".html",), overwrite=True)
-    with replacing(store) as part:
+    with atomic_replacement(store) as part:
         for data, model, labels, scores in _predictions(notify):
             _store(part, data, model, labels, scores)
     numbers, chunks = {}, {}

@@ -35,7 +35,7 @@ _QUICK = {
 
 
 @dataclass(frozen=True)
-class Job:
+class MetricJob:
     """Evaluations that compile what a metric needs for one type and width of scores.
 
     Parameters
@@ -109,12 +109,12 @@ class AuditJob:
         return len(compiled)
 
 
-def jobs(metrics: Sequence[str] = ()) -> list[Job | AuditJob]:
+def jobs(metrics: Sequence[str] = ()) -> list[MetricJob | AuditJob]:
     """What is to be compiled for these metrics, all by default, and for audits; the longest jobs first."""
     words = metrics or sorted(signatures(), key=lambda word: word in _QUICK, reverse=True)
     dtypes = ("float32", "float64")
     audits = [] if metrics else [AuditJob(dtype) for dtype in dtypes]
-    return [*audits, *(Job(*chosen) for chosen in product(words, _COLUMNS, dtypes))]
+    return [*audits, *(MetricJob(*chosen) for chosen in product(words, _COLUMNS, dtypes))]
 
 
 def kernel_folder() -> str | None:
@@ -125,7 +125,7 @@ def kernel_folder() -> str | None:
     return None if write is None else str(write)
 
 
-def warm(chosen: Sequence[Job | AuditJob], processes: int | None = None) -> int:
+def warm(chosen: Sequence[MetricJob | AuditJob], processes: int | None = None) -> int:
     """Run jobs in as many processes as there are cores, or so many; returns the number of kernels that were compiled.
 
     What has been compiled before is not compiled again; two processes that need the same kernel at the same time may

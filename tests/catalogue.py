@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import calibdask as cd
-from calibdask.analyses.auditing.determining import LabelCounts
+from calibdask.analyses.auditing.label_leakage import LabelCounts
 from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import Explicit, Uniform
@@ -60,7 +60,7 @@ from calibdask.statistics.views.drawn_labels import DrawnLabels
 from calibdask.statistics.views.folds import FoldRows, RowFolds
 from calibdask.statistics.views.lens import Lens
 from calibdask.statistics.views.pooled import Pooled
-from calibdask.statistics.views.view import View, seen_through
+from calibdask.statistics.views.view import View, view_requests
 
 
 @dataclass(frozen=True)
@@ -268,7 +268,7 @@ def viewed(view: View) -> Any:
     def requests() -> Any:
         yield ScoreSums()
 
-    return next(seen_through(view, requests()))
+    return next(view_requests(view, requests()))
 
 
 def statistics(layout: Layout) -> list[Statistic]:

@@ -12,7 +12,7 @@ from calibdask.analyses.merging import merge
 from calibdask.errors import Damaged
 from calibdask.safe_text import listed
 from calibdask.storage.period_labels import COARSER, as_label, coarser, labels_of
-from calibdask.storage.period_log import Change, Label, Period, PeriodLog, commit_after_loss
+from calibdask.storage.period_log import Label, Period, PeriodChange, PeriodLog, commit_after_loss
 from calibdask.storage.period_store import PeriodStore, united_slices
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_format import stored_states
@@ -92,7 +92,7 @@ def append(
     for part in parts.values():
         _check_numbers(part)
 
-    def change(log: PeriodLog, added: tuple[Period, ...]) -> Change:
+    def change(log: PeriodLog, added: tuple[Period, ...]) -> PeriodChange:
         target.check_new(log, name, labels, replacing=replacing)
         if not begun.periods:
             target.check_fits(log, first, labels)
@@ -101,7 +101,7 @@ def append(
         # What was merged into an old one is not to be added beside the new one.
         merged = {label: log.periods[label].merged for label in there}
         periods = tuple(dataclasses.replace(one, merged=merged.get(one.label, ())) for one in added)
-        return Change(name, "replace" if there else "append", periods, tuple(there), replace or "")
+        return PeriodChange(name, "replace" if there else "append", periods, tuple(there), replace or "")
 
     target.add([*parts.values()], change, recover=replacing)
 
@@ -146,12 +146,12 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
     if not target.log(recover=True).periods:
         raise ValueError(f"{target.location.url} expects periods that calibdask.append has added, and has none.")
 
-    def change(log: PeriodLog) -> Change:
+    def change(log: PeriodLog) -> PeriodChange:
         removed = [as_label(log.dimension, label) for label in periods]
         if unknown := [label for label in removed if label not in log.periods]:
             there = listed([period.label for period in log.sorted])
             raise ValueError(f"{target.location.url} has no {log.dimension} {listed(unknown)}; it has {there}.")
-        return Change(log.dimension, "drop", (), tuple(dict.fromkeys(removed)), reason)
+        return PeriodChange(log.dimension, "drop", (), tuple(dict.fromkeys(removed)), reason)
 
     commit_after_loss(target.location, change)
 
@@ -235,14 +235,14 @@ def _merge_periods(target: PeriodStore, log: PeriodLog, name: str, labels: Seque
     whole = merge(*(with_totals(part, batch) for part in parts))
     merged = [label for one in finer for label in (*one.merged, one.label) if label != name]
 
-    def change(now: PeriodLog, added: tuple[Period, ...]) -> Change:
+    def change(now: PeriodLog, added: tuple[Period, ...]) -> PeriodChange:
         if [one.folder for one in finer] != [
             now.periods[label].folder if label in now.periods else "" for label in labels
         ]:
             raise ValueError(
                 f"Another process has changed {name} of {target.location.url} meanwhile; call expire again."
             )
-        return Change(log.dimension, "expire", added, tuple(labels))
+        return PeriodChange(log.dimension, "expire", added, tuple(labels))
 
     part = _of_one(Summary.of(whole), log.dimension, name)
     target.add([part], change, merged=[*dict.fromkeys(map(str, merged))])

@@ -14,16 +14,16 @@ from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.about import LOSSES, Description
+from calibdask.estimators.constant_outcomes import ConstantOutcomes, setting_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
-from calibdask.estimators.outcomes_alike import OutcomesAlike, setting_of
 from calibdask.estimators.panel import default_metrics, summary_metrics
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.inference.choice import IntervalChoice, check_interval
-from calibdask.inference.ends import AlikeOutcomes, Bounds, where_outcomes_differ
+from calibdask.inference.ends import Bounds, ConstantOutcomeSlices, where_outcomes_differ
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, check_names
@@ -288,7 +288,7 @@ def evaluated(
             bounds = _known_bounds(bounds, description, frequency)
         outcomes = measured.estimates.get(_outcomes_of(estimator, data.source.layout))
         if choice is not None and bounds and outcomes is not None:
-            alike = AlikeOutcomes(outcomes["alike"].values, outcomes["rows"].values)
+            alike = ConstantOutcomeSlices(outcomes["alike"].values, outcomes["rows"].values)
             estimate, bounds = _error_bounds(estimate, bounds, description, alike, choice.level)
         result.add(name, estimator, estimate, bounds, axes)
     result.add_totals(measured.estimates[_TOTALS], requested[_TOTALS], axes)
@@ -308,7 +308,11 @@ def _known_bounds(bounds: Mapping[str, Bounds], description: Description, freque
 
 
 def _error_bounds(
-    estimate: Estimate, bounds: Mapping[str, Bounds], description: Description, alike: AlikeOutcomes, level: float
+    estimate: Estimate,
+    bounds: Mapping[str, Bounds],
+    description: Description,
+    alike: ConstantOutcomeSlices,
+    level: float,
 ) -> tuple[Estimate, Mapping[str, Bounds]]:
     """The parts that are errors, and their bounds, with what holds where all outcomes are alike."""
     parts, ends = dict(estimate), dict(bounds)
@@ -334,7 +338,7 @@ def _outcomes(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Est
         if any(info.kind == "error" for info in metric.describe(layout).values())
         and (not isinstance(source, SummarySource) or source.sums_up(setting_of(metric, layout)))
     ]
-    return {_outcomes_of(metric, layout): OutcomesAlike(setting_of(metric, layout)) for metric in of_errors}
+    return {_outcomes_of(metric, layout): ConstantOutcomes(setting_of(metric, layout)) for metric in of_errors}
 
 
 def slice_totals(source: Source) -> SliceTotals:

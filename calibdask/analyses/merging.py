@@ -9,8 +9,8 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.storage.alike import check_alike
 from calibdask.storage.checked_summary import check_sums, whole
+from calibdask.storage.compatibility import check_compatible
 from calibdask.storage.slice_labels import positions, united
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes
@@ -70,7 +70,7 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     parts = [Summary.of(given) for given in summaries]
     first, *others = parts
     for other in others:
-        check_alike(first, other, "merge expects summaries")
+        check_compatible(first, other, "merge expects summaries")
     labels = {axis: _united(axis, parts) for axis in _axes(parts)}
     sums = {name: _added(name, parts, labels) for name in _names(parts)}
     coordinates = {

@@ -17,8 +17,8 @@ from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.ordered.score_points import histogram_of
 from calibdask.inference.choice import check_confidence, check_level
 from calibdask.inference.fixed_sequence import Fallback, RiskTest, level_of_each
-from calibdask.results.promised import PROMISED, Limited, sentence
-from calibdask.results.watched import described
+from calibdask.results.decision_results import PROMISED, Limited, sentence
+from calibdask.results.monitoring_results import described
 from calibdask.statistics.bins.grid import Grid, GridState
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.settings import Setting

@@ -14,8 +14,8 @@ from calibdask.storage.applied_files import FOLDERS, FORMATS, AppliedFile, Chunk
 from calibdask.storage.arrow_columns import to_numpy
 from calibdask.storage.arrow_parts import ArrowParts, Place
 from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
+from calibdask.storage.resumable_output import ResumableOutput, digest, files_digest
 from calibdask.storage.sizes import TARGET_BYTES
-from calibdask.storage.unfinished import Unfinished, digest, files_digest
 from calibdask.storage.writers import checked_output
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def apply_map(
         "data": files_digest(rows.location),
         "options": digest({**options, "chunk_rows": chunk_rows}),
     }
-    unfinished = Unfinished(target, key, mark_of)
+    unfinished = ResumableOutput(target, key, mark_of)
     # Not a random one: the same map, rows and options give the same files to the last bit.
     store = digest(key)
     output = kind(unfinished.part, parts.schema, parts.names, parts.of_arrays, chunk_rows, score_name, store)
@@ -132,7 +132,7 @@ def _check_columns(stored_map: StoredMap, url: str, parts: ArrowParts) -> None:
 
 
 def _streamed(
-    stored_map: StoredMap, url: str, parts: ArrowParts, output: AppliedFile, unfinished: Unfinished
+    stored_map: StoredMap, url: str, parts: ArrowParts, output: AppliedFile, unfinished: ResumableOutput
 ) -> Applied:
     state = unfinished.state
     resumed, written = state.get("rows", 0), state.get("rows", 0)

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
+from calibdask.calibrators.fit_input import aligned_rows, label_vector, labels_and_scores, score_columns
 from calibdask.calibrators.fitted import Numbers, Sliced, fitted
-from calibdask.calibrators.given import aligned_rows, label_vector, labels_and_scores, score_columns
 from calibdask.calibrators.mapping import BlockMap, MapsRows, RowMap, mapped_rows, warn_of_unknown
 from calibdask.calibrators.stored import from_dict, to_dict
 from calibdask.data.data import Data

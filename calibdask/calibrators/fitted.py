@@ -17,11 +17,11 @@ from calibdask.statistics.counts import RowCount
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.outcome_sums import OutcomeSums, OutcomeSumsState
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.started import Started
 from calibdask.statistics.views.pooled import Pooled
-from calibdask.statistics.views.view import seen_through
+from calibdask.statistics.views.view import view_requests
 
 if TYPE_CHECKING:
     from calibdask.calibrators.base import Calibrator
@@ -95,7 +95,7 @@ def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_r
     slices: Fit
     whole: Fit
     if all_rows is None:
-        pooled = seen_through(Pooled(), with_counts(calibrator))
+        pooled = view_requests(Pooled(), with_counts(calibrator))
         estimates: Any = run_requests({"slices": requests, "all": pooled}, data.source).estimates
         slices, whole = estimates["slices"], estimates["all"]
     else:
@@ -128,8 +128,8 @@ def with_counts(calibrator: "Calibrator") -> Requests[Fit]:
     """The numbers of the maps of all slices, and what they rest on."""
     layout = yield from Layout()
     setting = calibrator._setting(layout)
-    yield from Started(OutcomeSums(setting))
-    yield from Started(RowCount())
+    yield from Prefetch(OutcomeSums(setting))
+    yield from Prefetch(RowCount())
     numbers = yield from calibrator._requests()
     sums: OutcomeSumsState = yield from OutcomeSums(setting)
     rows = (yield from RowCount()).rows

@@ -10,7 +10,7 @@ from calibdask import __version__
 from calibdask.calibrators.fitted import Sliced
 from calibdask.engine.axes import Axis
 from calibdask.safe_text import listed
-from calibdask.storage.unfinished import digest
+from calibdask.storage.resumable_output import digest
 
 if TYPE_CHECKING:
     from calibdask.calibrators.base import Calibrator

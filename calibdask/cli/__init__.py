@@ -19,6 +19,7 @@ from calibdask.cli.compare import compare as _compare
 from calibdask.cli.completion import completion as _completion
 from calibdask.cli.completion import with_completions
 from calibdask.cli.demo import demo as _demo
+from calibdask.cli.deprecated_test import alias as _test
 from calibdask.cli.evaluate import evaluate as _evaluate
 from calibdask.cli.explore import explore as _explore
 from calibdask.cli.merge import merge as _merge
@@ -27,7 +28,6 @@ from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
 from calibdask.cli.terminals import discard_output, substitute_characters
-from calibdask.cli.test_alias import alias as _test
 from calibdask.cli.threshold import threshold as _threshold
 from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm

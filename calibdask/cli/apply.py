@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from calibdask.cli.help_groups import GroupedCommand
-from calibdask.cli.row_options import noted, rows_of, score_options
+from calibdask.cli.row_options import rows_of, score_options, shown_warnings
 from calibdask.safe_text import listed, visible
 
 _EXAMPLES = (
@@ -60,7 +60,7 @@ def apply(map_path: str, data: str, out: str, **options: Any) -> None:
         check_apart(given, {"--out": out})
     stored_map = StoredMap.read(map_path)
     rows = rows_of(open_store(data), "a map is applied to scored rows, and a summary holds none.")
-    with shown_progress("applying"), noted():
+    with shown_progress("applying"), shown_warnings():
         applied = apply_map(stored_map, rows, out, **options)
     if applied.resumed:
         sys.stderr.write(f"calibdask: went on at row {applied.resumed:,} of {applied.rows:,}\n")

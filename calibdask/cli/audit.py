@@ -13,7 +13,7 @@ from calibdask.cli.data_names import source_of
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.results import RESULTS
-from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of
+from calibdask.cli.row_options import RowsRequest, place_options, rows_of, shown_warnings
 from calibdask.cli.summary_input import refuse_row_options
 from calibdask.safe_text import visible
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
+    from calibdask.storage.atomic_replace import Output
     from calibdask.storage.readers import StoredRows
-    from calibdask.storage.replacing import Output
 
 _FORMAT = 1
 _FOUND, _UNDECIDED = 1, 3
@@ -115,7 +115,7 @@ def audit(
     DATA may be a summary that was made by summarize --features: its groups are audited again, without the rows.
     """
     import calibdask as cd
-    from calibdask.storage.replacing import replacing
+    from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.summary import Summary
     from calibdask.storage.writers import check_apart, checked_output
 
@@ -137,7 +137,7 @@ def audit(
         if target is not None:
             _write(result, written, target)
         if page is not None:
-            _write_page(result, written.enter_context(replacing(page)), source_of(request))
+            _write_page(result, written.enter_context(atomic_replacement(page)), source_of(request))
     if as_text:
         click.echo(_as_json(result))
     else:
@@ -157,7 +157,7 @@ def _of_rows(
     import calibdask as cd
     from calibdask.progress import shown_progress
 
-    with noted() as told:
+    with shown_warnings() as told:
         names = feature_names(request, rows, features)
         # They travel in the place of slices.
         table = replace(request, by=(), feature_columns=names).table(rows)
@@ -182,7 +182,7 @@ def _refuse_for_summary(
 def _show(result: "xr.Dataset", one_way: bool, told: list[str], seconds: float) -> None:
     """Print what was found, or each column by itself, and what is noted of columns and was not ``told`` before."""
     from calibdask.cli.tables import console, print_lines, rule_of
-    from calibdask.results.audited import audit_lines, one_way_lines
+    from calibdask.results.audit_results import audit_lines, one_way_lines
     from calibdask.results.text_layout import asides
     from calibdask.results.text_table import foot_lines
 
@@ -224,10 +224,10 @@ def _write_page(result: "xr.Dataset", part: "Path", source: str) -> None:
 
 def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
     """Write every segment; as JSON those that were found."""
-    from calibdask.storage.replacing import replacing
+    from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.writers import write_dataset
 
-    part = written.enter_context(replacing(target))
+    part = written.enter_context(atomic_replacement(target))
     if target.suffix.lower() == ".json":
         part.write_text(_as_json(result) + "\n", encoding="utf-8")
     elif target.suffix.lower() == ".csv":

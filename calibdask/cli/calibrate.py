@@ -9,7 +9,7 @@ import click
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import MethodType
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
+from calibdask.cli.row_options import RowsRequest, row_options, rows_of, shown_warnings
 from calibdask.estimators.expression import Expression, parse_method
 from calibdask.estimators.signatures import calibrator_signatures
 from calibdask.safe_text import listed, visible
@@ -105,7 +105,7 @@ def calibrate(
     fitted in the same pass; with --features the groups of columns that an audit finds off are mended, and the
     improvement is told, cross-fitted. Measure a map on other rows than those that it was fitted to.
     """
-    from calibdask.storage.replacing import write_text
+    from calibdask.storage.atomic_replace import write_text
     from calibdask.storage.writers import check_apart, checked_output
 
     request = RowsRequest(data=data, **where)
@@ -174,7 +174,7 @@ def _compare(request: RowsRequest, store: "Store") -> None:
         raise click.UsageError(
             f"--compare expects rows, which it divides into folds; {source_of(request)} is a summary."
         )
-    with connected(request.cluster), shown_progress("comparing"), noted():
+    with connected(request.cluster), shown_progress("comparing"), shown_warnings():
         table = request.table(rows_of(store))
         compared = compare_calibrators(request.data_of(table))
         request.note_excluded(compared.attrs)
@@ -190,8 +190,8 @@ def _fitted(
     options: dict[str, int],
 ) -> "tuple[Calibrator, str]":
     """The calibrator, fitted, and why it is this one where none was named."""
+    from calibdask.calibrators.map_table import rows_behind
     from calibdask.calibrators.stored_map import fit_to_data
-    from calibdask.calibrators.tabled import rows_behind
     from calibdask.cli.summary_input import pooled, refuse_row_options
     from calibdask.cluster import connected
     from calibdask.data.data import Data
@@ -202,11 +202,11 @@ def _fitted(
         if features:
             raise click.UsageError(f"A map by --features expects rows; {store.url} is a summary.")
         refuse_row_options(request)
-        with store.dataset, connected(request.cluster), shown_progress("calibrating"), noted():
+        with store.dataset, connected(request.cluster), shown_progress("calibrating"), shown_warnings():
             pooled(store, request.by)
             chosen, why = (method, "") if method is not None else _usual("scores alone, of a summary")
             return fit_to_data(chosen.make(), Data.of(store, by=request.by), **options), why
-    with connected(request.cluster), shown_progress("calibrating"), noted():
+    with connected(request.cluster), shown_progress("calibrating"), shown_warnings():
         rows = rows_of(store)
         table = _with_features(request, rows, features).table(rows)
         scores = "a column of scores" if request.shape(table).vector else _MATRIX
@@ -232,13 +232,13 @@ def _usual(scores: str) -> tuple[Expression, str]:
 
 def _show(calibrator: "Calibrator", why: str, *, to_stderr: bool) -> None:
     """Print what was fitted, and what to know about it."""
-    from calibdask.analyses.multicalibration.mended_table import mended_lines
+    from calibdask.analyses.multicalibration.improvement_table import improvement_lines
     from calibdask.analyses.multicalibration.scaling import MulticalibratedScaling
-    from calibdask.calibrators.tabled import MapTable
+    from calibdask.calibrators.map_table import MapTable
     from calibdask.results.text_layout import plain_columns
 
     if isinstance(calibrator, MulticalibratedScaling):
-        for line in (f"{type(calibrator).__name__}{f' ({why})' if why else ''}", "", *mended_lines(calibrator)):
+        for line in (f"{type(calibrator).__name__}{f' ({why})' if why else ''}", "", *improvement_lines(calibrator)):
             click.echo(visible(line), err=to_stderr)
         return
     table = MapTable.of(calibrator)

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from calibdask.cli.hypothesis_panel import CONSISTENCY, Choices
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import RowsRequest, noted, rows_of
-from calibdask.cli.test_panel import CONSISTENCY, Choices
+from calibdask.cli.row_options import RowsRequest, rows_of, shown_warnings
 from calibdask.cluster import ClusterSpec
 from calibdask.safe_text import visible
 
@@ -138,8 +138,8 @@ def run_tests(given: Mapping[str, Any]) -> None:
     target = None if request.out is None else checked_output(request.out, RESULTS, overwrite=request.overwrite)
     opened = _opened(request)
 
+    from calibdask.cli.hypothesis_table import FileTable
     from calibdask.cli.tables import console
-    from calibdask.cli.test_table import FileTable
 
     begun = perf_counter()
     table = FileTable(request.choices, request.conventions, _columns(request, opened))
@@ -178,7 +178,7 @@ def _columns(request: _Request, opened: "dict[str, StoredRows]") -> tuple[Any, .
     from calibdask.progress import shown_progress
 
     columns = []
-    with connected(request.cluster), noted():
+    with connected(request.cluster), shown_warnings():
         for path in request.data:
             with shown_progress(f"testing {Path(path).name}"):
                 columns.append(_column(request, opened[path]))
@@ -194,7 +194,7 @@ def _column(request: _Request, stored: "StoredRows") -> Any:
         If it has none; the message names the file.
     """
     import calibdask as cd
-    from calibdask.cli.test_table import FileResult
+    from calibdask.cli.hypothesis_table import FileResult
 
     path = stored.url
     try:

@@ -9,13 +9,13 @@ from calibdask.cli.gates import (
     checked_receipt,
     gate_options,
     limit_options,
-    limits_given,
+    limits_of_options,
     receipt_and_gate_of,
     write_receipt,
 )
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import score_models
-from calibdask.cli.row_options import RowsRequest, key_option, noted, row_options, rows_of
+from calibdask.cli.row_options import RowsRequest, key_option, row_options, rows_of, shown_warnings
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ def check(
     few rows nothing is met. Each slice of --by is judged at a level for all slices of its column together.
     """
     from calibdask.analyses.gating.formats import headline, plain, text_lines
-    from calibdask.storage.replacing import replacing
+    from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.writers import check_apart, checked_output
 
-    limits = limits_given(limits_path, limits_of_all, of_slices)
+    limits = limits_of_options(limits_path, limits_of_all, of_slices)
     if not (limits.limits or not_worse):
         raise click.UsageError(
             "check expects limits: --limit ece=0.03, or a file of them by --limits; a profile has none. calibdask "
@@ -135,7 +135,7 @@ def check(
     gate, document = _checked(request, baseline, not_worse, options, with_receipt=kept is not None)
     with ExitStack() as written:
         for target in targets:
-            part = written.enter_context(replacing(target))
+            part = written.enter_context(atomic_replacement(target))
             part.write_text(_text(gate, data, target.suffix.lower()), encoding="utf-8")
         if kept is not None:
             write_receipt(kept, document, written)
@@ -175,11 +175,11 @@ def _checked(
         refuse_row_options(request)
         if baseline is not None or with_receipt:
             raise click.UsageError("--baseline and --receipt need rows; a summary has none.")
-        with store.dataset, request.connected(), shown_progress("checking"), noted():
+        with store.dataset, request.connected(), shown_progress("checking"), shown_warnings():
             return cd.check(store, by=list(request.by) or None, **options), {}
     rows = rows_of(store)
     document: dict[str, Any] = {}
-    with request.connected(), shown_progress("checking"), noted():
+    with request.connected(), shown_progress("checking"), shown_warnings():
         if baseline is None:
             if score_models(request.score) is not None:
                 raise click.UsageError(

@@ -27,9 +27,9 @@ def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(command)
     def with_cluster(*arguments: Any, cluster: str, tls: str | None, insecure: bool, **options: Any) -> Any:
         # Which imports this module.
-        from calibdask.cli.row_options import noted
+        from calibdask.cli.row_options import shown_warnings
 
-        with stopped_by_term(), noted():
+        with stopped_by_term(), shown_warnings():
             return command(*arguments, cluster=cluster_spec(cluster, tls=tls, insecure=insecure), **options)
 
     decorated: Callable[..., Any] = with_cluster

@@ -10,14 +10,14 @@ from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.results import RESULTS
-from calibdask.cli.row_options import key_option, noted, row_options, rows_of
+from calibdask.cli.row_options import key_option, row_options, rows_of, shown_warnings
 from calibdask.cli.same_rows import same_rows
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from calibdask.storage.replacing import Output
+    from calibdask.storage.atomic_replace import Output
 
 _FORMAT = 1
 _HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed", "baseline")
@@ -119,7 +119,7 @@ def compare(
 
     begun = perf_counter()
     first = next(iter(requests.values()))
-    with connected(first.cluster), shown_progress("comparing"), noted():
+    with connected(first.cluster), shown_progress("comparing"), shown_warnings():
         tables = same_rows("compare", requests, stored)
         rows = first.data_of(next(iter(tables.values())))
         result = cd.compare(
@@ -147,10 +147,10 @@ def compare(
 
 def _metrics(given: tuple[Any, ...]) -> dict[str, Any]:
     """Estimators by name."""
-    from calibdask.estimators.metrics import told_apart
+    from calibdask.estimators.metrics import with_distinct_names
 
     expressions = [expression for expressions in given for expression in expressions]
-    return told_apart([(expression.signature.variable, expression.make()) for expression in expressions])
+    return with_distinct_names([(expression.signature.variable, expression.make()) for expression in expressions])
 
 
 def _records(result: "xr.Dataset") -> list[dict[str, Any]]:
@@ -190,10 +190,10 @@ def _as_json(result: "xr.Dataset") -> str:
 
 def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
     """Write the dataset; as CSV a line for each slice, model and number."""
-    from calibdask.storage.replacing import replacing
+    from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.writers import write_dataset
 
-    part = written.enter_context(replacing(target))
+    part = written.enter_context(atomic_replacement(target))
     if target.suffix.lower() == ".json":
         part.write_text(_as_json(result) + "\n", encoding="utf-8")
     elif target.suffix.lower() == ".csv":

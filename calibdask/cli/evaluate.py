@@ -18,12 +18,12 @@ from calibdask.cli.model_data import model_places
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import check_every, noted, period_options, row_options
+from calibdask.cli.row_options import check_every, period_options, row_options, shown_warnings
 from calibdask.safe_text import shown_address, visible
 
 if TYPE_CHECKING:
     from calibdask.cli.evaluations import Evaluation
-    from calibdask.storage.replacing import Output
+    from calibdask.storage.atomic_replace import Output
 
 _SCHEMA = Path(__file__).with_name("evaluate.schema.json")
 _EPILOG = f"""{TESTS_HELP}
@@ -175,8 +175,8 @@ def evaluate(**given: Any) -> None:
     if period is not None:
         given["by"] = tuple(dict.fromkeys((*given["by"], period)))
     with importing():
+        from calibdask.storage.atomic_replace import atomic_replacement
         from calibdask.storage.readers import StoredRows
-        from calibdask.storage.replacing import replacing
 
         places = model_places(given["data"], given["score"])
         first = next(iter(places.values()))
@@ -190,7 +190,7 @@ def evaluate(**given: Any) -> None:
         _ = request.map_attributes
         stores = {name: request.of_file(name).opened() for name in files}
         # Columns that are not there are found before estimators are imported, which takes longer.
-        with noted():
+        with shown_warnings():
             tables = {
                 name: request.of_file(name).table(store)
                 for name, store in stores.items()
@@ -223,7 +223,7 @@ def evaluate(**given: Any) -> None:
         order = order_text(Results(figures), request.adjustment)
     with ExitStack() as written:
         if report_path is not None:
-            part = written.enter_context(replacing(report_path))
+            part = written.enter_context(atomic_replacement(report_path))
             write_models(part, evaluation.models)
         if plot_path is not None:
             _plot(dataset, written, plot_path, request)
@@ -271,14 +271,16 @@ def _picture(evaluation: "Evaluation", shown: Any, *, asked: bool) -> None:
     """Print the diagram, if the data have one."""
     from calibdask.cli.tables import has_signs, print_lines
     from calibdask.cli.text_plot import PLAIN, SIGNS, heading_of, picture_lines
-    from calibdask.results.reliability import Bins, reliability_variables
+    from calibdask.results.reliability import BinnedReliability, reliability_variables
 
-    if DIAGRAM not in reliability_variables(evaluation.dataset, "diagram") or Bins.dims_of(evaluation.dataset, DIAGRAM):
+    if DIAGRAM not in reliability_variables(evaluation.dataset, "diagram") or BinnedReliability.dims_of(
+        evaluation.dataset, DIAGRAM
+    ):
         # As where there are several models; one that was asked for is missed.
         if asked:
             click.echo("calibdask: --text-plot shows one curve, and there are several", err=True)
         return
-    bins = Bins.of(evaluation.dataset, DIAGRAM)
+    bins = BinnedReliability.of(evaluation.dataset, DIAGRAM)
     title, axis = heading_of(evaluation.chosen[DIAGRAM], bins.score.size, vector=evaluation.vector)
     print_lines([(), *picture_lines(bins, title, axis, shown.width, SIGNS if has_signs(shown) else PLAIN)], shown)
 
@@ -286,7 +288,7 @@ def _picture(evaluation: "Evaluation", shown: Any, *, asked: bool) -> None:
 def _plot(dataset: Any, written: ExitStack, path: "Output", request: EvaluateRequest) -> None:
     from calibdask import plot
     from calibdask.results.values import Results
-    from calibdask.storage.replacing import replacing
+    from calibdask.storage.atomic_replace import atomic_replacement
 
     name = request.picture
     assert name is not None
@@ -295,4 +297,4 @@ def _plot(dataset: Any, written: ExitStack, path: "Output", request: EvaluateReq
     names = ", ".join(map(shown_address, request.files.values()))
     what = "Reliability" if request.chart is None else "Decisions"
     picture = drawn[name](Results(dataset).only([name]))
-    plot.save(picture, written.enter_context(replacing(path)), title=f"{what} of {names}")
+    plot.save(picture, written.enter_context(atomic_replacement(path)), title=f"{what} of {names}")

@@ -16,7 +16,7 @@ from calibdask.estimators.expression import Expression
 if TYPE_CHECKING:
     from calibdask.calibrators.stored_map import StoredMap
     from calibdask.data.options import InputKeywords
-    from calibdask.storage.readers import StoredRows, Table
+    from calibdask.storage.readers import RowTable, StoredRows
 
 # Of the intervals of a report, where none is given.
 _LEVEL = 0.95
@@ -86,7 +86,7 @@ class EvaluateRequest(RowsRequest):
         """What reports say about the scores."""
         return tuple(f"Scores were calibrated before: {words}." for words in self.map_attributes.values())
 
-    def table(self, rows: "StoredRows") -> "Table":
+    def table(self, rows: "StoredRows") -> "RowTable":
         """The rows, with calibrated scores if there is a map."""
         stored_map = self.stored_map
         if stored_map is None:
@@ -192,7 +192,7 @@ class EvaluateRequest(RowsRequest):
 
     def report_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
         """Options of `calibdask.report.measure` for a report that shows these metrics besides."""
-        from calibdask.report.shown import Shown
+        from calibdask.report.shown import SideMetrics
 
         setting = self.options["setting"]
         return {
@@ -201,7 +201,7 @@ class EvaluateRequest(RowsRequest):
             "ci": _LEVEL,
             **self.intervals,
             "source": source_of(self),
-            "shown": Shown(chosen, self.intervals),
+            "shown": SideMetrics(chosen, self.intervals),
         }
 
     def chosen(self, panel: Mapping[str, Any]) -> dict[str, Any]:

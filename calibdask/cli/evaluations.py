@@ -8,12 +8,12 @@ import click
 
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.reporting import models_of_rows, models_of_summary
-from calibdask.cli.row_options import noted, rows_of, stem_of
+from calibdask.cli.row_options import rows_of, shown_warnings, stem_of
 from calibdask.safe_text import shown_address
 
 if TYPE_CHECKING:
     from calibdask.storage.open_store import Store
-    from calibdask.storage.readers import StoredRows, Table
+    from calibdask.storage.readers import RowTable, StoredRows
     from calibdask.storage.summary import Summary
 
 
@@ -27,12 +27,12 @@ class Evaluation:
     models: Mapping[str, Any]
 
 
-def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "Table | None", pictured: bool) -> Evaluation:
+def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | None", pictured: bool) -> Evaluation:
     """The evaluation of scored rows, with the models of its report."""
     import calibdask as cd
     from calibdask.progress import shown_progress
 
-    with request.connected(columns), shown_progress("evaluating"), noted():
+    with request.connected(columns), shown_progress("evaluating"), shown_warnings():
         table = request.table(rows) if columns is None else columns
         shape = request.shape(table)
         chosen = request.chosen(request.panel(shape.classes, shape.vector))
@@ -81,7 +81,7 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
             for name, metric in chosen.items()
         }
         models: dict[str, Any] = {}
-        with connected(request.cluster), shown_progress("evaluating"), noted():
+        with connected(request.cluster), shown_progress("evaluating"), shown_warnings():
             if request.report is not None:
                 options = request.report_options(chosen)
                 # Models are shown together, and reported one by one.
@@ -95,7 +95,7 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
 
 
 def evaluated(
-    request: EvaluateRequest, stores: "Mapping[str, Store]", tables: "Mapping[str, Table]", pictured: bool
+    request: EvaluateRequest, stores: "Mapping[str, Store]", tables: "Mapping[str, RowTable]", pictured: bool
 ) -> Evaluation:
     """The evaluation of what was opened; of several stores each by itself, side by side as models.
 
@@ -127,7 +127,7 @@ def evaluated(
     return Evaluation(joined, first.chosen, first.vector, models)
 
 
-def _of_store(request: EvaluateRequest, store: "Store", columns: "Table | None", pictured: bool) -> Evaluation:
+def _of_store(request: EvaluateRequest, store: "Store", columns: "RowTable | None", pictured: bool) -> Evaluation:
     from calibdask.storage.summary import Summary
 
     if isinstance(store, Summary):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.row_options import noted, rows_of
+from calibdask.cli.row_options import rows_of, shown_warnings
 
 if TYPE_CHECKING:
     from calibdask.analyses.gating.check import Gate
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from calibdask.data.options import InputKeywords
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
+    from calibdask.storage.atomic_replace import Output
     from calibdask.storage.open_store import Store
-    from calibdask.storage.readers import Table
-    from calibdask.storage.replacing import Output
+    from calibdask.storage.readers import RowTable
     from calibdask.storage.summary import Summary
 
 # The panels of `calibdask evaluate`, as metrics are written.
@@ -50,7 +50,7 @@ def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def limits_given(path: str | None, given: Sequence[str], of_slices: Sequence[str]) -> "Limits":
+def limits_of_options(path: str | None, given: Sequence[str], of_slices: Sequence[str]) -> "Limits":
     """Those of the file, and of the options, which replace them."""
     from dataclasses import replace
 
@@ -111,7 +111,7 @@ def gated_rows(
     measured: "Measured",
     labels: Any,
     scores: Any,
-    table: "Table",
+    table: "RowTable",
     reading: "InputKeywords",
     gating: Gating,
     watching: "Watching | None",
@@ -170,7 +170,7 @@ def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], g
 
 
 def receipt_and_gate_of(
-    table: "Table", options: Mapping[str, Any], reading: "InputKeywords"
+    table: "RowTable", options: Mapping[str, Any], reading: "InputKeywords"
 ) -> "tuple[dict[str, Any], Gate | None]":
     """A gate and its receipt: the metrics of its limits and its profile, or the usual ones, and its decisions."""
     from calibdask.analyses.gating.profiles import profile_of
@@ -203,7 +203,7 @@ def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]
     metrics = [str(expression.with_choices(given)) for expression in expressions]
     intervals = {"confidence": request.ci or _LEVEL, "n_boot": request.n_boot or _N_BOOT, "seed": request.seed or 0}
     arguments: dict[str, Any] = {**request.reading, **intervals}
-    with request.connected(table), shown_progress("making the receipt"), noted():
+    with request.connected(table), shown_progress("making the receipt"), shown_warnings():
         return cd.receipt(table, None, metrics, **arguments)
 
 
@@ -220,7 +220,7 @@ def write_receipt(target: "Output", document: dict[str, Any], written: ExitStack
     """The document as JSON that people can read; it appears when ``written`` closes."""
     import json
 
-    from calibdask.storage.replacing import replacing
+    from calibdask.storage.atomic_replace import atomic_replacement
 
-    part = written.enter_context(replacing(target))
+    part = written.enter_context(atomic_replacement(target))
     part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

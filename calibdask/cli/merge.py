@@ -2,7 +2,7 @@
 
 import click
 
-from calibdask.cli.row_options import noted
+from calibdask.cli.row_options import shown_warnings
 from calibdask.cli.summarize import FORMATS, described, written
 from calibdask.safe_text import visible
 
@@ -44,7 +44,7 @@ def merge(summaries: tuple[str, ...], out: str, overwrite: bool) -> None:
         if not isinstance(store, Summary):
             raise click.UsageError(f"{url} is {store.kind}; merge expects summaries that calibdask summarize wrote.")
         parts.append(store)
-    with noted():
+    with shown_warnings():
         summary = cd.merge(*parts)
     for part in parts:
         part.dataset.close()

@@ -55,10 +55,10 @@ def chosen_metrics(
     pictures = {name: _picture(name, expression, given) for name, expression in drawn.items()}
     if not expressions:
         return {**{name: _changed(estimator, given) for name, estimator in panel.items()}, **pictures}
-    from calibdask.estimators.metrics import told_apart
+    from calibdask.estimators.metrics import with_distinct_names
 
     named = [(expression.signature.variable, expression.make(given)) for expression in expressions]
-    return {**told_apart(named), **pictures}
+    return {**with_distinct_names(named), **pictures}
 
 
 def _picture(name: str, expression: Expression, given: Mapping[str, Any]) -> Any:

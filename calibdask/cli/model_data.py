@@ -10,7 +10,7 @@ from calibdask.cli.data_names import named_data
 from calibdask.cli.row_options import RowsRequest
 
 if TYPE_CHECKING:
-    from calibdask.storage.readers import Table
+    from calibdask.storage.readers import RowTable
 
 
 def score_models(score: Any) -> dict[str, str] | None:
@@ -77,7 +77,7 @@ def model_requests(data: tuple[str, ...], where: Mapping[str, Any]) -> dict[str,
     return {name: RowsRequest(data=place.path, **{**where, "score": place.score}) for name, place in places.items()}
 
 
-def joined_on_key(tables: "Mapping[str, Table]", key: str, note: Any) -> "dict[str, Table]":
+def joined_on_key(tables: "Mapping[str, RowTable]", key: str, note: Any) -> "dict[str, RowTable]":
     """The rows that all tables have, in the order of the first; ``key`` is among the slices of each, and goes.
 
     ``note`` is told how many rows of a table have no partner.
@@ -114,7 +114,7 @@ def joined_on_key(tables: "Mapping[str, Table]", key: str, note: Any) -> "dict[s
     return joined
 
 
-def _check_key_types(tables: "Mapping[str, Table]", key: str) -> None:
+def _check_key_types(tables: "Mapping[str, RowTable]", key: str) -> None:
     """Raise ValueError if the key is text in one table and numeric in another: no values would match."""
     kinds = {name: _KINDS.get(table.by[key].dtype.kind, "texts") for name, table in tables.items()}
     if len(set(kinds.values())) > 1:
@@ -125,7 +125,7 @@ def _check_key_types(tables: "Mapping[str, Table]", key: str) -> None:
         )
 
 
-def _rows_at(table: "Table", positions: Any, key: str) -> "Table":
+def _rows_at(table: "RowTable", positions: Any, key: str) -> "RowTable":
     """The rows at these positions, without the key."""
     return replace(
         table,

@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 
 from calibdask.estimators.choice import Choice
 from calibdask.estimators.expression import Expression, parse_method, parse_metrics, parse_value
-from calibdask.estimators.signatures import Signature, calibrator_signatures, signatures
+from calibdask.estimators.signatures import CallSignature, calibrator_signatures, signatures
 
 # ``largest-2`` is cd.Lens.largest(2).
 _LARGEST = "largest-"
@@ -123,7 +123,7 @@ class MethodType(click.ParamType):  # type: ignore[type-arg]  # generic only sin
         return [CompletionItem(incomplete.removesuffix(last) + name) for name in names if name.startswith(last)]
 
 
-def _inside(known: Mapping[str, Signature], named: str, before: str, choice: str | None) -> list[str]:
+def _inside(known: Mapping[str, CallSignature], named: str, before: str, choice: str | None) -> list[str]:
     """What may come next between the parentheses of a metric or a method."""
     signature = known.get(named.lower().replace("_", "-"))
     choices = {} if signature is None else signature.choices

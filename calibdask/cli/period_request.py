@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.row_options import noted
+from calibdask.cli.row_options import shown_warnings
 from calibdask.safe_text import listed, shown_address, visible
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class PeriodRequest:
 
         name, label = self._named()
         labels = labels_of(name, summary[name].values) if label is None else [label]
-        with noted():
+        with shown_warnings():
             period: str | Mapping[str, Any] = name if label is None else {name: label}
             cd.append(summary, str(self.append), period, replace=self.reason)
         self._say(
@@ -108,7 +108,7 @@ class PeriodRequest:
 
         has_texts = self._has_texts(PeriodStore.at(str(self.append)))
         labels = [int(text) if text.isdecimal() and not has_texts else text for text in self.drop]
-        with noted():
+        with shown_warnings():
             cd.drop_periods(str(self.append), labels, str(self.reason))
         self._say(f"removed {listed(labels)} from")
 
@@ -116,7 +116,7 @@ class PeriodRequest:
         """Merge what is old, and say so."""
         import calibdask as cd
 
-        with noted():
+        with shown_warnings():
             merged = cd.expire(str(self.append), str(self.expire), self.into or "month")
         count = sum(map(len, merged.values()))
         coarser = self.into or "month"

@@ -9,9 +9,9 @@ from click.core import ParameterSource
 
 from calibdask.cli.command_line import Remembering, repeatable_command
 from calibdask.cli.data_names import named_data
-from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_given, write_receipt
+from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_of_options, write_receipt
 from calibdask.cli.model_data import model_requests
-from calibdask.cli.reporting import audited, compared_models, measured, write_models
+from calibdask.cli.reporting import compared_models, measured, with_audit, write_models
 from calibdask.cli.row_options import check_every, key_option, period_options, row_options
 from calibdask.safe_text import visible
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from calibdask.analyses.gating.limits import Limits
     from calibdask.report.over_time import Watching
+    from calibdask.storage.atomic_replace import Output
     from calibdask.storage.open_store import Store, StoredCube
-    from calibdask.storage.replacing import Output
 
 # Replicates of the intervals that decide, as by check.
 _GATE_BOOT = 1000
@@ -140,13 +140,13 @@ def report(
     for all slices of its column together. With --profile the numbers of a profession stand below, by their names there.
     """
     from calibdask.inference.choice import check_interval
+    from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.open_store import StoredCube
-    from calibdask.storage.replacing import replacing
     from calibdask.storage.summary import Summary
 
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
     check_interval(*intervals.values())
-    limits = limits_given(limits_path, limits_of_all, of_slices)
+    limits = limits_of_options(limits_path, limits_of_all, of_slices)
     facts = _origin(limits_path, limits, given=bool(limits_of_all or of_slices)) | _facts(facts_path, own_facts)
     given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
     target = _checked(data, {"--out": out, "--receipt": receipt}, overwrite=overwrite)
@@ -171,14 +171,14 @@ def report(
     gating = Gating(options if decides else {}, kept is not None)
     models: dict[str, Any] = {}
     with ExitStack() as written:
-        part = written.enter_context(replacing(target))
+        part = written.enter_context(atomic_replacement(target))
         if cubes:
             _write_cube(cubes[0], part, title)
         else:
             for name, store in stores.items():
                 request = requests[name]
                 own = measured(name, request, store, watching=watching, gating=gating, **intervals)
-                own = audited(own, request, store, features)
+                own = with_audit(own, request, store, features)
                 models |= {f"{name} {model}" if model in models else model: one for model, one in own.items()}
             if kept is not None and len(models) > 1:
                 raise click.UsageError("--receipt is one of one model; select one.")

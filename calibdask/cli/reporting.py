@@ -10,7 +10,7 @@ from calibdask.cli.command_line import repeatable_command
 from calibdask.cli.data_names import size_of, source_of
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.gates import gated_rows, gated_summary
-from calibdask.cli.row_options import RowsRequest, missing_values, noted, rows_of
+from calibdask.cli.row_options import RowsRequest, missing_values, rows_of, shown_warnings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store
-    from calibdask.storage.readers import Table
+    from calibdask.storage.readers import RowTable
     from calibdask.storage.summary import Summary
 
 # Replicates of a comparison for each further model, times the level of its tests.
@@ -41,7 +41,7 @@ def measured(
     from calibdask.storage.summary import Summary
 
     options |= {"source": source_of(request), "watching": watching}
-    with connected(request.cluster), shown_progress(f"measuring {name}"), noted():
+    with connected(request.cluster), shown_progress(f"measuring {name}"), shown_warnings():
         if isinstance(store, Summary):
             return models_of_summary(name, request, store, **options)
         if watching is not None:
@@ -49,7 +49,7 @@ def measured(
         return models_of_rows(name, request, request.table(rows_of(store)), **options)
 
 
-def audited(
+def with_audit(
     models: "dict[str, Measured]", request: RowsRequest, store: "Store", features: tuple[str, ...]
 ) -> "dict[str, Measured]":
     """The model with an audit of its groups: by these columns, or as a summary with features has them.
@@ -78,7 +78,7 @@ def audited(
             raise click.UsageError("--features expects one model of each DATA, got one for each label.")
         rows = rows_of(store)
         table = replace(request, by=(), feature_columns=feature_names(request, rows, features)).table(rows)
-        with request.connected(table), shown_progress("auditing"), noted():
+        with request.connected(table), shown_progress("auditing"), shown_warnings():
             result = cd.audit(table, **request.reading)
     return {name: replace(model, audited=result) for name, model in models.items()}
 
@@ -93,7 +93,7 @@ def _with_periods(request: RowsRequest, watching: "Watching") -> RowsRequest:
 
 
 def models_of_rows(
-    name: str, request: RowsRequest, table: "Table", *, gating: "Gating | None" = None, **options: Any
+    name: str, request: RowsRequest, table: "RowTable", *, gating: "Gating | None" = None, **options: Any
 ) -> "dict[str, Measured]":
     """The model of scored rows, measured; where every class is a problem of its own, each class like a model."""
     from dataclasses import replace
@@ -182,7 +182,7 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
         return "that takes scored rows, and a summary has none."
     if first.task == "multilabel":
         return "every class is a problem of its own here; see calibdask compare."
-    with connected(first.cluster), shown_progress("comparing"), noted():
+    with connected(first.cluster), shown_progress("comparing"), shown_warnings():
         try:
             stored = {name: rows_of(store) for name, store in stores.items()}
             tables = same_rows("a comparison", requests, stored)

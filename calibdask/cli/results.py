@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibdask.storage.replacing import Output
+    from calibdask.storage.atomic_replace import Output
 
 RESULTS = (".json", ".csv", ".nc", ".zarr")
 
@@ -18,10 +18,10 @@ def write_result(figures: Any, text: Callable[[], str], written: ExitStack, path
     ValueError
         If the file is a CSV, and the result has nothing but diagrams and values of classes.
     """
-    from calibdask.storage.replacing import replacing
+    from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.writers import write_dataset
 
-    part = written.enter_context(replacing(path))
+    part = written.enter_context(atomic_replacement(path))
     match path.suffix.lower():
         case ".json":
             part.write_text(text() + "\n", encoding="utf-8")

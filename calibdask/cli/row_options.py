@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from calibdask.data.shapes import Shape
     from calibdask.storage.location import MissingChunks
     from calibdask.storage.open_store import Store
-    from calibdask.storage.readers import StoredRows, Table
+    from calibdask.storage.readers import RowTable, StoredRows
 
 
 def _one_or_several(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Any:
@@ -164,7 +164,7 @@ class RowsRequest:
         """Open DATA: scored rows, a summary, the cube of a study or a result."""
         from calibdask.storage.open_store import open_arrays, open_store
 
-        with noted():
+        with shown_warnings():
             if self.data.endswith(_BARE) and isinstance(self.label, str) and self.label.endswith(_BARE):
                 names = (self.label, self._score, *self.by, self.weight)
                 return open_arrays({name: name for name in names if isinstance(name, str)})
@@ -175,9 +175,9 @@ class RowsRequest:
         """The column of scores; a bare array of NumPy is that of scores itself."""
         return self.data if self.score is None and self.data.endswith(_BARE) else self.score
 
-    def table(self, rows: "StoredRows") -> "Table":
+    def table(self, rows: "StoredRows") -> "RowTable":
         """The rows that were opened."""
-        with noted():
+        with shown_warnings():
             table = rows.read(
                 label=self.label,
                 score=self._score,
@@ -195,7 +195,7 @@ class RowsRequest:
         """The columns of times that are compared, or put on the clock of another zone."""
         return tuple(name for name in (self.key, self.period if self.zone else None) if name is not None)
 
-    def _with_periods(self, table: "Table", rows: "StoredRows") -> "Table":
+    def _with_periods(self, table: "RowTable", rows: "StoredRows") -> "RowTable":
         """The rows with periods in place of the timestamps of the column ``period``."""
         from calibdask.data.periods import check_periods, periods
         from calibdask.storage.text_types import OFFSETS
@@ -214,7 +214,7 @@ class RowsRequest:
             )
         return replace(table, by={**table.by, name: periods(table.by[name], self.every, self.zone)})
 
-    def connected(self, table: "Table | None" = None) -> AbstractContextManager[Any]:
+    def connected(self, table: "RowTable | None" = None) -> AbstractContextManager[Any]:
         """What Dask computes on inside the block; Dask is not imported for rows in memory, which need none of it."""
         if table is not None and table.in_memory and isinstance(self.cluster, Threads):
             return nullcontext()
@@ -241,14 +241,14 @@ class RowsRequest:
         """What reports say about the scores besides."""
         return ()
 
-    def shape(self, table: "Table") -> "Shape":
+    def shape(self, table: "RowTable") -> "Shape":
         """How the arrays are read."""
         from calibdask.data.options import InputOptions
         from calibdask.data.shapes import Shape
 
         return Shape.of(table.labels, table.scores, InputOptions(**self.reading))
 
-    def data_of(self, table: "Table") -> "Data":
+    def data_of(self, table: "RowTable") -> "Data":
         """The rows that were read, with the options that say how."""
         from calibdask.data.data import Data
         from calibdask.data.options import InputOptions
@@ -325,7 +325,7 @@ class _Notes:
 
 
 @contextmanager
-def noted() -> Iterator[list[str]]:
+def shown_warnings() -> Iterator[list[str]]:
     """Show what the library warns its users of as one line, without the places in its code; what has been told so."""
     with warnings.catch_warnings():
         shown = warnings.showwarning

@@ -11,12 +11,12 @@ from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     from calibdask.cli.row_options import RowsRequest
-    from calibdask.storage.readers import StoredRows, Table
+    from calibdask.storage.readers import RowTable, StoredRows
 
 
 def same_rows(
     command: str, requests: "Mapping[str, RowsRequest]", stored: "Mapping[str, StoredRows]"
-) -> "dict[str, Table]":
+) -> "dict[str, RowTable]":
     """The rows of all files by the name of the model; slices and weights are those of the first.
 
     With ``--skip-missing`` rows that lack anything in one of the files are left out of all of them.
@@ -26,7 +26,7 @@ def same_rows(
     ValueError
         If labels differ: models are measured on the same rows in the same order.
     """
-    tables: dict[str, Table] = {}
+    tables: dict[str, RowTable] = {}
     for name, request in requests.items():
         own = request if not tables else replace(request, by=(), weight=None)
         if own.key is not None:
@@ -61,7 +61,7 @@ def _note(said: str) -> None:
     click.echo(f"calibdask: {visible(said)}", err=True)
 
 
-def _without_unlabelled(table: "Table") -> "Table":
+def _without_unlabelled(table: "RowTable") -> "RowTable":
     """The table without the scores of rows that lack a label or a weight: these are left out of all models."""
     absent = _is_missing(table.labels)
     if table.weights is not None:
@@ -91,7 +91,7 @@ def _is_missing_value(values: Any) -> Any:
     return values.map_blocks(pd.isna, dtype=bool) if hasattr(values, "dask") else pd.isna(values)
 
 
-def _sized(table: "Table") -> "Table":
+def _sized(table: "RowTable") -> "RowTable":
     """The table with chunks of known sizes: those of several files could not be put together otherwise."""
     arrays = {"labels": table.labels, "scores": table.scores, "weights": table.weights}
     for name, array in arrays.items():

@@ -3,7 +3,7 @@
 import click
 
 from calibdask.cli.cluster_options import cluster_options
-from calibdask.cli.row_options import noted
+from calibdask.cli.row_options import shown_warnings
 from calibdask.cli.stopping import TERMINATED, stopped_by_term
 from calibdask.cluster import ClusterSpec
 from calibdask.safe_text import shown_address, visible, visible_lines
@@ -53,7 +53,7 @@ def run(
         counts = running.lay_out(chosen, store, overwrite=overwrite)
         click.echo(f"{shown_address(store)}: laid out, {counts.done} of {counts.total} cells done")
         return
-    with stopped_by_term() as stop, cell_progress(f"running {chosen.name}"), noted():
+    with stopped_by_term() as stop, cell_progress(f"running {chosen.name}"), shown_warnings():
         counts = running.run(chosen, store, cluster, overwrite=overwrite, shard=part, stop=stop)
     whose = "cells" if shard is None else f"cells of shard {shard}"
     click.echo(f"{shown_address(store)}: {counts.done} of {counts.total} {whose} done, {counts.computed} computed now")

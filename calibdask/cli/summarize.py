@@ -12,15 +12,15 @@ from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.period_request import COARSER, PeriodRequest
-from calibdask.cli.row_options import RowsRequest, check_every, noted, period_options, row_options, rows_of
+from calibdask.cli.row_options import RowsRequest, check_every, period_options, row_options, rows_of, shown_warnings
 from calibdask.cli.same_rows import same_rows
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     import xarray as xr
 
+    from calibdask.storage.atomic_replace import Output
     from calibdask.storage.readers import StoredRows
-    from calibdask.storage.replacing import Output
     from calibdask.storage.summary import Summary
 
 FORMATS = (".zarr", ".nc")
@@ -192,7 +192,7 @@ def _summarized(
 
     first, *others = requests.values()
     names = _features(requests, stored, choices, features)
-    with connected(first.cluster), shown_progress("summarizing"), noted():
+    with connected(first.cluster), shown_progress("summarizing"), shown_warnings():
         if not others:
             (rows,) = stored.values()
             if names:
@@ -212,10 +212,10 @@ def _summarized(
 
 def written(summary: Any, target: "Output") -> str:
     """Write it; its size in words."""
-    from calibdask.storage.replacing import replacing
+    from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.writers import write_dataset
 
-    with replacing(target) as part:
+    with atomic_replacement(target) as part:
         write_dataset(summary, part)
         size = _size(part)
     return size

@@ -13,7 +13,7 @@ from calibdask.estimators.smooth.adaptive import AdaptiveDiagram
 from calibdask.plot.frame import Frame, notes, score_label
 from calibdask.plot.style import SCORE
 from calibdask.results.format import counted
-from calibdask.results.reliability import Bins
+from calibdask.results.reliability import BinnedReliability
 from calibdask.results.text_layout import Line, Role
 from calibdask.statistics.layout import Layout
 
@@ -99,7 +99,7 @@ def suited(chosen: Mapping[str, Any], setting: Any, k: Any) -> TextDiagram:
     return TextDiagram(setting=setting, k=k)
 
 
-def picture_lines(bins: Bins, title: str, axis: str, width: int, signs: Signs = SIGNS) -> Iterator[Line]:
+def picture_lines(bins: BinnedReliability, title: str, axis: str, width: int, signs: Signs = SIGNS) -> Iterator[Line]:
     """Frequency of the outcome against the mean score by bin, above a histogram of the scores.
 
     Parameters
@@ -196,7 +196,7 @@ def _plain(score: float) -> str:
     return score_label(rounded).replace("−", "-")
 
 
-def _field(bins: Bins, few: np.ndarray, grid: _Grid, signs: Signs) -> list[list[tuple[str, Role]]]:
+def _field(bins: BinnedReliability, few: np.ndarray, grid: _Grid, signs: Signs) -> list[list[tuple[str, Role]]]:
     """Lines of cells from the top: the diagonal, sticks over it, and points over these, those of many rows last."""
     columns = grid.columns
     cells: list[list[tuple[str, Role]]] = [[(" ", "")] * columns for _ in range(_HEIGHT)]
@@ -217,7 +217,7 @@ def _field(bins: Bins, few: np.ndarray, grid: _Grid, signs: Signs) -> list[list[
     return cells
 
 
-def _bars(bins: Bins, grid: _Grid, signs: Signs) -> list[str]:
+def _bars(bins: BinnedReliability, grid: _Grid, signs: Signs) -> list[str]:
     """Lines of bars whose heights are the rows by width of the bin; the fewest rows still show."""
     columns = grid.columns
     if bins.drawn is None or (grid.frame.is_full and not bins.drawn.equal_masses):
@@ -235,7 +235,7 @@ def _bars(bins: Bins, grid: _Grid, signs: Signs) -> list[str]:
     ]
 
 
-def _heights(bins: Bins, columns: int) -> np.ndarray:
+def _heights(bins: BinnedReliability, columns: int) -> np.ndarray:
     """Rows by width of the bin in each column."""
     # A bin narrower than a column fills it, as a point does.
     first, last = (np.rint(edge * columns).clip(0, columns).astype(int) for edge in (bins.lower, bins.upper))

@@ -6,7 +6,7 @@ import click
 
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
-from calibdask.cli.row_options import RowsRequest, noted, place_options, rows_of
+from calibdask.cli.row_options import RowsRequest, place_options, rows_of, shown_warnings
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def _of_summary(request: RowsRequest, summary: Any, choices: dict[str, Any]) -> 
     from calibdask.cli.summary_input import pooled, refuse_row_options
 
     refuse_row_options(request)
-    with summary.dataset, noted():
+    with summary.dataset, shown_warnings():
         return cd.threshold(pooled(summary, request.by), by=request.by, **choices)
 
 
@@ -91,7 +91,7 @@ def _of_rows(request: RowsRequest, store: Any, choices: dict[str, Any]) -> "xr.D
     from calibdask.progress import shown_progress
 
     rows = rows_of(store)
-    with request.connected(), shown_progress("choosing"), noted():
+    with request.connected(), shown_progress("choosing"), shown_warnings():
         table = request.table(rows)
         result = cd.threshold(request.data_of(table), **choices)
         request.note_excluded(result.attrs)

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from calibdask.cli.help_groups import GroupedCommand
-from calibdask.cli.row_options import RowsRequest, noted, row_options, rows_of
+from calibdask.cli.row_options import RowsRequest, row_options, rows_of, shown_warnings
 from calibdask.safe_text import visible
 
 _EXAMPLES = (
@@ -55,7 +55,7 @@ def verify(receipt: str, data: str, **where: Any) -> None:
     if given["request"].get("skip_missing"):
         request = replace(request, skip_missing=True)
     rows = rows_of(request.opened())
-    with request.connected(), shown_progress("verifying"), noted():
+    with request.connected(), shown_progress("verifying"), shown_warnings():
         table = request.table(rows)
         outcome = cd.verify(given, table)
     for problem in outcome.problems[:_MOST_LINES]:

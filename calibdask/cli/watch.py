@@ -15,7 +15,7 @@ from calibdask.cli.data_names import named_data
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.results import write_result
-from calibdask.cli.row_options import noted
+from calibdask.cli.row_options import shown_warnings
 from calibdask.safe_text import message, visible
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def watch(
     from calibdask.analyses.monitoring.exposition import exposition
     from calibdask.analyses.monitoring.watch_run import WatchRun
     from calibdask.cli.watch_state import WatchState
-    from calibdask.storage.replacing import replacing
+    from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.writers import check_apart, checked_output
 
     ((name, path),) = named_data([summary]).items()
@@ -118,7 +118,7 @@ def watch(
     metrics = None if metrics_file is None else checked_output(metrics_file, (".prom",), overwrite=True)
     before = WatchState.read(None if state is None else checked_output(state, (".json",), overwrite=True))
     store = _opened(path)
-    with store.dataset, noted():
+    with store.dataset, shown_warnings():
         period = period_name or store.period or "day"
         run = WatchRun.of(store, period, by, tolerance, alpha, setting, before.processes, due, now, features)
         alarms = raised_alarms(run, before.known)
@@ -129,7 +129,7 @@ def watch(
                 if target is not None:
                     write_result(run.result, str, written, target)
                 if metrics is not None:
-                    part = written.enter_context(replacing(metrics))
+                    part = written.enter_context(atomic_replacement(metrics))
                     part.write_text(exposition(name, run, kept.known), encoding="utf-8")
                 # Fails where another run has written it, and then no output appears.
                 kept = kept.written()

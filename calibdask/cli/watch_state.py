@@ -8,10 +8,10 @@ from typing import Any
 
 from calibdask.analyses.monitoring.alarms import Alarm
 from calibdask.safe_text import shown_address
+from calibdask.storage.atomic_replace import Output, write_text
 from calibdask.storage.documents import parse_json, read_bytes
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import HASH, is_intact, new_identity, sealed
-from calibdask.storage.replacing import Output, write_text
 
 # Format 1, of earlier versions, has neither an identity nor a hash.
 _FORMAT = 2

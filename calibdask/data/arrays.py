@@ -19,7 +19,7 @@ from calibdask.data.logits_check import check_logits
 from calibdask.data.options import InputOptions
 from calibdask.data.sample_dims import stacked, stacked_slices
 from calibdask.data.shapes import Shape
-from calibdask.data.slices import Coded
+from calibdask.data.slices import SliceCodes
 from calibdask.engine.arrays import check_types, is_dask, is_pandas, plain, rows_of_lists, speaks_protocols, with_axis
 from calibdask.engine.axes import Axis
 from calibdask.engine.one_hot import decoded
@@ -354,7 +354,7 @@ def frames_to_arrays(
     )
     columns |= {name: replace(column, values=arrays[f"feature {name!r}"]) for name, column in series.items()}
     by = {
-        name: Coded(arrays[f"by {name!r}"], coded[name][1]) if name in coded else values
+        name: SliceCodes(arrays[f"by {name!r}"], coded[name][1]) if name in coded else values
         for name, values in slicing.items()
     }
     return {name: arrays.get(name, values) for name, values in inputs.items()}, by, columns

@@ -20,7 +20,7 @@ from calibdask.data.slices import named
 from calibdask.data.streams import RowStream
 from calibdask.data.top_scores import TopScores
 from calibdask.errors import RowsRequired
-from calibdask.storage.readers import StoredRows, Table
+from calibdask.storage.readers import RowTable, StoredRows
 from calibdask.storage.summary import Summary, is_summary
 
 
@@ -123,11 +123,11 @@ class Data:
         """Everything in one object: states, a file, a container of columns, or blocks."""
         if isinstance(given, str | os.PathLike):
             given = _opened(given, by, sample_weight, options, are_features)
-            if isinstance(given, Table):
+            if isinstance(given, RowTable):
                 return cls._of_table(given, by, options)
         if is_summary(given):
             return cls._of_summary(Summary.of(given), by, sample_weight, options)
-        if isinstance(given, Table):
+        if isinstance(given, RowTable):
             if any(one is not None for one in (options.label, options.score, by, sample_weight)):
                 raise ValueError(
                     "Rows that were read have their labels, scores, slices and weights; name the columns in read_rows."
@@ -152,7 +152,7 @@ class Data:
         return cls(rows.labels, rows.scores, rows.by, rows.weights, options=options, guess=rows.guess)
 
     @classmethod
-    def _of_table(cls, table: Table, by: Any, options: InputOptions) -> "Data":
+    def _of_table(cls, table: RowTable, by: Any, options: InputOptions) -> "Data":
         """The rows of a file; slices have the names that ``by`` gives their columns."""
         slices = {name: table.by[column] for name, column in by.items()} if isinstance(by, Mapping) else table.by
         options = replace(options, skip_missing=options.skip_missing or table.skip_missing)
@@ -244,7 +244,7 @@ def summary_input(summary: Summary) -> Input:
     return Input(summary.source, by=summary.axes, classes=summary.class_labels, batch_names=names)
 
 
-def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_features: bool) -> Summary | Table:
+def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_features: bool) -> Summary | RowTable:
     """The summary, or the rows, under a path."""
     from calibdask.storage.open_store import open_store
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from calibdask.data.alignment import check_divisions
 from calibdask.engine.arrays import is_dask, without_zone
-from calibdask.engine.axes import check_told_apart, with_missing
+from calibdask.engine.axes import check_identifiers, with_missing
 
 
 def is_frame(values: Any) -> bool:
@@ -85,7 +85,7 @@ def series_labels(series: Any, keep: Any = None) -> tuple[Any, Any, bool]:
     else:
         labels = np.sort(np.asarray(distinct.astype(object) if series.dtype == "string" else distinct))
     if labels.dtype.kind == "f":
-        check_told_apart(labels)
+        check_identifiers(labels)
     meta = pd.Series([], dtype=np.int32)
     return series.map_partitions(_codes, labels, meta=meta), labels, bool(absent)
 

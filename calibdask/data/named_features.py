@@ -13,7 +13,7 @@ from calibdask.data.data import Data
 from calibdask.data.options import InputOptions
 from calibdask.data.streams import RowStream
 from calibdask.safe_text import listed
-from calibdask.storage.readers import Table, further_columns
+from calibdask.storage.readers import RowTable, further_columns
 
 
 def data_with_features(
@@ -26,7 +26,7 @@ def data_with_features(
     ValueError
         If there are none, or rows come in batches.
     """
-    if isinstance(y_true, Table | Data) and y_prob is None:
+    if isinstance(y_true, RowTable | Data) and y_prob is None:
         data = Data.of(y_true, options=options)
     else:
         wanted = (

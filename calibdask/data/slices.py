@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.engine.arrays import in_memory, is_dask, local_times, plain, unmasked
-from calibdask.engine.axes import MISSING, Axis, check_told_apart, slice_axis, with_missing
+from calibdask.engine.axes import MISSING, Axis, check_identifiers, slice_axis, with_missing
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.safe_text import listed
 
@@ -23,7 +23,7 @@ _LABELS = "calibdask-labels"
 
 
 @dataclass(frozen=True)
-class Coded:
+class SliceCodes:
     """Precomputed slice codes, and their labels."""
 
     codes: Any
@@ -64,7 +64,7 @@ def coded(by: Any, n: float, sample_dim: str, keep: Any = None) -> tuple[Any, tu
 
 def _codes(name: str, values: Any, n: float, sample_dim: str, keep: Any = None) -> tuple[Any, np.ndarray]:
     """Code of each row and the sorted distinct values; categories keep their order."""
-    if isinstance(values, Coded):
+    if isinstance(values, SliceCodes):
         return values.codes, values.labels
     if isinstance(values, xr.DataArray):
         if values.dims != (sample_dim,):
@@ -166,7 +166,7 @@ def _unique(name: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             f"by {name!r} expects numbers, texts or dates, all of one kind, got values that have no order ({error})."
         ) from error
     if labels.dtype.kind == "f":
-        check_told_apart(labels)
+        check_identifiers(labels)
     nested = next((label for label in labels.tolist() if isinstance(label, _NESTED)), None)
     if nested is not None:
         kind = type(nested).__name__

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibdask.data import slices
-from calibdask.data.slices import Coded
+from calibdask.data.slices import SliceCodes
 from calibdask.engine.axes import Axis
 from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
 from calibdask.storage.columns import ColumnNames
@@ -148,7 +148,7 @@ class RowStream:
             values = distinct.get(column, np.empty(0, object))
             codes, (axis,) = slices.coded({name: values}, len(values), "sample")
             lookups.append((column, pd.Index(values), codes, axis.size))
-            axes.append(Coded(np.empty(0, np.int32), axis.labels))
+            axes.append(SliceCodes(np.empty(0, np.int32), axis.labels))
         # Checks the number of all combinations.
         return _Coding(lookups, keep is None), slices.coded(dict(zip(self.by, axes, strict=True)), 0, "sample")[1]
 

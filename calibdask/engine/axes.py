@@ -74,7 +74,7 @@ def with_missing(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind in "iuf" or (
         texts and all(isinstance(text, int | float) and not isinstance(text, bool) for text in texts)
     ):
-        check_told_apart(labels)
+        check_identifiers(labels)
         return np.append(labels.astype(np.float64), np.nan)
     if labels.dtype.kind == "b" or any(isinstance(text, bool) for text in texts):
         texts = [str(text) for text in texts]
@@ -86,7 +86,7 @@ def with_missing(labels: np.ndarray) -> np.ndarray:
     return joined if labels.dtype.kind in "Ob" else joined.astype(str)
 
 
-def check_told_apart(labels: np.ndarray) -> None:
+def check_identifiers(labels: np.ndarray) -> None:
     """Raise ValueError for identifiers as floating-point numbers: rounding can merge several."""
     merged = merged_in_float64(labels)
     if merged is not None:

@@ -55,7 +55,7 @@ def requests_of_one_pass(estimator: Estimator, layout: Layout) -> tuple[Statisti
     return source.asked
 
 
-def is_told(estimator: Estimator, source: Source) -> bool:
+def supports(estimator: Estimator, source: Source) -> bool:
     """Whether a source of few rows answers all that an estimator asks for."""
     try:
         _computed(estimator, source)

@@ -9,8 +9,8 @@ from calibdask.estimators.interval import Estimating
 from calibdask.estimators.parts import Estimate
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Request, Requests
-from calibdask.statistics.started import Started
 from calibdask.statistics.statistic import Statistic
 
 Name = TypeVar("Name", bound=Hashable)
@@ -61,7 +61,7 @@ class _Plan:
         """Start the derivation."""
         self.resume(self._derivation(derived))
 
-    def start(self, started: Started) -> None:
+    def start(self, started: Prefetch) -> None:
         """Ask for something, and answer at once."""
 
         def asked() -> Requests[None]:

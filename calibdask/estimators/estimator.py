@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar
 
 from calibdask.estimators.about import About, Description
-from calibdask.estimators.interval import FromRows, Interval, NoInterval
+from calibdask.estimators.interval import FromRows, IntervalMethod, NoInterval
 from calibdask.estimators.parts import Estimate
 from calibdask.html_repr import HtmlRepr, class_words
 from calibdask.statistics.layout import Layout
@@ -54,7 +54,7 @@ class Estimator(HtmlRepr, ABC):
         """Whether sample weights are supported, and thereby replicates in which rows are reweighted."""
         return True
 
-    def interval(self, layout: Layout) -> Interval:
+    def interval(self, layout: Layout) -> IntervalMethod:
         """How intervals are computed; by default from replicates of the rows."""
         return FromRows()
 

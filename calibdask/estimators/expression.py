@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
 from calibdask.estimators.choice import Choice
-from calibdask.estimators.signatures import Signature, calibrator_signatures, signatures
+from calibdask.estimators.signatures import CallSignature, calibrator_signatures, signatures
 
 # What names are looked up among.
 Vocabulary: TypeAlias = Literal["metric", "method"]
@@ -54,7 +54,7 @@ class Expression:
     vocabulary: Vocabulary = "metric"
 
     @property
-    def signature(self) -> Signature:
+    def signature(self) -> CallSignature:
         """What it is and takes."""
         return _known(self.vocabulary)[self.word]
 
@@ -261,7 +261,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _known(vocabulary: Vocabulary) -> Mapping[str, Signature]:
+def _known(vocabulary: Vocabulary) -> Mapping[str, CallSignature]:
     return signatures() if vocabulary == "metric" else calibrator_signatures()
 
 

@@ -17,7 +17,7 @@ class Estimating(Protocol):
 
 
 @dataclass(frozen=True)
-class Interval:
+class IntervalMethod:
     """The base class."""
 
     # What is resampled: nothing, "rows" or "histograms".
@@ -34,17 +34,17 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class NoInterval(Interval):
+class NoInterval(IntervalMethod):
     """No intervals, such as for a test."""
 
 
 @dataclass(frozen=True)
-class KnownEnds(Interval):
+class KnownEnds(IntervalMethod):
     """Ends from a formula; see ``known_ends`` of `calibdask.estimators.parts.Number`."""
 
 
 @dataclass(frozen=True)
-class FromRows(Interval):
+class FromRows(IntervalMethod):
     """Intervals from replicates of the rows."""
 
     # Whether histograms do not determine how the estimate varies, so that from a summary it has no interval.
@@ -59,7 +59,7 @@ class FromRows(Interval):
 
 
 @dataclass(frozen=True)
-class FromHistograms(Interval):
+class FromHistograms(IntervalMethod):
     """Intervals from replicates of the histograms that the estimate is computed from.
 
     ``for_replicates`` is the estimator that is applied to the replicates, a different one where that reduces bias.

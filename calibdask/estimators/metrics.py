@@ -33,10 +33,10 @@ def named_metrics(metrics: Metrics) -> dict[str, Estimator]:
     estimators = [estimator for metric in given for estimator in _estimators(metric)]
     if not estimators:
         raise ValueError("metrics expects at least one estimator, got none.")
-    return told_apart([(estimator.name, estimator) for estimator in estimators])
+    return with_distinct_names([(estimator.name, estimator) for estimator in estimators])
 
 
-def told_apart(named: Iterable[tuple[str, Estimator]]) -> dict[str, Estimator]:
+def with_distinct_names(named: Iterable[tuple[str, Estimator]]) -> dict[str, Estimator]:
     """Estimators by names that differ: equal ones are followed by the choices that differ.
 
     Raises

@@ -11,7 +11,7 @@ from calibdask.estimators.parts import Estimate
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.views.lens import Lens
-from calibdask.statistics.views.view import seen_through
+from calibdask.statistics.views.view import view_requests
 
 VectorSetting = Lens | Literal["multiclass", "confidence", "binary"] | str | int
 
@@ -32,7 +32,7 @@ class VectorEstimator(Estimator):
     def estimate(self) -> Requests[Estimate]:
         lens = lens_of(self.setting, (yield from Layout()))
         requests = self._estimate()
-        return (yield from (requests if lens is None else seen_through(lens, requests)))
+        return (yield from (requests if lens is None else view_requests(lens, requests)))
 
     @abstractmethod
     def _estimate(self) -> Requests[Estimate]:

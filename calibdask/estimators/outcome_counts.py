@@ -8,7 +8,7 @@ from typing_extensions import override
 from calibdask.estimators.about import Description, PartInfo
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import NoInterval
-from calibdask.estimators.parts import Estimate, Given
+from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.estimators.sampling_variance import rarer_rows, rows_of_weight
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums
@@ -49,4 +49,4 @@ class OutcomeCounts(ColumnEstimator):
         kinds = (outcome, square_outcome), (weight - outcome, square - square_outcome)
         rows = np.fmin(*(rows_of_weight(weight, *kind) for kind in kinds))
         counts = {"rarer": rarer_rows(weight, square, outcome, square_outcome), "rows": rows}
-        return {name: Given(values.min(-1)) for name, values in counts.items()}
+        return {name: FixedPart(values.min(-1)) for name, values in counts.items()}

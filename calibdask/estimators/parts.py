@@ -89,7 +89,7 @@ class Curve(Number):
 
 
 @dataclass(frozen=True)
-class Given(Part):
+class FixedPart(Part):
     """Values that are counted or chosen rather than estimated, without intervals."""
 
     kind: ClassVar[Kind] = "choice"

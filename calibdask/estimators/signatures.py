@@ -19,7 +19,7 @@ _VARIABLES = {"ece-a": "ece_equal_mass"}
 
 
 @dataclass(frozen=True)
-class Signature:
+class CallSignature:
     """A metric or a calibrator as the command line names it.
 
     Parameters
@@ -56,7 +56,7 @@ class Signature:
 
 
 @cache
-def signatures() -> Mapping[str, Signature]:
+def signatures() -> Mapping[str, CallSignature]:
     """All public metrics by their names at the shell, in alphabetical order.
 
     Examples
@@ -68,7 +68,7 @@ def signatures() -> Mapping[str, Signature]:
 
 
 @cache
-def calibrator_signatures() -> Mapping[str, Signature]:
+def calibrator_signatures() -> Mapping[str, CallSignature]:
     """All public calibrators by their names at the shell, in alphabetical order.
 
     Examples
@@ -79,7 +79,7 @@ def calibrator_signatures() -> Mapping[str, Signature]:
     return _read("calibrators")
 
 
-def _read(group: str) -> dict[str, Signature]:
+def _read(group: str) -> dict[str, CallSignature]:
     entries = _table()[group]
     return {word: _signature(word, **entry) for word, entry in entries.items()}
 
@@ -89,8 +89,8 @@ def _table() -> Any:
     return json.loads(files("calibdask.estimators").joinpath("signatures.json").read_text(encoding="utf-8"))
 
 
-def _signature(word: str, public: str, summary: str, choices: Mapping[str, Any]) -> Signature:
-    return Signature(word, public, summary, {name: _choice(name, **choice) for name, choice in choices.items()})
+def _signature(word: str, public: str, summary: str, choices: Mapping[str, Any]) -> CallSignature:
+    return CallSignature(word, public, summary, {name: _choice(name, **choice) for name, choice in choices.items()})
 
 
 def _choice(name: str, kinds: list[str], words: list[str], default: Any, description: str) -> Choice:

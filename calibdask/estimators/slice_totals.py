@@ -8,7 +8,7 @@ from typing_extensions import override
 from calibdask.estimators.about import Description, PartInfo
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
-from calibdask.estimators.parts import Estimate, Given
+from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.statistics import exact
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.counts import RowCount
@@ -51,7 +51,7 @@ class SliceTotals(Estimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         if self.rows_only:
-            return {"rows": Given((yield from RowCount()).rows)}
+            return {"rows": FixedPart((yield from RowCount()).rows)}
         layout = yield from Layout()
         setting = layout.setting(None)
         sums = yield from ColumnSums(setting)
@@ -60,7 +60,7 @@ class SliceTotals(Estimator):
             means = score / weight, outcome / weight
         events = outcome if layout.weighted else outcome.astype(np.int64)
         if setting.per_class:
-            parts = [Given(sums.rows[..., 0]), *(Given(values, ("class",)) for values in (events, *means))]
+            parts = [FixedPart(sums.rows[..., 0]), *(FixedPart(values, ("class",)) for values in (events, *means))]
         else:
-            parts = [Given(values[..., 0]) for values in (sums.rows, events, *means)]
+            parts = [FixedPart(values[..., 0]) for values in (sums.rows, events, *means)]
         return dict(zip(TOTALS, parts, strict=True))

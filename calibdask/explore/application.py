@@ -7,7 +7,7 @@ import xarray as xr
 
 from calibdask.analyses.monitoring.period_sums import as_labels, known_labels
 from calibdask.estimators.metrics import Metrics
-from calibdask.explore.server import Page, serve
+from calibdask.explore.server import PageContent, serve
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.extras import check_plot
 from calibdask.safe_text import shown_address
@@ -72,7 +72,7 @@ def explore(
     serve(page_of(store, metrics, due), address=address, port=port, origins=origins, show=show, tell=tell)
 
 
-def page_of(store: str, metrics: Metrics | None = None, due: str | None = None) -> Callable[[], Page]:
+def page_of(store: str, metrics: Metrics | None = None, due: str | None = None) -> Callable[[], PageContent]:
     """A function that makes the page of a store, once for each session.
 
     Raises
@@ -144,5 +144,5 @@ def _has_axes(dataset: xr.Dataset) -> bool:
     return any(variable.ndim and variable.dtype.kind in "fiub" for variable in dataset.data_vars.values())
 
 
-def _stored_cube_page(store: str, name: str, make: Callable[..., Page]) -> Page:
+def _stored_cube_page(store: str, name: str, make: Callable[..., PageContent]) -> PageContent:
     return make(open_cube(store), name, store)

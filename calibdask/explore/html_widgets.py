@@ -84,7 +84,7 @@ def _kinds() -> SimpleNamespace:
         def _transform_object(self, obj: Any) -> Any:
             return super()._transform_object(str(Html.escape("" if obj is None else obj)))
 
-    class Table(pn.widgets.Tabulator):
+    class TableWidget(pn.widgets.Tabulator):
         def _get_column_definitions(self, col_names: list[str], df: Any) -> Any:
             columns = super()._get_column_definitions(col_names, df)
             for column in columns:
@@ -109,4 +109,4 @@ def _kinds() -> SimpleNamespace:
             title = f"{self.label}: " if self.label else ""
             return [str(Html("{}<b>{}</b>").format(title, option)) for option in self.options]
 
-    return SimpleNamespace(HtmlPane=HtmlPane, Table=Table, MultiChoice=MultiChoice, LabelSlider=LabelSlider)
+    return SimpleNamespace(HtmlPane=HtmlPane, Table=TableWidget, MultiChoice=MultiChoice, LabelSlider=LabelSlider)

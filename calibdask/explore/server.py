@@ -29,7 +29,7 @@ _UNUSED = {"bokeh-mathjax", "bokeh-gl"}
 
 
 @dataclass(frozen=True)
-class Page:
+class PageContent:
     """The content of a page: the widgets of the sidebar, and the main column, from the top."""
 
     title: str
@@ -38,7 +38,7 @@ class Page:
 
 
 def serve(
-    make_page: Callable[[], Page],
+    make_page: Callable[[], PageContent],
     *,
     address: str,
     port: int,
@@ -129,7 +129,7 @@ def is_relevant(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], WebSocketClosedError))
 
 
-def framed(page: Page) -> Any:
+def framed(page: PageContent) -> Any:
     """The page in its frame."""
     import panel as pn
     from panel.io.resources import get_dist_path
@@ -137,7 +137,7 @@ def framed(page: Page) -> Any:
 
     title = f"calibdask · {page.title}"
 
-    class Frame(VanillaTemplate):
+    class PageTemplate(VanillaTemplate):
         """With landmarks and a drawer, and without the fonts of a network: pages open offline."""
 
         _template: ClassVar[Path] = _FOLDER / "frame.html"
@@ -157,7 +157,7 @@ def framed(page: Page) -> Any:
             document.title = title
             return document
 
-    frame: Any = Frame
+    frame: Any = PageTemplate
     return frame(
         # The templates of Panel escape nothing, in the heading nor in the head of the page.
         title=str(Html.escape(title)),

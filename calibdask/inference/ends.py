@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.estimators.parts import Estimate, Given, Number, Part, estimated
+from calibdask.estimators.parts import Estimate, FixedPart, Number, Part, estimated
 from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.methods import NumberReplicates, method_of, number_ends, percentiles
 from calibdask.statistics.exact import Array
@@ -21,7 +21,7 @@ def bounds_of_number(number: Number, replicates: NumberReplicates, choice: Inter
     bounds = _named_ends(number, number_ends(replicates, number, choice.level, chosen), chosen, replicates.resampled)
     if choice.keep:
         values = np.moveaxis(replicates.values + (number.values - replicates.centre), 0, -1)
-        bounds["replicates"] = Given(values, (*number.dims, "replicate"), {"resampled": replicates.resampled})
+        bounds["replicates"] = FixedPart(values, (*number.dims, "replicate"), {"resampled": replicates.resampled})
     return bounds
 
 
@@ -68,7 +68,7 @@ def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
 
 
 @dataclass(frozen=True)
-class AlikeOutcomes:
+class ConstantOutcomeSlices:
     """Slices whose outcomes are all alike, by (batch, groups, columns), and their rows, NaN with weights.
 
     Of n such rows the other outcome has at most the probability u = 1 - ((1 - level) / 2)**(1 / n).

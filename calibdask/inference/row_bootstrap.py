@@ -14,7 +14,7 @@ from calibdask.statistics.request import Requests
 from calibdask.statistics.views.drawn_labels import DrawnLabels
 from calibdask.statistics.views.left_out import LeftOut
 from calibdask.statistics.views.poisson import PoissonWeights
-from calibdask.statistics.views.view import View, seen_through
+from calibdask.statistics.views.view import View, view_requests
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class RowBootstrap:
         """
         requests = {(name,): metric.estimate() for name, metric in metrics.items()}
         viewed = {
-            (name, field): seen_through(view, metrics[name].estimate())
+            (name, field): view_requests(view, metrics[name].estimate())
             for name in resampled
             for field, view in self._views(metrics[name], by_chance=name in by_chance).items()
         }

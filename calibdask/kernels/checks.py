@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 
-from calibdask.kernels.compiled import Kernel, compiled
+from calibdask.kernels.compiled import CompiledKernel, compiled
 from calibdask.kernels.labels import read_labels
 
 # What can be wrong with a row; one row may have several.
@@ -22,7 +22,7 @@ def tile_rows(columns: int) -> int:
 
 
 # Terms in any order, so that wide rows are summed by vector instructions: only here, where the sum need not be exact.
-@partial(Kernel, inlined=True, fastmath={"reassoc"})
+@partial(CompiledKernel, inlined=True, fastmath={"reassoc"})
 def rough_sum(row, total):
     """The sum of up to `PIECE` scores and ``total``, in the type of both."""
     for c in range(row.size):

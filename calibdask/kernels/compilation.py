@@ -16,7 +16,7 @@ def observed(observer: Callable[[str], None]) -> Iterator[None]:
         _observers.remove(observer)
 
 
-def started(name: str) -> None:
+def notify_compilation(name: str) -> None:
     """Tell all observers that a kernel is being compiled."""
     for observer in tuple(_observers):
         observer(name)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 
-class Kernel:
+class CompiledKernel:
     """A function that numba compiles when it is first called, or when a kernel that calls it is compiled.
 
     Numba is not imported before: whoever only names a metric or asks for help does not wait for it.
@@ -41,9 +41,9 @@ class Kernel:
 
 
 # A kernel that Python calls: it releases the GIL, so that threads scale.
-compiled: Callable[[Callable[..., Any]], Kernel] = partial(Kernel, inlined=False)
+compiled: Callable[[Callable[..., Any]], CompiledKernel] = partial(CompiledKernel, inlined=False)
 # Small functions are inlined by LLVM; a cached copy of their own would only cost compile time.
-inlined: Callable[[Callable[..., Any]], Kernel] = partial(Kernel, inlined=True)
+inlined: Callable[[Callable[..., Any]], CompiledKernel] = partial(CompiledKernel, inlined=True)
 
 FRACTION_BITS = 52
 _FRACTION_MASK = (1 << FRACTION_BITS) - 1

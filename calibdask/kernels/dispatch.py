@@ -18,8 +18,8 @@ from numba.core.runtime.nrt import rtsys
 from numba.extending import typeof_impl
 
 from calibdask.kernels.claims import Claim
-from calibdask.kernels.compilation import started
-from calibdask.kernels.compiled import Kernel
+from calibdask.kernels.compilation import notify_compilation
+from calibdask.kernels.compiled import CompiledKernel
 from calibdask.kernels.folders import Folders, loaded, saved
 
 # Never fastmath: it may assume that no NaN exists and reorder sums. Divisions by 0 are those of NumPy: Python's error
@@ -33,7 +33,7 @@ _numba_config: Any = numba.config
 _lock = Lock()
 
 
-def dispatcher(kernel: Kernel) -> Callable[..., Any]:
+def dispatcher(kernel: CompiledKernel) -> Callable[..., Any]:
     """The function that compiles a kernel for the types that it is called with, or takes it from the disk."""
     with _lock:
         # Threads may have waited for the same one.
@@ -47,8 +47,8 @@ def dispatcher(kernel: Kernel) -> Callable[..., Any]:
         return made
 
 
-@typeof_impl.register(Kernel)
-def _type_of_kernel(kernel: Kernel, _context: Any) -> types.Type:
+@typeof_impl.register(CompiledKernel)
+def _type_of_kernel(kernel: CompiledKernel, _context: Any) -> types.Type:
     """Within a kernel, another one is what numba makes of it."""
     jitted: Any = kernel.dispatcher
     return types.Dispatcher(jitted)
@@ -109,7 +109,7 @@ class _KernelCache:
             if found is not None:
                 self._claims.pop(name).release()
         if found is None:
-            started(self._function.__name__)
+            notify_compilation(self._function.__name__)
         return found
 
     def save_overload(self, signature: Any, compiled: Any) -> None:

@@ -12,7 +12,7 @@ from calibdask.plot.frame import Frame, interval_name, notes
 from calibdask.plot.naming import axes_in
 from calibdask.plot.panels import Panel, panels
 from calibdask.plot.style import DIAGONAL, GRID, ROWS
-from calibdask.results.reliability import Bins, Curve, only_metric
+from calibdask.results.reliability import BinnedReliability, SmoothReliability, only_metric
 
 _MOST_LINES = 10
 _SIZE = (5.0, 5.6)
@@ -40,7 +40,7 @@ def drawn(
     ValueError
         If there is none, or more than can be told apart.
     """
-    read: Any = Bins if kind == "diagram" else Curve
+    read: Any = BinnedReliability if kind == "diagram" else SmoothReliability
     metric = only_metric(result, read.kind)
     shown: list[Panel[Any]] = panels(result, read, metric)
     if len(shown) > _MOST_LINES:
@@ -112,7 +112,9 @@ def _united(ends: Any, others: Any) -> tuple[float, float]:
     return min(ends[0], others[0]), max(ends[1], others[1])
 
 
-def _line(ax: Any, frame: Frame, shown: Bins | Curve, label: str, style: dict[str, Any]) -> Any:
+def _line(
+    ax: Any, frame: Frame, shown: BinnedReliability | SmoothReliability, label: str, style: dict[str, Any]
+) -> Any:
     """The line, its intervals and the rows beneath."""
     on = np.isfinite(frame.x(shown.score))
     is_logit = ax.get_xscale() == "logit"
@@ -121,9 +123,9 @@ def _line(ax: Any, frame: Frame, shown: Bins | Curve, label: str, style: dict[st
         # Frequencies of 0 and 1 have no logits: they stand at the edge.
         return np.clip(frequencies[on], *ax.get_ylim()) if is_logit else frequencies[on]
 
-    is_bins = isinstance(shown, Bins)
+    is_bins = isinstance(shown, BinnedReliability)
     usual = {"marker": "o", "markersize": 4.5, "linewidth": 1.0} if is_bins else {"linewidth": 1.8}
-    values = shown.outcome if isinstance(shown, Bins) else shown.reliability
+    values = shown.outcome if isinstance(shown, BinnedReliability) else shown.reliability
     (line,) = ax.plot(shown.score[on], upward(values), **{**usual, "label": label or None, **style})
     color, kind = line.get_color(), interval_name(shown)
     if kind:
@@ -139,12 +141,12 @@ def _line(ax: Any, frame: Frame, shown: Bins | Curve, label: str, style: dict[st
     return line
 
 
-def _rows(beneath: Any, shown: Bins | Curve, color: str) -> None:
+def _rows(beneath: Any, shown: BinnedReliability | SmoothReliability, color: str) -> None:
     """The rows by even part of the axis, or by bin."""
     if shown.drawn is not None:
         borders = shown.drawn.axis.spread(shown.drawn.bars.size + 1)
         beneath.stairs(shown.drawn.bars, borders, fill=True, color=color, alpha=0.35)
-    elif isinstance(shown, Bins):
+    elif isinstance(shown, BinnedReliability):
         widths = shown.upper - shown.lower
         beneath.bar(shown.lower, shown.count, widths, align="edge", color=color, alpha=0.35, edgecolor="white")
     else:
@@ -153,7 +155,7 @@ def _rows(beneath: Any, shown: Bins | Curve, color: str) -> None:
     beneath.set_ylim(0, None)
 
 
-def _note(ax: Any, shown: Bins | Curve, label: str) -> None:
+def _note(ax: Any, shown: BinnedReliability | SmoothReliability, label: str) -> None:
     """What the axis leaves out, beneath its name."""
     axis = _beneath(ax) or ax
     if shown.drawn is not None and shown.drawn.axis.logit and ax.get_xscale() != "logit":

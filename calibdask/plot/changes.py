@@ -16,7 +16,7 @@ _WIDTH, _LEFT, _RIGHT, _LINE, _LEGEND = 420.0, 118.0, 10.0, 24.0, 24.0
 _MOST_TICKS = 5
 
 
-class Change(NamedTuple):
+class GapChange(NamedTuple):
     """A change of the mean gap by other people (mix) and other behaviour (within): values and ends."""
 
     label: str
@@ -24,7 +24,7 @@ class Change(NamedTuple):
     within: tuple[float, float, float]
 
 
-def change_picture(changes: Sequence[Change], words: str) -> Html:
+def change_picture(changes: Sequence[GapChange], words: str) -> Html:
     """Changes of the mean gap in percentage points, each as two points with intervals."""
     width = _WIDTH
     foot = _LEGEND + _LINE * len(changes)
@@ -53,7 +53,7 @@ def change_picture(changes: Sequence[Change], words: str) -> Html:
     return svg.picture("time change", width, foot + 32, parts, words)
 
 
-def change_list(change: xr.Dataset, most: int) -> list[Change]:
+def change_list(change: xr.Dataset, most: int) -> list[GapChange]:
     """All rows, and the slices whose contribution to a change is largest, of `calibdask.attribute` for one outcome."""
 
     def part(name: str, at: Mapping[str, int]) -> tuple[float, float, float]:
@@ -62,7 +62,7 @@ def change_list(change: xr.Dataset, most: int) -> list[Change]:
 
     dims = [str(dim) for dim in change["total"].dims]
     sizes = np.abs(change["total"].values.ravel())
-    changes = [Change("all rows", part("all_mix", {}), part("all_within", {}))]
+    changes = [GapChange("all rows", part("all_mix", {}), part("all_within", {}))]
     for number in np.argsort(-sizes, kind="stable")[:most].tolist():
         at = dict(zip(dims, map(int, np.unravel_index(number, change["total"].shape)), strict=True))
         if "score_lower" in change.coords:
@@ -72,11 +72,11 @@ def change_list(change: xr.Dataset, most: int) -> list[Change]:
             label = " · ".join(f"{dim}={slice_text(change[dim].values[place])}" for dim, place in at.items())
         # Groups of scores that nobody has in either window.
         if sizes[number] or number == 0:
-            changes.append(Change(label, part("mix", at), part("within", at)))
+            changes.append(GapChange(label, part("mix", at), part("within", at)))
     return changes
 
 
-def change_text(change: Change) -> str:
+def change_text(change: GapChange) -> str:
     """A change in words.
 
     Examples

@@ -11,7 +11,7 @@ from calibdask.plot.framing import framed, rows_of
 from calibdask.plot.naming import axes_in
 from calibdask.plot.panels import Panel, arrange, panels
 from calibdask.plot.style import DENSITY, FREQUENCY, PROBABILITY, SCORE, number_text
-from calibdask.results.reliability import Curve, only_metric
+from calibdask.results.reliability import SmoothReliability, only_metric
 
 
 def reliability_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
@@ -54,7 +54,7 @@ def reliability_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     """
     check_plot()
     metric = only_metric(dataset, "curve")
-    shown = panels(dataset, Curve, metric)
+    shown = panels(dataset, SmoothReliability, metric)
     # One legend serves all panels.
     first = next((panel.number for panel in shown if panel.shown.has_interval), 0)
     across, upward = axes_in(dataset, "curve", metric)
@@ -62,7 +62,7 @@ def reliability_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     return arrange([(_lines(panel, title, names, legend=panel.number == first), _beneath(panel)) for panel in shown])
 
 
-def _lines(panel: Panel[Curve], title: str, names: tuple[str, str], *, legend: bool) -> Any:
+def _lines(panel: Panel[SmoothReliability], title: str, names: tuple[str, str], *, legend: bool) -> Any:
     """Bands, diagonal, distance from it and the curve in the colours of its sides."""
     import holoviews as hv
 
@@ -76,14 +76,14 @@ def _lines(panel: Panel[Curve], title: str, names: tuple[str, str], *, legend: b
     return overlay.relabel(panel.title(title, numbers=_numbers(curve)))
 
 
-def _numbers(curve: Curve) -> str:
+def _numbers(curve: SmoothReliability) -> str:
     """The calibration error and the bandwidth, as far as they are known."""
     error = "" if curve.drawn is not None or np.isnan(curve.error) else f"density ECE {number_text(curve.error)}"
     bandwidth = f"h {curve.bandwidth:.3g}" if np.isfinite(curve.bandwidth) else ""
     return " · ".join(filter(None, (error if curve.has_rows else "no rows", bandwidth)))
 
 
-def _bands(curve: Curve, frame: Frame, x: Any, y: Any, *, legend: bool) -> list[Any]:
+def _bands(curve: SmoothReliability, frame: Frame, x: Any, y: Any, *, legend: bool) -> list[Any]:
     """Bands and median of the replicates, as far as there are any."""
     import holoviews as hv
 
@@ -110,7 +110,7 @@ def _bands(curve: Curve, frame: Frame, x: Any, y: Any, *, legend: bool) -> list[
     return parts
 
 
-def _tints(curve: Curve, frame: Frame, x: Any, y: Any) -> list[Any]:
+def _tints(curve: SmoothReliability, frame: Frame, x: Any, y: Any) -> list[Any]:
     """The distance from the diagonal."""
     import holoviews as hv
 
@@ -119,7 +119,7 @@ def _tints(curve: Curve, frame: Frame, x: Any, y: Any) -> list[Any]:
     return [hv.Area((across, frame.y(edge), diagonal), x, [y, "diagonal"], group=side) for side, edge in edges.items()]
 
 
-def _line(curve: Curve, side: str, frame: Frame, x: Any, y: Any) -> Any:
+def _line(curve: SmoothReliability, side: str, frame: Frame, x: Any, y: Any) -> Any:
     """One side of the curve, with the numbers at each of its points."""
     import holoviews as hv
 
@@ -132,12 +132,12 @@ def _line(curve: Curve, side: str, frame: Frame, x: Any, y: Any) -> Any:
     return hv.Curve((*places, *columns.values()), x, [y, *columns], group=group)
 
 
-def _beneath(panel: Panel[Curve]) -> Any:
+def _beneath(panel: Panel[SmoothReliability]) -> Any:
     """The scores: rows by even part of the axis, or their density."""
     return _density(panel) if panel.shown.drawn is None else rows_of(panel)
 
 
-def _density(panel: Panel[Curve]) -> Any:
+def _density(panel: Panel[SmoothReliability]) -> Any:
     """Density of the scores."""
     import holoviews as hv
 

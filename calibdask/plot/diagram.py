@@ -11,7 +11,7 @@ from calibdask.plot.framing import framed, rows_of
 from calibdask.plot.naming import axes_in
 from calibdask.plot.panels import Panel, arrange, panels
 from calibdask.plot.style import OVER, UNDER, number_text
-from calibdask.results.reliability import Bins, only_metric
+from calibdask.results.reliability import BinnedReliability, only_metric
 
 
 def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
@@ -51,14 +51,14 @@ def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     """
     check_plot()
     metric = only_metric(dataset, "diagram")
-    shown = panels(dataset, Bins, metric)
+    shown = panels(dataset, BinnedReliability, metric)
     # One legend serves all panels.
     first = next((panel.number for panel in shown if panel.shown.has_interval), 0)
     names = axes_in(dataset, "diagram", metric)
     return arrange([(_points(panel, title, names, legend=panel.number == first), rows_of(panel)) for panel in shown])
 
 
-def _points(panel: Panel[Bins], title: str, names: tuple[str, str], *, legend: bool) -> Any:
+def _points(panel: Panel[BinnedReliability], title: str, names: tuple[str, str], *, legend: bool) -> Any:
     """Diagonal, gaps, intervals and points."""
     import holoviews as hv
 

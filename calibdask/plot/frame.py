@@ -15,9 +15,9 @@ from calibdask.estimators.smooth.score_axis import ScoreAxis
 from calibdask.plot.style import TICKS
 from calibdask.plot.svg import nice_ticks
 from calibdask.results.format import counted, percent
-from calibdask.results.reliability import Array, Bins, Curve, Drawn
+from calibdask.results.reliability import Array, BinnedReliability, Drawn, SmoothReliability
 
-Shown = Bins | Curve
+Shown = BinnedReliability | SmoothReliability
 
 # Room around the axes, as a share of them.
 _ROOM = 0.02
@@ -97,7 +97,7 @@ class Frame:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.clip(self.axis.places(np.asarray(frequencies, np.float64)), *self.upward))
 
-    def inside(self, bins: Bins) -> Array:
+    def inside(self, bins: BinnedReliability) -> Array:
         """Which bins have their mean score on the axis."""
         return np.asarray((bins.score >= self.axis.left) & (bins.score <= self.axis.right))
 
@@ -172,7 +172,7 @@ def _notes(shown: Shown) -> Iterator[str]:
         if axis.right < 1:
             what = f"the 99.5th percentile: {above} beyond" if axis.above else "the largest score"
             yield f"Axis to {right}, {what}."
-    if isinstance(shown, Bins):
+    if isinstance(shown, BinnedReliability):
         if drawn.equal_masses:
             yield "Bins of equal mass."
         if axis.logit:
@@ -196,12 +196,12 @@ def interval_name(shown: Shown) -> str:
     if not shown.has_interval:
         return ""
     level = "" if shown.level is None else f"{percent(shown.level)} "
-    return f"{level}confidence {'interval' if isinstance(shown, Bins) else 'band'}"
+    return f"{level}confidence {'interval' if isinstance(shown, BinnedReliability) else 'band'}"
 
 
 def _frequencies(shown: Shown, axis: ScoreAxis) -> Array:
     """The frequencies on the axis."""
-    values = shown.outcome if isinstance(shown, Bins) else shown.reliability
+    values = shown.outcome if isinstance(shown, BinnedReliability) else shown.reliability
     return values[_on(shown, axis) & np.isfinite(values)]
 
 

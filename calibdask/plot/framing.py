@@ -9,7 +9,7 @@ import numpy as np
 from calibdask.plot.frame import Frame, notes
 from calibdask.plot.panels import Panel
 from calibdask.plot.style import ROWS, SCORE
-from calibdask.results.reliability import Bins, Curve
+from calibdask.results.reliability import BinnedReliability, SmoothReliability
 
 _LONGEST = 68
 
@@ -23,11 +23,11 @@ def rows_of(panel: Panel[Any], frame: Frame | None = None) -> Any:
     """Rows by bin, or by even part of the axis, and beneath them the notes."""
     import holoviews as hv
 
-    shown: Bins | Curve = panel.shown
+    shown: BinnedReliability | SmoothReliability = panel.shown
     frame = Frame.of([shown]) if frame is None else frame
     x, y = panel.across("left", SCORE), panel.upward("bottom", ROWS)
     if shown.drawn is None:
-        assert isinstance(shown, Bins)
+        assert isinstance(shown, BinnedReliability)
         lower, upper, count = shown.lower, shown.upper, shown.count
         starts, ends = lower, upper
     else:

@@ -12,7 +12,7 @@ from calibdask.plot.frame import Frame, interval_name, notes
 from calibdask.plot.framing import framed, named_score
 from calibdask.plot.panels import Panel, arrange, panels
 from calibdask.plot.style import DENSITY, PROBABILITY, SCORE, SERIES, SHARE
-from calibdask.results.reliability import Bins, Curve, Kind, reliability_variables
+from calibdask.results.reliability import BinnedReliability, Kind, SmoothReliability, reliability_variables
 from calibdask.safe_text import listed, visible
 
 Points = tuple[np.ndarray, np.ndarray]
@@ -29,9 +29,9 @@ class _Series:
     has_points: bool = False
 
     @property
-    def shown(self) -> Curve | Bins:
+    def shown(self) -> SmoothReliability | BinnedReliability:
         """The curve or the bins."""
-        shown: Curve | Bins = self.panel.shown
+        shown: SmoothReliability | BinnedReliability = self.panel.shown
         return shown
 
 
@@ -88,17 +88,17 @@ def overlaid(results: Mapping[str, xr.Dataset], *, title: str = "") -> Any:
 def _series(result: xr.Dataset, kind: Kind, metric: str) -> list[_Series]:
     """The curve, or the bins, of each panel."""
     if kind == "curve":
-        return [_of_curve(panel) for panel in panels(result, Curve, metric)]
-    return [_of_bins(panel) for panel in panels(result, Bins, metric)]
+        return [_of_curve(panel) for panel in panels(result, SmoothReliability, metric)]
+    return [_of_bins(panel) for panel in panels(result, BinnedReliability, metric)]
 
 
-def _of_curve(panel: Panel[Curve]) -> _Series:
+def _of_curve(panel: Panel[SmoothReliability]) -> _Series:
     curve = panel.shown
     band = (curve.low, curve.high) if curve.has_interval else None
     return _Series(panel, (curve.score, curve.reliability), band, (curve.score, curve.density))
 
 
-def _of_bins(panel: Panel[Bins]) -> _Series:
+def _of_bins(panel: Panel[BinnedReliability]) -> _Series:
     bins = panel.shown
     interval = (bins.low, bins.high) if bins.has_interval else None
     beneath = _outline(bins.lower, bins.upper, bins.share)

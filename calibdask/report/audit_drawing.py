@@ -8,7 +8,7 @@ import xarray as xr
 
 from calibdask.markup import Html
 from calibdask.plot import svg
-from calibdask.results.audited import points_up
+from calibdask.results.audit_results import points_up
 from calibdask.results.format import counted
 from calibdask.statistics.exact import Array
 

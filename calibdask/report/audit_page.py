@@ -5,17 +5,17 @@ from collections.abc import Iterator
 
 import xarray as xr
 
-from calibdask.report.audit_section import found_groups, meanings, not_excluded, one_way
-from calibdask.report.blocks import Block, Code, Listing, Page, Section
+from calibdask.report.audit_section import audit_group_blocks, meanings, not_excluded, one_way
+from calibdask.report.blocks import Code, Element, Listing, Page, Section
 from calibdask.report.contents import Origin
-from calibdask.results.audited import conclusion_of
+from calibdask.results.audit_results import conclusion_of
 from calibdask.results.format import counted, percent, rests_on
 
 
 def audit_page(result: xr.Dataset, source: str, origin: Origin) -> Page:
     """The page of the result of `calibdask.audit` on what is called ``source``."""
     parts = {
-        "groups": ("Groups", found_groups(result)),
+        "groups": ("Groups", audit_group_blocks(result)),
         "excluded": ("What is not excluded", not_excluded(result)),
         "columns": ("One column at a time", one_way(result)),
         "audited": ("What was audited", _audited(result, source)),
@@ -28,7 +28,7 @@ def audit_page(result: xr.Dataset, source: str, origin: Origin) -> Page:
     return Page(origin.title, lead, sections, foot, headline=conclusion_of(result))
 
 
-def _audited(result: xr.Dataset, source: str) -> Iterator[Block]:
+def _audited(result: xr.Dataset, source: str) -> Iterator[Element]:
     attributes = result.attrs
     depth, least = attributes["depth"], attributes["min_rows"]
     listed = [
@@ -44,7 +44,7 @@ def _audited(result: xr.Dataset, source: str) -> Iterator[Block]:
     yield Listing([*listed, *(f"{note}." for note in json.loads(attributes.get("notes", "[]")))])
 
 
-def _reproduce(origin: Origin) -> Iterator[Block]:
+def _reproduce(origin: Origin) -> Iterator[Element]:
     if origin.command:
         yield Code(origin.command, copied=True)
     yield Listing([f"{name} {version}" for name, version in origin.versions.items()])

@@ -9,8 +9,8 @@ import xarray as xr
 from calibdask.markup import Html
 from calibdask.report.audit_drawing import funnel_picture, guarantee_picture
 from calibdask.report.blocks import (
-    Block,
     Cell,
+    Element,
     Figure,
     Figures,
     Heading,
@@ -23,7 +23,7 @@ from calibdask.report.blocks import (
 )
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.model_result import ModelResult
-from calibdask.results.audited import conclusion_of, rows_of_rare_values, small_pvalue
+from calibdask.results.audit_results import conclusion_of, rows_of_rare_values, small_pvalue
 from calibdask.results.format import counted, figure, percent, shown_texts
 
 _MOST_GROUPS, _MOST_FURTHER, _MOST_COLUMNS, _MOST_VALUES = 40, 10, 60, 30
@@ -67,7 +67,7 @@ _TERMS = (
 )
 
 
-def audited(models: Sequence[ModelResult]) -> Iterator[Block]:
+def audit_blocks(models: Sequence[ModelResult]) -> Iterator[Element]:
     """The blocks of all models that have been audited."""
     given = [(model.name, model.measured.audited) for model in models]
     shown = [(name, result) for name, result in given if result is not None]
@@ -75,14 +75,14 @@ def audited(models: Sequence[ModelResult]) -> Iterator[Block]:
         if len(models) > 1:
             yield Heading(name)
         yield Paragraph(conclusion_of(result))
-        yield from found_groups(result)
+        yield from audit_group_blocks(result)
         yield from not_excluded(result)
         yield from one_way(result, f"column-{place}")
     if shown:
         yield from meanings()
 
 
-def found_groups(result: xr.Dataset) -> Iterator[Block]:
+def audit_group_blocks(result: xr.Dataset) -> Iterator[Element]:
     """The groups that say what is wrong, the strongest evidence first, and further ones that were found."""
     level = percent(1 - result.attrs["alpha"])
     described = result.isel(segment=result.described.values)
@@ -104,7 +104,7 @@ def found_groups(result: xr.Dataset) -> Iterator[Block]:
         yield _groups(what, further, _MOST_FURTHER, level)
 
 
-def not_excluded(result: xr.Dataset) -> Iterator[Block]:
+def not_excluded(result: xr.Dataset) -> Iterator[Element]:
     """How large an error may have been missed."""
     excluded = {int(size): float(error) for size, error in json.loads(result.attrs["not_excluded"]).items()}
     if not excluded:
@@ -119,7 +119,7 @@ def not_excluded(result: xr.Dataset) -> Iterator[Block]:
     yield Paragraph(f"With {level} confidence, for outcomes of any probabilities, of {_looked_at(result)}.", quiet=True)
 
 
-def one_way(result: xr.Dataset, prefix: str = "column") -> Iterator[Block]:
+def one_way(result: xr.Dataset, prefix: str = "column") -> Iterator[Element]:
     """Each column by its values, those with the strongest evidence first."""
     single = result.isel(segment=(result.depth == 1).values)
     if not single.sizes["segment"]:
@@ -139,7 +139,7 @@ def one_way(result: xr.Dataset, prefix: str = "column") -> Iterator[Block]:
         yield Paragraph(f"{counted(hidden, 'further column')} with less evidence not shown.", quiet=True)
 
 
-def meanings() -> Iterator[Block]:
+def meanings() -> Iterator[Element]:
     """What the numbers are."""
     yield Terms(_TERMS)
 

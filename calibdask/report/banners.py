@@ -13,7 +13,7 @@ from calibdask.report.human_names import NAMES
 from calibdask.report.limit_bar import large_bar
 from calibdask.report.model_result import ModelResult
 from calibdask.report.verdict import verdict_on
-from calibdask.results.audited import conclusion_of
+from calibdask.results.audit_results import conclusion_of
 from calibdask.results.cautions import FEW_ROWS, FEWEST_ROWS
 from calibdask.results.decisions import Outcome
 from calibdask.results.format import POINTS, counted, joined, percent, points

@@ -29,7 +29,7 @@ def text(words: object, detail: str = "") -> Cell:
     return Cell(str(words), detail=detail)
 
 
-class Block:
+class Element:
     """A part of a section, drawn by the macro that is called like its class."""
 
     kind: ClassVar[str]
@@ -39,7 +39,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Paragraph(Block):
+class Paragraph(Element):
     """A paragraph; a ``quiet`` one is set smaller."""
 
     words: str
@@ -47,7 +47,7 @@ class Paragraph(Block):
 
 
 @dataclass(frozen=True)
-class Heading(Block):
+class Heading(Element):
     """A heading within a section; ``Links`` lead to its anchor."""
 
     words: str
@@ -55,21 +55,21 @@ class Heading(Block):
 
 
 @dataclass(frozen=True)
-class Links(Block):
+class Links(Element):
     """Links to headings: anchors and words."""
 
     items: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Listing(Block):
+class Listing(Element):
     """Bullet points."""
 
     items: Sequence[str]
 
 
 @dataclass(frozen=True)
-class Code(Block):
+class Code(Element):
     """A command, or the output of a program; what can be ``copied`` has a button."""
 
     words: str
@@ -77,7 +77,7 @@ class Code(Block):
 
 
 @dataclass(frozen=True)
-class Terms(Block):
+class Terms(Element):
     """Terms with their definitions and sources."""
 
     items: Sequence[tuple[str, str, str]]
@@ -94,14 +94,14 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Findings(Block):
+class Findings(Element):
     """Verdicts, one for each model."""
 
     items: Sequence[Finding]
 
 
 @dataclass(frozen=True)
-class Banner(Block):
+class Banner(Element):
     """What is decided of a model: its word, icon and line, sentences, and a picture with a caption.
 
     The link is the anchor and the title of a section with more. The word ``neutral`` is not shown: nothing is decided.
@@ -118,21 +118,21 @@ class Banner(Block):
 
 
 @dataclass(frozen=True)
-class Facts(Block):
+class Facts(Element):
     """What a report is about, as a grid of names and words."""
 
     items: Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class Signature(Block):
+class Signature(Element):
     """A box to sign."""
 
     words: str = "Decision and reasons; name, date, signature"
 
 
 @dataclass(frozen=True)
-class Table(Block):
+class Table(Element):
     """A table: the first cell of each row is its heading. ``columns`` are headings and whether numbers are below.
 
     A ``compact`` one has many columns of pictures.
@@ -154,7 +154,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Figures(Block):
+class Figures(Element):
     """Pictures side by side, as far as they fit; ``small`` ones are many, a ``wide`` one has room of its own."""
 
     items: Sequence[Figure]
@@ -168,7 +168,7 @@ class Section:
 
     anchor: str
     title: str
-    blocks: Sequence[Block]
+    blocks: Sequence[Element]
     starts_page: bool = False
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import xarray as xr
 
-from calibdask.report.blocks import Block, Cell, Listing, Paragraph, Table, number, text
+from calibdask.report.blocks import Cell, Element, Listing, Paragraph, Table, number, text
 from calibdask.report.drawing import forest, forest_range
 from calibdask.report.human_names import human
 from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
@@ -17,7 +17,7 @@ _READING = (
 )
 
 
-def compared(result: xr.Dataset | str) -> Iterator[Block]:
+def compared(result: xr.Dataset | str) -> Iterator[Element]:
     """Which model is better, in sentences, and each difference; or why nobody knows."""
     if isinstance(result, str):
         if result:

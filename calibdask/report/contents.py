@@ -8,11 +8,11 @@ import xarray as xr
 
 from calibdask.plot.frame import interval_name, notes
 from calibdask.plot.naming import axes_of
-from calibdask.report.audit_section import audited
+from calibdask.report.audit_section import audit_blocks
 from calibdask.report.banners import AUDITED, AUDITED_TITLE
 from calibdask.report.blocks import (
-    Block,
     Code,
+    Element,
     Figure,
     Figures,
     Heading,
@@ -27,7 +27,7 @@ from calibdask.report.drawing import curve_picture, diagram_picture
 from calibdask.report.first_page import against_the_first, decision, facts
 from calibdask.report.measuring import CURVE, DIAGRAM, MARKS, SMOOTH, SPREAD
 from calibdask.report.model_result import ModelResult, SlicesBy
-from calibdask.report.numbers import few_numbers, filed
+from calibdask.report.numbers import few_numbers, profile_numbers
 from calibdask.report.recalibration import recalibration
 from calibdask.report.tables import (
     class_table,
@@ -40,14 +40,14 @@ from calibdask.report.time_section import over_time
 from calibdask.report.verdict import worst_slices
 from calibdask.results.cautions import MANY_ROWS
 from calibdask.results.format import counted, joined, percent
-from calibdask.results.reliability import Bins, Curve
+from calibdask.results.reliability import BinnedReliability, SmoothReliability
 from calibdask.results.values import PartResult
 
 # Panels of a model with one for each class, and of the slices that are drawn.
 _MOST_PANELS, _MOST_SLICES = 6, 4
 # That of tests where nothing else was said.
 _LEVEL = 0.95
-_Parts = dict[str, tuple[str, Iterable[Block]]]
+_Parts = dict[str, tuple[str, Iterable[Element]]]
 _POINTS = (
     "Each point is a bin, {up} against mean {across}, with a pointwise confidence interval; of bins of unequal mass, "
     "larger points hold more rows."
@@ -91,10 +91,10 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
         "compared": (f"Against {models[0].name}", against_the_first(models, paired) if several else ()),
         "slices": ("Slices", [*_worst_of(models), *(() if several else _slices(models))]),
         "numbers": ("Numbers", few_numbers(models)),
-        "filed": ("Numbers to file", filed(models)),
+        "filed": ("Numbers to file", profile_numbers(models)),
         "recalibration": ("Would recalibration help?", recalibration(models)),
         "time": ("Over time", over_time(models)),
-        AUDITED: (AUDITED_TITLE, audited(models)),
+        AUDITED: (AUDITED_TITLE, audit_blocks(models)),
         "tests": ("Tests", _tests(models)),
         "warnings": ("Warnings", _warnings(models)),
         "reproduce": ("How to reproduce", _reproduce(origin)),
@@ -119,7 +119,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
     return Page(origin.title, lead, sections, " ".join((made, *_hashes(models))))
 
 
-def _with_second(parts: _Parts, after: str, anchor: str, part: tuple[str, Iterable[Block]]) -> _Parts:
+def _with_second(parts: _Parts, after: str, anchor: str, part: tuple[str, Iterable[Element]]) -> _Parts:
     """The parts with one more after another one."""
     names = list(parts)
     place = names.index(after) + 1
@@ -144,7 +144,7 @@ def _rows_each(models: Sequence[ModelResult]) -> str:
     return f"{counted(most, 'row')} each" if fewest == most else f"{fewest:,} to {counted(most, 'row')} each"
 
 
-def _data(models: Sequence[ModelResult], origin: Origin) -> Iterator[Block]:
+def _data(models: Sequence[ModelResult], origin: Origin) -> Iterator[Element]:
     yield rows_table(models)
     yield Listing(list(_settings(models, origin)))
 
@@ -173,7 +173,7 @@ def _is_corrected(model: ModelResult) -> bool:
     return model.headline is not None and model.headline.interval_method == "corrected"
 
 
-def _metrics(models: Sequence[ModelResult]) -> Iterator[Block]:
+def _metrics(models: Sequence[ModelResult]) -> Iterator[Element]:
     for model in models:
         if model.metrics:
             yield metric_table(model)
@@ -181,7 +181,7 @@ def _metrics(models: Sequence[ModelResult]) -> Iterator[Block]:
             yield table
 
 
-def _pictures(models: Sequence[ModelResult]) -> Iterator[Block]:
+def _pictures(models: Sequence[ModelResult]) -> Iterator[Element]:
     drawn = [(model, _panels(model)) for model in models]
     if any(figures for _, figures in drawn):
         across, up = axes_of(models[0].kind)
@@ -211,23 +211,23 @@ def _panels(model: ModelResult) -> list[Figure]:
     return figures
 
 
-def _is_drawn(curve: Curve) -> bool:
+def _is_drawn(curve: SmoothReliability) -> bool:
     """Whether a line joins two points at least."""
     known = np.isfinite(curve.reliability)
     return bool((known[1:] & known[:-1]).any())
 
 
-def _bins(bins: Bins) -> str:
+def _bins(bins: BinnedReliability) -> str:
     return counted(bins.score.size, "bin")
 
 
-def _caption(words: str, shown: Bins | Curve) -> str:
+def _caption(words: str, shown: BinnedReliability | SmoothReliability) -> str:
     """What is drawn, with the kind of its intervals, and what the axis leaves out."""
     interval = interval_name(shown)
     return " ".join((f"{words}{f', {interval}' if interval else ''}.", *notes(shown)))
 
 
-def _worst_of(models: Sequence[ModelResult]) -> Iterator[Block]:
+def _worst_of(models: Sequence[ModelResult]) -> Iterator[Element]:
     """Where each model is worst, and whether that tells it apart."""
     for model in models:
         if worst := list(worst_slices(model)):
@@ -236,7 +236,7 @@ def _worst_of(models: Sequence[ModelResult]) -> Iterator[Block]:
             yield Listing(worst)
 
 
-def _slices(models: Sequence[ModelResult]) -> Iterator[Block]:
+def _slices(models: Sequence[ModelResult]) -> Iterator[Element]:
     for model in models:
         for sliced in model.sliced:
             yield slice_table(model, sliced)
@@ -261,7 +261,7 @@ def _worst(sliced: SlicesBy, names: tuple[str, str]) -> list[Figure]:
     return figures
 
 
-def _tests(models: Sequence[ModelResult]) -> Iterator[Block]:
+def _tests(models: Sequence[ModelResult]) -> Iterator[Element]:
     tested = [model for model in models if model.tests]
     if tested:
         yield Paragraph(_rejected(tested))
@@ -289,7 +289,7 @@ def _rejected(models: Sequence[ModelResult]) -> str:
     return f"Calibration is rejected at the {percent(alpha)} level: {joined(found)}."
 
 
-def _warnings(models: Sequence[ModelResult]) -> Iterator[Block]:
+def _warnings(models: Sequence[ModelResult]) -> Iterator[Element]:
     for model in models:
         warnings = cautions(model)
         if warnings and len(models) > 1:
@@ -305,7 +305,7 @@ def _warnings(models: Sequence[ModelResult]) -> Iterator[Block]:
     )
 
 
-def _reproduce(origin: Origin) -> Iterator[Block]:
+def _reproduce(origin: Origin) -> Iterator[Element]:
     yield Paragraph(
         "The same data, versions and seeds give the same numbers on any number of workers (with weights, up to "
         "rounding)."
@@ -316,7 +316,7 @@ def _reproduce(origin: Origin) -> Iterator[Block]:
     yield Paragraph(f"Versions: {versions}.", quiet=True)
 
 
-def _measures(models: Sequence[ModelResult]) -> Iterator[Block]:
+def _measures(models: Sequence[ModelResult]) -> Iterator[Element]:
     yield Terms(_definitions(models))
     yield Heading("As they were computed")
     yield Paragraph("Random numbers come from the seeds above and those in these descriptions.")

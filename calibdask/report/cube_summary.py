@@ -23,7 +23,7 @@ BLOCK = 64e6
 
 
 @dataclass(frozen=True, eq=False)
-class Summary:
+class ReplicateQuantiles:
     """Quantiles over the replicates of each cell, at `LEVELS` along the first axis; ``over`` are the replicates."""
 
     variable: str
@@ -43,7 +43,7 @@ class Summary:
         return low, middle, high
 
 
-def summary_of(cube: xr.Dataset, variable: str) -> Summary:
+def summary_of(cube: xr.Dataset, variable: str) -> ReplicateQuantiles:
     """The summary of a variable over cells that are done.
 
     Examples
@@ -69,7 +69,7 @@ def summary_of(cube: xr.Dataset, variable: str) -> Summary:
         place = (slice(None), *(at.get(dim, slice(None)) for dim in kept))
         values[place] = quantiles(inner.reshape(*inner.shape[: inner.ndim - len(over)], size), LEVELS)
     labels = {dim: _labels(array, dim) for dim in kept}
-    return Summary(variable, kept, over, labels, values)
+    return ReplicateQuantiles(variable, kept, over, labels, values)
 
 
 def _blocks(array: xr.DataArray, cells: Sequence[str]) -> list[dict[str, int]]:

@@ -9,9 +9,9 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.report.blocks import Block, Code, Heading, Listing, Page, Paragraph, Section, Table, number, text
+from calibdask.report.blocks import Code, Element, Heading, Listing, Page, Paragraph, Section, Table, number, text
 from calibdask.report.contents import Origin
-from calibdask.report.cube_summary import Summary, summary_of
+from calibdask.report.cube_summary import ReplicateQuantiles, summary_of
 from calibdask.report.drawing import forest_axis, forest_range
 from calibdask.report.tables import drawn_cell, value_cell
 from calibdask.results.format import counted, figure, joined
@@ -43,7 +43,7 @@ def cube_page(cube: StoredCube, origin: Origin) -> Page:
     )
 
 
-def _cells(cube: xr.Dataset, axes: Mapping[str, Any]) -> Iterator[Block]:
+def _cells(cube: xr.Dataset, axes: Mapping[str, Any]) -> Iterator[Element]:
     status = cube["status"].values
     done, failed = int((status == DONE).sum()), int((status == FAILED).sum())
     todo = status.size - done - failed
@@ -61,7 +61,7 @@ def _cells(cube: xr.Dataset, axes: Mapping[str, Any]) -> Iterator[Block]:
         yield Paragraph(f"... and {counted(len(errors) - _MOST_ERRORS, 'more failed cell')}.")
 
 
-def _study(known: Mapping[str, Any]) -> Iterator[Block]:
+def _study(known: Mapping[str, Any]) -> Iterator[Element]:
     parameters = [[text(name), text(_shown(value))] for name, value in known["parameters"].items()]
     yield Table("Parameters", [("parameter", False), ("value", False)], parameters)
     if known.get("inputs"):
@@ -87,7 +87,7 @@ def _shown(value: Any) -> str:
     return f"{', '.join(words[: _MOST_LABELS - 2])}, ..., {words[-1]}"
 
 
-def _results(cube: xr.Dataset) -> Iterator[Block]:
+def _results(cube: xr.Dataset) -> Iterator[Element]:
     variables = [
         str(name) for name, values in cube.data_vars.items() if values.dtype.kind in "iuf" and name != "status"
     ]
@@ -99,7 +99,7 @@ def _results(cube: xr.Dataset) -> Iterator[Block]:
         yield from _summarized(summary_of(cube, name))
 
 
-def _intervals(cube: xr.Dataset) -> Iterator[Block]:
+def _intervals(cube: xr.Dataset) -> Iterator[Element]:
     """Values with their intervals, a table for each label of the first axis within a cell."""
     every = cube[[*_ENDS, "status"]]
     inner = [str(dim) for dim in every["value"].dims if dim not in every["status"].dims]
@@ -134,7 +134,7 @@ def _value(one: xr.Dataset) -> Value:
     return Value("value", value, low, high)
 
 
-def _summarized(summary: Summary) -> Iterator[Block]:
+def _summarized(summary: ReplicateQuantiles) -> Iterator[Element]:
     """The variable in a few tables: of two axes together, and of the others each by itself."""
     sizes = {dim: len(labels) for dim, labels in summary.labels.items() if 1 < len(labels) <= _MOST_ROWS}
     named = [dim for dim in sizes if not all(label.lstrip("-").isdigit() for label in summary.labels[dim])]
@@ -155,14 +155,14 @@ def _summarized(summary: Summary) -> Iterator[Block]:
             yield _table(summary, dim, None)
 
 
-def _how(summary: Summary) -> str:
+def _how(summary: ReplicateQuantiles) -> str:
     if summary.over:
         rest = "of that the median over all other cells and axes"
         return f"Median, 5 % and 95 % quantiles over {joined(summary.over)} within each cell; {rest}."
     return "Median, 5 % and 95 % quantiles over all cells and axes that are not shown."
 
 
-def _table(summary: Summary, down: str, across: str | None) -> Table:
+def _table(summary: ReplicateQuantiles, down: str, across: str | None) -> Table:
     labels = summary.labels[down]
     headings = list(summary.labels[across]) if across else ["median"]
     rows = []
@@ -188,7 +188,7 @@ def _versions(cube: xr.Dataset) -> list[dict[str, str]]:
 
 def _reproduce(
     store: str, known: Mapping[str, Any], versions: Sequence[Mapping[str, str]], origin: Origin
-) -> Iterator[Block]:
+) -> Iterator[Element]:
     yield Paragraph(
         f"STUDY is the folder or module:object that holds {known['study']}; the cube does not record where that is. "
         "The command completes a cube that is incomplete."

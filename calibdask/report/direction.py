@@ -10,7 +10,7 @@ from calibdask.report.human_names import gap_name
 from calibdask.report.model_result import ModelResult
 from calibdask.results.cautions import FEWEST_SCORES
 from calibdask.results.format import POINTS, cases, counted, joined, points
-from calibdask.results.reliability import Curve
+from calibdask.results.reliability import SmoothReliability
 
 # Stretches that hold less than this share of the rows are not mentioned.
 _LEAST_SHARE = 0.01
@@ -58,7 +58,7 @@ _NOUNS = {
 _USUAL_NOUNS = _Nouns("scores", "cases scored", "had the outcome")
 
 
-def bearing(model: ModelResult) -> str:
+def direction(model: ModelResult) -> str:
     """Which way the scores are off, in a few words."""
     departures = [stretch for curve in _readable(model) for stretch in stretches(curve)]
     over, under = (any(stretch.over == side for stretch in departures) for side in (True, False))
@@ -110,7 +110,7 @@ def _on_average(model: ModelResult, nouns: _Nouns) -> Iterator[str]:
         yield f"On average the {nouns.scores} are {points(abs(gap.value))} points {side} ({ends})."
 
 
-def _along(curve: Curve, nouns: _Nouns) -> str:
+def _along(curve: SmoothReliability, nouns: _Nouns) -> str:
     """Where along the scores the band leaves the diagonal."""
     departures = list(stretches(curve))
     if not departures:
@@ -127,14 +127,14 @@ def _along(curve: Curve, nouns: _Nouns) -> str:
     return f"By the simultaneous band of the curve (not drawn) the {nouns.scores} are {parts}{more}."
 
 
-def _readable(model: ModelResult) -> list[Curve]:
+def _readable(model: ModelResult) -> list[SmoothReliability]:
     """The one curve whose band may be read; where scores take few values, a smooth curve between them means nothing."""
     curves = list(model.curves.values())
     few = model.spread("distinct_scores") <= FEWEST_SCORES
     return curves if len(curves) == 1 and curves[0].has_band and not few else []
 
 
-def stretches(curve: Curve) -> Iterator[Stretch]:
+def stretches(curve: SmoothReliability) -> Iterator[Stretch]:
     """Stretches of scores at which the band for the whole curve excludes the diagonal."""
     there = np.isfinite(curve.reliability) & (curve.density > 0)
     width = np.gradient(curve.score)
@@ -147,7 +147,7 @@ def stretches(curve: Curve) -> Iterator[Stretch]:
             yield Stretch(float(curve.score[part[0]]), float(curve.score[part[-1]]), bool(sides[part[0]] == 1), share)
 
 
-def _example(curve: Curve, nouns: _Nouns) -> Iterator[str]:
+def _example(curve: SmoothReliability, nouns: _Nouns) -> Iterator[str]:
     """What the error means for cases of one score: where it weighs most, or where most scores are."""
     weight = np.nan_to_num(np.abs(curve.gap)) * curve.density
     certain = (curve.band_high < curve.score) | (curve.band_low > curve.score)
@@ -167,7 +167,7 @@ def _example(curve: Curve, nouns: _Nouns) -> Iterator[str]:
     )
 
 
-def _round_score(curve: Curve, at: int) -> float:
+def _round_score(curve: SmoothReliability, at: int) -> float:
     """A score in few digits next to this point, if it is on the same side of the diagonal there."""
     score = float(curve.score[at])
     rare = min(score, 1 - score)

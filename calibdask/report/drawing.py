@@ -12,7 +12,7 @@ from calibdask.plot import svg
 from calibdask.plot.frame import Frame
 from calibdask.plot.style import DENSITY, FREQUENCY, ROWS, SCORE
 from calibdask.results.format import counted, figure
-from calibdask.results.reliability import Array, Bins, Curve
+from calibdask.results.reliability import Array, BinnedReliability, SmoothReliability
 
 # In units of the drawing, which the page scales.
 _SIDE, _LEFT, _TOP, _RIGHT = 270.0, 54.0, 8.0, 10.0
@@ -30,7 +30,7 @@ _EQUAL_SIZE = 4.0
 _FOREST_WIDTH, _FOREST_HEIGHT, _MARGIN = 150.0, 16.0, 5.0
 
 
-def diagram_picture(bins: Bins, title: str, names: Names = _NAMES) -> Html:
+def diagram_picture(bins: BinnedReliability, title: str, names: Names = _NAMES) -> Html:
     """Frequency against mean score by bin with its interval, rows by bin below; ``names`` are those of the axes."""
     frame = Frame.of([bins])
     here = _Window(frame)
@@ -51,7 +51,7 @@ def diagram_picture(bins: Bins, title: str, names: Names = _NAMES) -> Html:
     return _svg(parts, label)
 
 
-def curve_picture(curve: Curve, title: str, names: Names = _NAMES) -> Html:
+def curve_picture(curve: SmoothReliability, title: str, names: Names = _NAMES) -> Html:
     """The reliability curve on either side of the diagonal with its bands, the rows or the density below."""
     frame = Frame.of([curve])
     here = _Window(frame)
@@ -164,12 +164,12 @@ def _fine(number: int, ticks: int) -> str:
     return "" if number in (0, ticks - 1) or (ticks % 2 and number == ticks // 2) else "fine"
 
 
-def _strip(shown: Bins | Curve, frame: Frame, here: _Window) -> Html:
+def _strip(shown: BinnedReliability | SmoothReliability, frame: Frame, here: _Window) -> Html:
     """The rows along the axis: by even part of it, by bin, or their density."""
     if shown.drawn is not None:
         borders, rows = frame.bars(shown.drawn)
         return _bars(borders[:-1], borders[1:], rows, frame, here)
-    if isinstance(shown, Bins):
+    if isinstance(shown, BinnedReliability):
         return _bars(shown.lower, shown.upper, shown.count, frame, here)
     most = np.nanmax(shown.density, initial=0.0) or 1.0
     heights, x = _FOOT - _STRIP * np.nan_to_num(shown.density) / most, _LEFT + here.x(shown.score)

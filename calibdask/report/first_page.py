@@ -7,7 +7,7 @@ import xarray as xr
 from calibdask.analyses.gating.check import Gate
 from calibdask.plot.naming import axes_of
 from calibdask.report.banners import banner, by_name
-from calibdask.report.blocks import Block, Facts, Figure, Figures, Paragraph, Signature
+from calibdask.report.blocks import Element, Facts, Figure, Figures, Paragraph, Signature
 from calibdask.report.comparing import compared
 from calibdask.report.matrix import adjustment, event_noun, gap_matrix, limit_matrix
 from calibdask.report.model_result import ModelResult
@@ -31,7 +31,7 @@ _OVERLAID = (
 )
 
 
-def stated(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterator[Facts]:
+def stated_facts(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterator[Facts]:
     """What somebody said of the models; where limits decide, also what nobody said but has to be known."""
     missing = dict.fromkeys(_NEEDED, _MISSING) if any(model.decides for model in models) else {}
     known = {**missing, **_periods(models), **given}
@@ -78,9 +78,9 @@ def _rows(model: ModelResult) -> str:
     return f"{rows}, {counted(round(events), event_noun(model))} ({percent(share)})"
 
 
-def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterator[Block]:
+def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterator[Element]:
     """What it is about, a banner for each model, slices by models, and a box to sign."""
-    yield from stated(models, given)
+    yield from stated_facts(models, given)
     yield from (banner(model, several=len(models) > 1) for model in models)
     gates = [(model, gate) for model in models if model.decides and (gate := model.measured.gate) is not None]
     if gates:
@@ -105,7 +105,7 @@ def _meanings(gates: Sequence[tuple[ModelResult, Gate]]) -> Iterator[str]:
         yield f"{by_name(one).limit}: {one.meaning}{width}."
 
 
-def against_the_first(models: Sequence[ModelResult], result: xr.Dataset | str) -> Iterator[Block]:
+def against_the_first(models: Sequence[ModelResult], result: xr.Dataset | str) -> Iterator[Element]:
     """Several models against the first, and their diagrams over each other."""
     yield from compared(result)
     drawn = {model.name: model.drawn[0][1] for model in models if len(model.drawn) == 1}

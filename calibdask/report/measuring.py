@@ -31,8 +31,8 @@ from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.report.caught_warnings import noting, quiet, sentences
 from calibdask.report.headline import headline_metric, measures_binned_gap
-from calibdask.report.over_time import Watched, Watching, watched_rows, watched_summary
-from calibdask.report.shown import Shown, evaluate_both
+from calibdask.report.over_time import ModelOverTime, Watching, rows_over_time, summary_over_time
+from calibdask.report.shown import SideMetrics, evaluate_both
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
@@ -105,7 +105,7 @@ class Measured:
     suspects: tuple[str, ...] = ()
     shown: xr.Dataset | None = None
     recalibration: xr.Dataset | str = ""
-    over_time: Watched | None = None
+    over_time: ModelOverTime | None = None
     audited: xr.Dataset | None = None
     gate: Gate | None = None
     pictures: xr.Dataset | None = None
@@ -128,7 +128,7 @@ def measure(
     seed: int = 0,
     ci_method: Any = None,
     source: str = "",
-    shown: Shown | None = None,
+    shown: SideMetrics | None = None,
     reading: InputKeywords | None = None,
     watching: Watching | None = None,
     limits: Given = None,
@@ -189,7 +189,7 @@ def measure(
         measured = request.of_summary(summary, by if watching is None else slices)
         judged = data.sliced(slices)
         if watching is not None:
-            over_time = watched_summary(summary, slices, watching, _watched(measured.setting))
+            over_time = summary_over_time(summary, slices, watching, _watched(measured.setting))
             measured = replace(measured, over_time=over_time)
     else:
         judged = data.sliced([name for name in data.slice_names if watching is None or str(name) not in watching.names])
@@ -197,7 +197,7 @@ def measure(
         if watching is not None:
             if data.weights is not None:
                 raise ValueError("Watching expects rows without weights: bets need the weight of each row.")
-            over_time = watched_rows(data, watching, _watched(measured.setting))
+            over_time = rows_over_time(data, watching, _watched(measured.setting))
             measured = replace(measured, over_time=over_time)
     if limits or slice_limits:
         held: dict[str, Any] = {
@@ -220,7 +220,7 @@ class _Request:
     setting: str | int | None
     k: int | None
     options: Mapping[str, Any]
-    shown: Shown | None
+    shown: SideMetrics | None
 
     def of_rows(self, data: Data) -> Measured:
         """One pass for all rows, up to three with bins of equal mass, and one for each name of slices."""

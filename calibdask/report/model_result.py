@@ -8,7 +8,7 @@ import numpy as np
 from calibdask.report.headline import headline_of
 from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, MARKS, SMOOTH, SPREAD, Measured
 from calibdask.report.slices import Slice, slices_of
-from calibdask.results.reliability import Bins, Curve, reliability_variables
+from calibdask.results.reliability import BinnedReliability, SmoothReliability, reliability_variables
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.settings import Setting
 
@@ -148,29 +148,29 @@ class ModelResult:
         )
 
     @cached_property
-    def bins(self) -> list[tuple[str, Bins]]:
+    def bins(self) -> list[tuple[str, BinnedReliability]]:
         """The diagrams, by class where there is one for each."""
-        return list(Bins.first(self.measured.result, skip=CLASSES).items())
+        return list(BinnedReliability.first(self.measured.result, skip=CLASSES).items())
 
     @cached_property
-    def curves(self) -> dict[str, Curve]:
+    def curves(self) -> dict[str, SmoothReliability]:
         """The curves, by class where there is one for each."""
-        return Curve.first(self.measured.result)
+        return SmoothReliability.first(self.measured.result)
 
     @cached_property
-    def drawn(self) -> list[tuple[str, Bins, Curve | None]]:
+    def drawn(self) -> list[tuple[str, BinnedReliability, SmoothReliability | None]]:
         """Label, bins and curve of each picture, on the axis that the scores ask for where that was measured."""
         result = self.measured.result
         if MARKS not in reliability_variables(result, "diagram"):
             return [(label, bins, self.curves.get(label)) for label, bins in self.bins]
-        curves = Curve.by_class(result, SMOOTH)
-        return [(label, bins, curves[label]) for label, bins in Bins.by_class(result, MARKS).items()]
+        curves = SmoothReliability.by_class(result, SMOOTH)
+        return [(label, bins, curves[label]) for label, bins in BinnedReliability.by_class(result, MARKS).items()]
 
     @cached_property
-    def classes(self) -> list[tuple[str, Bins]]:
+    def classes(self) -> list[tuple[str, BinnedReliability]]:
         """Diagrams of all classes by themselves, where these were measured beside the confidence."""
         if CLASSES in reliability_variables(self.measured.result, "diagram"):
-            return list(Bins.by_class(self.measured.result, CLASSES).items())
+            return list(BinnedReliability.by_class(self.measured.result, CLASSES).items())
         return self.bins if len(self.bins) > 1 else []
 
     @cached_property

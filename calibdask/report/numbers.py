@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from calibdask.analyses.gating.check import Gate
 from calibdask.analyses.gating.profiles import Named, Profile, profile_of
-from calibdask.report.blocks import Block, Cell, Figures, Heading, Paragraph, Table, number, text
+from calibdask.report.blocks import Cell, Element, Figures, Heading, Paragraph, Table, number, text
 from calibdask.report.chart_drawing import chart_figures
 from calibdask.report.consistency_drawing import consistency_figures
 from calibdask.report.model_result import ModelResult
@@ -18,7 +18,7 @@ _MOST_ROWS = 60
 _MOST_WIDE = 4
 
 
-def filed(models: Sequence[ModelResult]) -> Iterator[Block]:
+def profile_numbers(models: Sequence[ModelResult]) -> Iterator[Element]:
     """The numbers of the profile, by the names of the profession; of slices as far as it looks at them."""
     gates = {model.name: gate for model in models if (gate := model.measured.gate) is not None and gate.profile}
     if not gates:
@@ -88,7 +88,7 @@ def _of_slices(name: str, gate: Gate) -> Table:
     return Table(f"{profile.title}, by {name}", [(name, False), *columns], rows[:_MOST_ROWS], note)
 
 
-def few_numbers(models: Sequence[ModelResult]) -> Iterator[Block]:
+def few_numbers(models: Sequence[ModelResult]) -> Iterator[Element]:
     """How far off each model is, in a line; the few numbers that matter; and the same in words."""
     verdicts = [verdict_on(model) for model in models]
     if len(models) > 1:

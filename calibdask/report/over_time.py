@@ -15,9 +15,9 @@ from calibdask.analyses.monitoring.watch import watch
 from calibdask.analyses.summarizing import summarize
 from calibdask.data.data import Data
 from calibdask.inference.choice import check_level
-from calibdask.plot.changes import Change, change_list
+from calibdask.plot.changes import GapChange, change_list
 from calibdask.plot.over_time import Pending
-from calibdask.results.over_time import Ends, Mark, OverTime, headline, version_marks
+from calibdask.results.over_time import GapEnds, Mark, OverTime, headline, version_marks
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_totals import with_totals
@@ -66,7 +66,7 @@ class Watching:
 
 
 @dataclass(frozen=True, eq=False)
-class Watched:
+class ModelOverTime:
     """One model over time.
 
     Attributes
@@ -89,8 +89,8 @@ class Watched:
     whole: Sequence[OverTime]
     slices: Mapping[str, Sequence[OverTime]]
     leading: OverTime | None
-    since: Ends | None
-    changes: Mapping[str, Sequence[Change]]
+    since: GapEnds | None
+    changes: Mapping[str, Sequence[GapChange]]
     marks: Sequence[Mark]
     pending: Pending | None = None
 
@@ -100,12 +100,12 @@ class Watched:
         return [one for slices in self.slices.values() for one in slices]
 
 
-def watched(
+def model_over_time(
     summaries: Mapping[str, xr.Dataset],
     watching: Watching,
     setting: str | int | None = None,
     versions: xr.Dataset | None = None,
-) -> Watched:
+) -> ModelOverTime:
     """One model over time, from a summary by period for each name of slices.
 
     Parameters
@@ -131,7 +131,7 @@ def watched(
     slices = [one for processes in of_name.values() for one in processes]
     leading = headline(whole, slices)
     marks = [] if versions is None else version_marks(versions, period, watching.version)
-    given = Watched(watching, whole, of_name, leading, None, {}, marks, pending)
+    given = ModelOverTime(watching, whole, of_name, leading, None, {}, marks, pending)
     if leading is None or not leading.is_off:
         return given
     since = _since(summaries, given, leading, setting)
@@ -139,9 +139,9 @@ def watched(
     return replace(given, since=since, changes=_changes(parts, period, leading, setting))
 
 
-def watched_summary(
+def summary_over_time(
     summary: Summary, names: Sequence[str], watching: Watching, setting: str | int | None = None
-) -> Watched:
+) -> ModelOverTime:
     """One model of a summary over time, by each of these names of slices.
 
     Raises
@@ -158,7 +158,7 @@ def watched_summary(
     return _watched(by_name, summary, watching, setting, summary.dataset)
 
 
-def watched_rows(data: Data, watching: Watching, setting: str | int) -> Watched:
+def rows_over_time(data: Data, watching: Watching, setting: str | int) -> ModelOverTime:
     """One model of scored rows over time, with a pass for each name of slices.
 
     Raises
@@ -188,9 +188,9 @@ def _watched(
     watching: Watching,
     setting: str | int | None,
     versions: xr.Dataset | None,
-) -> Watched:
+) -> ModelOverTime:
     whole = Summary.of(next(iter(by_name.values()))) if by_name else any_of
-    return watched({"": whole.pooled([watching.period]).dataset, **by_name}, watching, setting, versions)
+    return model_over_time({"": whole.pooled([watching.period]).dataset, **by_name}, watching, setting, versions)
 
 
 def _admitted(
@@ -217,8 +217,8 @@ def _all_of(summary: xr.Dataset, period: str, name: str, **options: Any) -> list
 
 
 def _since(
-    summaries: Mapping[str, xr.Dataset], given: Watched, leading: OverTime, setting: str | int | None
-) -> Ends | None:
+    summaries: Mapping[str, xr.Dataset], given: ModelOverTime, leading: OverTime, setting: str | int | None
+) -> GapEnds | None:
     """The gap of the leading process since then; one of many has been chosen from them."""
     period = given.watching.period
     slices = {name: processes for name, processes in given.slices.items() if leading in processes}
@@ -230,14 +230,14 @@ def _since(
 
 def _changes(
     summaries: Mapping[str, xr.Dataset], period: str, leading: OverTime, setting: str | int | None
-) -> dict[str, list[Change]]:
+) -> dict[str, list[GapChange]]:
     """What has changed since the leading process is off, where there are rows before and for one outcome alone."""
     before = leading.periods[leading.periods < leading.since]
     after = leading.periods[leading.periods >= leading.since]
     rows = leading.rows[leading.periods < leading.since].sum()
     if not rows or not after.size:
         return {}
-    changes: dict[str, list[Change]] = {}
+    changes: dict[str, list[GapChange]] = {}
     for name, summary in summaries.items():
         change = attribute(summary, before, after, name or None, period, setting=setting, ci=1 - leading.alpha)
         class_dim = change.attrs["class_dim"]

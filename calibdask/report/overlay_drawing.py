@@ -11,7 +11,7 @@ from calibdask.plot import svg
 from calibdask.plot.frame import Frame
 from calibdask.plot.style import SERIES
 from calibdask.results.format import counted
-from calibdask.results.reliability import Bins
+from calibdask.results.reliability import BinnedReliability
 
 # In units of the drawing, which the page scales.
 _LEFT, _TOP, _SIDE, _RIGHT, _BOTTOM, _LINE = 52.0, 8.0, 300.0, 150.0, 38.0, 18.0
@@ -20,7 +20,7 @@ FEWEST_ROWS = 20
 MOST_MODELS = len(SERIES)
 
 
-def overlay_picture(models: Mapping[str, Bins], across: str, upward: str) -> Html:
+def overlay_picture(models: Mapping[str, BinnedReliability], across: str, upward: str) -> Html:
     """Frequency by mean score of each bin with an interval, a line a model, on the axis that their scores ask for.
 
     Models are told apart by colour and by dashes; their names stand beside.
@@ -47,7 +47,7 @@ def overlay_picture(models: Mapping[str, Bins], across: str, upward: str) -> Htm
     return svg.picture("picture", _LEFT + _SIDE + _RIGHT, _TOP + _SIDE + _BOTTOM, parts, label)
 
 
-def overlay_notes(models: Mapping[str, Bins]) -> Iterator[str]:
+def overlay_notes(models: Mapping[str, BinnedReliability]) -> Iterator[str]:
     """Sentences on the bins, and on those that do not stand where they are."""
     shown = list(models.values())
     frame = _frame(shown)
@@ -62,7 +62,7 @@ def overlay_notes(models: Mapping[str, Bins]) -> Iterator[str]:
             yield f"{counted(edge, 'point')} at the edge: frequency 0 or 1."
 
 
-def _frame(shown: Sequence[Bins]) -> Frame:
+def _frame(shown: Sequence[BinnedReliability]) -> Frame:
     """The frame of all; on the logit scale where one of them asks for it and all can be there."""
     axes = [bins.drawn.axis for bins in shown if bins.drawn is not None]
     scores = np.concatenate([bins.score[bins.count >= FEWEST_ROWS] for bins in shown])

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import xarray as xr
 
-from calibdask.report.blocks import Block, Cell, Heading, Paragraph, Table, number, text
+from calibdask.report.blocks import Cell, Element, Heading, Paragraph, Table, number, text
 from calibdask.report.model_result import ModelResult
 from calibdask.results.format import counted, figure, joined, minus, percent
 from calibdask.results.improvements import improvement_heads, improvement_texts
@@ -16,7 +16,7 @@ _READING = (
 )
 
 
-def recalibration(models: Sequence[ModelResult]) -> Iterator[Block]:
+def recalibration(models: Sequence[ModelResult]) -> Iterator[Element]:
     """What calibrators would change for each model; why this is not known, where it is not."""
     if len(models) > 1 and (words := _in_a_line(models)):
         yield Paragraph(words)

@@ -11,7 +11,7 @@ from calibdask.estimators.without_interval import WithoutInterval, bare
 
 
 @dataclass(frozen=True)
-class Shown:
+class SideMetrics:
     """Metrics that are evaluated besides a report.
 
     Attributes
@@ -26,7 +26,10 @@ class Shown:
 
 
 def evaluate_both(
-    evaluate: Callable[..., xr.Dataset], metrics: Mapping[str, Estimator], options: Mapping[str, Any], shown: Shown
+    evaluate: Callable[..., xr.Dataset],
+    metrics: Mapping[str, Estimator],
+    options: Mapping[str, Any],
+    shown: SideMetrics,
 ) -> tuple[xr.Dataset, xr.Dataset]:
     """The result of a report's metrics with its options, and that of what is shown, of the same rows.
 

@@ -12,7 +12,7 @@ from calibdask.report.measuring import CLASSES
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
 from calibdask.results.format import slice_text
 from calibdask.results.ranking import certain_ends, judged, worst_order
-from calibdask.results.reliability import Bins
+from calibdask.results.reliability import BinnedReliability
 from calibdask.results.values import Results, Value
 
 
@@ -28,7 +28,7 @@ class Slice:
     label: str
     rows: float
     numbers: Mapping[str, Value]
-    bins: Sequence[tuple[str, Bins]]
+    bins: Sequence[tuple[str, BinnedReliability]]
     least: float = np.nan
     events: float = np.nan
 
@@ -88,7 +88,7 @@ def events_of(here: Results) -> float:
 
 
 def _slice(results: Results, at: Mapping[Any, int], labels: Iterable[Any]) -> Slice:
-    bins = list(Bins.first(results.dataset, at, skip=CLASSES).items())
+    bins = list(BinnedReliability.first(results.dataset, at, skip=CLASSES).items())
     rows = bins[0][1].rows if bins else np.nan
     here = results.at(at)
     numbers = {value.name: value for value in here.values()}

@@ -10,9 +10,9 @@ from calibdask.plot.over_time import (
     small_picture,
     small_range,
 )
-from calibdask.report.blocks import Block, Cell, Figure, Figures, Finding, Findings, Paragraph, Table, number, text
+from calibdask.report.blocks import Cell, Element, Figure, Figures, Finding, Findings, Paragraph, Table, number, text
 from calibdask.report.model_result import ModelResult
-from calibdask.report.over_time import Watched
+from calibdask.report.over_time import ModelOverTime
 from calibdask.results.format import counted, percent
 from calibdask.results.over_time import (
     OverTime,
@@ -27,7 +27,7 @@ from calibdask.results.over_time import (
 _MOST_SMALL, _MOST_LINES = 12, 20
 
 
-def over_time(models: Sequence[ModelResult]) -> Iterator[Block]:
+def over_time(models: Sequence[ModelResult]) -> Iterator[Element]:
     """The blocks of all models that have been watched."""
     given = [(model.name, model.measured.over_time) for model in models]
     shown = [(name, watched) for name, watched in given if watched is not None]
@@ -39,7 +39,7 @@ def over_time(models: Sequence[ModelResult]) -> Iterator[Block]:
         yield from _model(f"{name}: " if len(shown) > 1 else "", watched)
 
 
-def _finding(name: str, watched: Watched) -> Finding:
+def _finding(name: str, watched: ModelOverTime) -> Finding:
     if watched.leading is None:
         return Finding(name, "unknown", "There are no rows in any period.", [])
     sentences = [others_text(watched.leading, [*watched.whole, *watched.all_slices]), _changed(watched)]
@@ -47,13 +47,13 @@ def _finding(name: str, watched: Watched) -> Finding:
     return Finding(name, outcome, sentence(watched.leading, watched.since), [*filter(None, sentences)])
 
 
-def _changed(watched: Watched) -> str:
+def _changed(watched: ModelOverTime) -> str:
     """Whether people have changed or behaviour, where something is off."""
     told = [f"by {name or 'groups of scores'}, {change_text(changes[0])}" for name, changes in watched.changes.items()]
     return f"Change of outcome less score of all rows since then: {'; '.join(told)}." if told else ""
 
 
-def _reading(watched: Watched) -> str:
+def _reading(watched: ModelOverTime) -> str:
     watching = watched.watching
     size = 100 * watching.tolerance
     null = f"within {size:g} point{'' if size == 1 else 's'} of the scores" if size else "as the scores say"
@@ -71,7 +71,7 @@ def _reading(watched: Watched) -> str:
     )
 
 
-def _model(name: str, watched: Watched) -> Iterator[Block]:
+def _model(name: str, watched: ModelOverTime) -> Iterator[Element]:
     leading = watched.leading
     main = ranked(watched.whole)[:1] or list(watched.whole[:1])
     if leading is not None and leading not in main:
@@ -88,12 +88,12 @@ def _model(name: str, watched: Watched) -> Iterator[Block]:
         yield Figures([Figure(change_picture(changes, words), words)])
 
 
-def _classes(watched: Watched) -> Mapping[str, Sequence[OverTime]]:
+def _classes(watched: ModelOverTime) -> Mapping[str, Sequence[OverTime]]:
     """Class-wise scores are watched class by class."""
     return {"class": watched.whole} if len(watched.whole) > 1 else {}
 
 
-def _pair(name: str, process: OverTime, watched: Watched) -> list[Figure]:
+def _pair(name: str, process: OverTime, watched: ModelOverTime) -> list[Figure]:
     # Pending rows are known of all rows together.
     whole = process in watched.whole
     given = (process, watched.marks, watched.pending if whole else None)
@@ -104,7 +104,7 @@ def _pair(name: str, process: OverTime, watched: Watched) -> list[Figure]:
     ]
 
 
-def _slices(name: str, slices_name: str, processes: Sequence[OverTime], watched: Watched) -> Iterator[Block]:
+def _slices(name: str, slices_name: str, processes: Sequence[OverTime], watched: ModelOverTime) -> Iterator[Element]:
     order = ranked(processes)
     if not order:
         return

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
-from calibdask.report.direction import bearing, direction_sentences
+from calibdask.report.direction import direction, direction_sentences
 from calibdask.report.headline import is_mean_gap, scale_of
 from calibdask.report.model_result import CalibrationTest, ModelResult
 from calibdask.results.cautions import FEWEST_ROWS, MANY_ROWS
@@ -123,7 +123,7 @@ class _Assessment:
         # Of groups an audit may have found one.
         where = "" if self.model.measured.audited is None else " over all rows"
         return {
-            "error": f"{bearing(self.model)}: {size}",
+            "error": f"{direction(self.model)}: {size}",
             "chance": f"No calibration error shown beyond chance{where}: {measured}",
             "unclear": f"Not settled by these data: {measured}",
             "unknown": f"Not known whether beyond chance: {measured}",

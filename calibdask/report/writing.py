@@ -16,11 +16,11 @@ from calibdask.report.cubes import cube_page
 from calibdask.report.measuring import Measured
 from calibdask.report.model_result import ModelResult
 from calibdask.report.page import rendered
-from calibdask.results.audited import is_audit
+from calibdask.results.audit_results import is_audit
 from calibdask.results.values import Results, is_result, named_strata
 from calibdask.safe_text import without_credentials
+from calibdask.storage.atomic_replace import Output, write_text
 from calibdask.storage.open_store import StoredCube
-from calibdask.storage.replacing import Output, write_text
 from calibdask.storage.writers import checked_output
 from calibdask.study.opening import open_stored_cube
 

@@ -26,7 +26,7 @@ VERSIONS = ("version", "model_version")
 _MOST_DIGITS = 5
 
 
-class Ends(NamedTuple):
+class GapEnds(NamedTuple):
     """A gap, outcome less score, and its ends."""
 
     value: float
@@ -80,7 +80,7 @@ class OverTime:
     period_high: Array
     log_e: Array
     alarm: npt.NDArray[np.bool_]
-    error: Ends
+    error: GapEnds
     since: Any
     found: bool
     tests: int
@@ -114,7 +114,7 @@ class OverTime:
         period = dataset.attrs["period"]
         names = {"period_low": "period_gap_low", "period_high": "period_gap_high"}
         numbers = ("gap", "gap_low", "gap_high", "period_gap", "period_low", "period_high", "log_e", "alarm", "rows")
-        ends = Ends(*(float(dataset[f"error{end}"].values[-1]) for end in ("", "_low", "_high")))
+        ends = GapEnds(*(float(dataset[f"error{end}"].values[-1]) for end in ("", "_low", "_high")))
         return cls(
             label=" · ".join(f"{dim}={slice_text(label)}" for dim, label in at.items()),
             at=at,
@@ -155,9 +155,9 @@ class OverTime:
         return self.periods[int(self.alarm.argmax())] if self.alarm.any() else None
 
     @property
-    def running(self) -> Ends:
+    def running(self) -> GapEnds:
         """The running gap at the last period."""
-        return Ends(*(float(numbers[-1]) for numbers in (self.gap, self.gap_low, self.gap_high)))
+        return GapEnds(*(float(numbers[-1]) for numbers in (self.gap, self.gap_low, self.gap_high)))
 
 
 def ranked(processes: Sequence[OverTime]) -> list[OverTime]:
@@ -219,7 +219,7 @@ def evidence_text(log_e: float, digits: int = _MOST_DIGITS) -> str:
     return f"{value:.1f}".removesuffix(".0") if value >= 0.0995 else f"{value:.2f}"
 
 
-def points_text(ends: Ends) -> str:
+def points_text(ends: GapEnds) -> str:
     """A gap and its ends in percentage points, with the side on which scores are.
 
     Examples
@@ -249,7 +249,7 @@ def _points(value: float, digits: int) -> str:
     return f"{round(100 * value, digits) + 0.0:.{digits}f}".replace("-", "−")
 
 
-def sentence(process: OverTime, since: Ends | None = None) -> str:
+def sentence(process: OverTime, since: GapEnds | None = None) -> str:
     """What a process says, in a sentence: whether scores are off, since when, by how much, on what evidence.
 
     ``since`` is the gap of the rows since then, of one that is off; without it, that of all rows is told.
@@ -277,7 +277,7 @@ def _own(process: OverTime) -> str:
     return told if process.tests == 1 else f"{told}, a discovery among {process.tests:,} (e-BH)"
 
 
-def _how(process: OverTime, since: Ends | None) -> str:
+def _how(process: OverTime, since: GapEnds | None) -> str:
     ends = process.running if since is None else since
     if ends.low > 0 or ends.high < 0:
         return f"scores {points_text(ends)}"

@@ -83,7 +83,7 @@ class Drawn(NamedTuple):
     equal_masses: bool
 
 
-class Sides(NamedTuple):
+class SignedGaps(NamedTuple):
     """The mean gap, split by sign: ``over`` (not positive) where scores are too high, ``under`` where too low."""
 
     over: float
@@ -150,9 +150,9 @@ class Reliability(ABC):
         return self.mean(np.abs(self.gap))
 
     @property
-    def sides(self) -> Sides:
+    def sides(self) -> SignedGaps:
         """The mean gap by side of the diagonal; the sum is the mean gap, the difference the error."""
-        return Sides(self.mean(np.minimum(self.gap, 0.0)), self.mean(np.maximum(self.gap, 0.0)))
+        return SignedGaps(self.mean(np.minimum(self.gap, 0.0)), self.mean(np.maximum(self.gap, 0.0)))
 
     @property
     def mean_score(self) -> float:
@@ -166,7 +166,7 @@ class Reliability(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Bins(Reliability):
+class BinnedReliability(Reliability):
     """The bins of a reliability diagram that hold rows.
 
     Attributes
@@ -247,7 +247,7 @@ class Bins(Reliability):
 
 
 @dataclass(frozen=True, eq=False)
-class Curve(Reliability):
+class SmoothReliability(Reliability):
     """A reliability curve at its scores. What a result does not hold is NaN.
 
     Attributes
@@ -394,7 +394,7 @@ def _field(part: str) -> str:
     return bound if bound and prefix in ("outcome", "reliability") else part
 
 
-def _columns(curve: Curve) -> dict[str, Array]:
+def _columns(curve: SmoothReliability) -> dict[str, Array]:
     """All that has one value for each score."""
     values = {field.name: getattr(curve, field.name) for field in fields(curve)}
     return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}

@@ -93,7 +93,7 @@ def folded(name: str, width: int, indent: str = INDENT) -> list[str]:
     return lines
 
 
-def taken(columns: Sequence[Column]) -> int:
+def column_widths(columns: Sequence[Column]) -> int:
     """Columns of text with the gap after, or before, each."""
     return sum(column.width + len(GAP) for column in columns)
 

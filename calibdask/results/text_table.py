@@ -20,10 +20,10 @@ from calibdask.results.text_layout import (
     Line,
     aligned,
     asides,
+    column_widths,
     folded,
     folded_heading,
     table_lines,
-    taken,
     width_of,
     wrapped,
 )
@@ -180,7 +180,7 @@ def label_of(value: Any, longest: int = _LONGEST_LABEL) -> str:
 def _of_numbers(results: Results, width: int, rule: str) -> Iterator[Line]:
     """Numbers with their intervals beside them; what they say stands beside these, or beneath in narrow places."""
     named, *numbers = _number_columns(results)
-    used = taken(numbers)
+    used = column_widths(numbers)
     left = width - named.width - used - len(GAP)
     meanings = _meanings(results)
     if not any(meanings):
@@ -229,12 +229,12 @@ def _tables(results: Results, places: Sequence[int], width: int) -> Iterator[lis
     parts = results.shown
     numbers = [_beside(results, part, places) for part in parts]
     beside = [column for columns in numbers for column in columns]
-    if taken([*labels, *totals, *beside]) - len(GAP) > width and any(part.has_interval for part in parts):
+    if column_widths([*labels, *totals, *beside]) - len(GAP) > width and any(part.has_interval for part in parts):
         labels = [_with_ends(labels[0]), *labels[1:]]
         numbers = [[_beneath(results, part, places)] for part in parts]
     columns = [*labels, *totals]
     for of_part in numbers:
-        if len(columns) > len(labels) and taken([*columns, *of_part]) - len(GAP) > width:
+        if len(columns) > len(labels) and column_widths([*columns, *of_part]) - len(GAP) > width:
             yield columns
             columns = labels
         columns = [*columns, *of_part]

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.request import Plan, Request, Requests
-from calibdask.statistics.views.view import View, seen_through
+from calibdask.statistics.views.view import View, view_requests
 
 AnswerT = TypeVar("AnswerT")
 
@@ -51,4 +51,4 @@ class _ViewedDerived(Derived[AnswerT]):
     def derive(self) -> Requests[AnswerT]:
         if self.view.copies and self.derived.fixed_in_replicates:
             return self.derived.tiled((yield from self.derived), self.view.copies)
-        return (yield from seen_through(self.view, self.derived.derive()))
+        return (yield from view_requests(self.view, self.derived.derive()))

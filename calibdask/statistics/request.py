@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 if TYPE_CHECKING:
     from calibdask.statistics.derived import Derived
     from calibdask.statistics.layout import Layout
-    from calibdask.statistics.started import Started
+    from calibdask.statistics.prefetch import Prefetch
     from calibdask.statistics.statistic import Statistic
     from calibdask.statistics.views.view import View
 
@@ -47,7 +47,7 @@ class Plan(Protocol):
     def derive(self, derived: "Derived[Any]") -> None:
         """Run the requests that the answer derives from."""
 
-    def start(self, started: "Started") -> None:
+    def start(self, started: "Prefetch") -> None:
         """Ask for something without waiting for it."""
 
     def compute(self, statistic: "Statistic[Any]") -> None:

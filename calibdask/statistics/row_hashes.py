@@ -56,14 +56,14 @@ def _words(numbers: npt.NDArray[np.floating]) -> npt.NDArray[np.uint64]:
     return (np.ascontiguousarray(numbers, np.float64) + 0.0).view(np.uint64)
 
 
-def word_of(text: str) -> int:
+def text_hash(text: str) -> int:
     """A word of 64 bits, signed, for a text."""
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "little", signed=True)
 
 
 def _seeds() -> npt.NDArray[np.uint64]:
     """Nothing up the sleeve: words of the names of the sums."""
-    return np.array([word_of(f"calibdask {word}") for word in range(row_hashes.WORDS)], np.int64).view(np.uint64)
+    return np.array([text_hash(f"calibdask {word}") for word in range(row_hashes.WORDS)], np.int64).view(np.uint64)
 
 
 SEEDS = _seeds()

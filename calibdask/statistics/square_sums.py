@@ -10,8 +10,8 @@ from calibdask.statistics.bins.grid_bins import bin_sums, cell_sums
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import together
 from calibdask.statistics.request import Requests
-from calibdask.statistics.started import together
 from calibdask.statistics.statistic import ViewedStatistic
 from calibdask.statistics.views.squared_weights import SquaredWeights
 

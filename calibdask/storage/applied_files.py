@@ -16,11 +16,11 @@ from calibdask.errors import Damaged
 from calibdask.safe_text import listed, visible
 from calibdask.storage.applied_manifest import manifest_text
 from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
+from calibdask.storage.atomic_replace import write_whole
 from calibdask.storage.column_blocks import stacked
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.csv_writing import write_csv
 from calibdask.storage.manifest import IDENTITY, content_hash, file_hash
-from calibdask.storage.replacing import write_whole
 from calibdask.storage.writers import APPLIED, texts_settled
 
 # The attribute of a Zarr group that says what it is.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibdask.storage.column_reader import ColumnReader, Header, Part
+from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.location import Location
 
 _FILE_MAGIC = b"ARROW1"
@@ -14,7 +14,7 @@ def _schema(file: Location) -> Header:
         return Header(_reader(stream)[0].schema)
 
 
-def _parts(file: Location, header: Header) -> list[Part]:
+def _parts(file: Location, header: Header) -> list[FilePart]:
     """The batches and their rows; of a stream all together."""
     from pyarrow import types
 
@@ -23,8 +23,8 @@ def _parts(file: Location, header: Header) -> list[Part]:
     with file.open() as stream:
         reader, is_indexed = _reader(stream, [*numbers, 0][:1])
         if not is_indexed:
-            return [Part(None, sum(batch.num_rows for batch in reader))]
-        return [Part(number, reader.get_batch(number).num_rows) for number in range(reader.num_record_batches)]
+            return [FilePart(None, sum(batch.num_rows for batch in reader))]
+        return [FilePart(number, reader.get_batch(number).num_rows) for number in range(reader.num_record_batches)]
 
 
 def _load(file: Location, layout: None, places: Sequence[int | None], columns: Mapping[str, Any]) -> Any:

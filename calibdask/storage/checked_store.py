@@ -20,6 +20,7 @@ from zarr.codecs import Crc32cCodec, ZstdCodec
 from zarr.storage import LocalStore, WrapperStore
 
 from calibdask.errors import Damaged
+from calibdask.storage.atomic_replace import write_whole
 from calibdask.storage.location import is_endless
 from calibdask.storage.manifest import (
     IDENTITY,
@@ -31,7 +32,6 @@ from calibdask.storage.manifest import (
     new_identity,
     sealed,
 )
-from calibdask.storage.replacing import write_whole
 
 if TYPE_CHECKING:
     import xarray as xr

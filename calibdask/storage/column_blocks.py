@@ -20,7 +20,7 @@ Columns = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Section:
+class PartRange:
     """Neighbouring parts of one file, which are read together; it can be sent to any worker, and opens nothing there.
 
     Attributes
@@ -46,7 +46,7 @@ class Section:
     absent: tuple[str, ...] = ()
 
 
-def load_section(reader: ColumnReader, types: Mapping[str, Any], section: Section) -> Any:
+def load_section(reader: ColumnReader, types: Mapping[str, Any], section: PartRange) -> Any:
     """Columns of a section as a table of Arrow, of the types that are given; where they are None, as the file has them.
 
     Raises
@@ -89,7 +89,7 @@ def load_section(reader: ColumnReader, types: Mapping[str, Any], section: Sectio
 
 
 def block_arrays(
-    reader: ColumnReader, types: Mapping[str, Any], dtypes: Mapping[str, np.dtype[Any]], block: Sequence[Section]
+    reader: ColumnReader, types: Mapping[str, Any], dtypes: Mapping[str, np.dtype[Any]], block: Sequence[PartRange]
 ) -> dict[str, np.ndarray]:
     """The columns of a block as arrays of these types."""
     import pyarrow

@@ -17,7 +17,7 @@ from calibdask.safe_text import visible
 from calibdask.storage.arrow_columns import dtype_of
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.column_blocks import (
-    Section,
+    PartRange,
     as_type,
     block_arrays,
     collected,
@@ -25,7 +25,7 @@ from calibdask.storage.column_blocks import (
     load_section,
     table_arrays,
 )
-from calibdask.storage.column_reader import ColumnReader, Header, Part
+from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.column_types import (
     check_types,
     common_type,
@@ -44,7 +44,7 @@ from calibdask.storage.text_types import MISSING, clock_type, has_offsets, kinds
 _FILES, _PARTS = 16, 4
 
 # What is read at once.
-Block = tuple[Section, ...]
+Block = tuple[PartRange, ...]
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
@@ -73,7 +73,7 @@ class _File:
 
 
 # A part, and its file.
-_Placed = tuple[_File, Part]
+_Placed = tuple[_File, FilePart]
 
 
 @dataclass(frozen=True)
@@ -228,8 +228,8 @@ class ColumnFiles:
         may_lack = {name for name in open_names if labels_alone or MISSING in kinds[name]}
         return {name: _floating(kind) if name in may_lack else kind for name, kind in types.items()}
 
-    def _kinds(self, sections: Sequence[Section], names: Sequence[str]) -> Iterable[dict[str, frozenset[str]]]:
-        def kinds(section: Section) -> dict[str, frozenset[str]]:
+    def _kinds(self, sections: Sequence[PartRange], names: Sequence[str]) -> Iterable[dict[str, frozenset[str]]]:
+        def kinds(section: PartRange) -> dict[str, frozenset[str]]:
             table = load_section(self.reader, dict.fromkeys(names), section)
             return {name: kinds_of(table.column(name)) for name in names}
 
@@ -247,7 +247,7 @@ class ColumnFiles:
         if None not in known:
             return any(known)
 
-        def lacks(section: Section) -> bool:
+        def lacks(section: PartRange) -> bool:
             return bool(load_section(self.reader, {name: None}, section).column(name).null_count)
 
         sections = _sections(parts, [name])
@@ -366,11 +366,11 @@ def _blocks(
     return blocks, sizes if counted else [np.nan] * len(blocks)
 
 
-def _sections(parts: Sequence[_Placed], wanted: Sequence[str], *, joined: bool = True) -> list[Section]:
+def _sections(parts: Sequence[_Placed], wanted: Sequence[str], *, joined: bool = True) -> list[PartRange]:
     """Neighbouring parts of each file as one section, or each by itself."""
     groups = [[*group] for _, group in groupby(parts, lambda placed: id(placed[0]))] if joined else [[p] for p in parts]
     return [
-        Section(
+        PartRange(
             group[0][0].location,
             group[0][0].version,
             tuple(part.place for _, part in group),

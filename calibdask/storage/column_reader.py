@@ -25,7 +25,7 @@ class Header(NamedTuple):
     details: Any = None
 
 
-class Part(NamedTuple):
+class FilePart(NamedTuple):
     """The smallest number of rows that can be read alone.
 
     Attributes
@@ -82,7 +82,7 @@ class ColumnReader:
 
     title: str
     schema: Callable[[Location], Header]
-    parts: Callable[[Location, Header], Sequence[Part]]
+    parts: Callable[[Location, Header], Sequence[FilePart]]
     load: Callable[[Location, Any, Sequence[Any], Mapping[str, Any]], Any]
     place: str
     suffixes: tuple[str, ...]

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from calibdask.storage.column_reader import ColumnReader, Header, Part
+from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.compressed_files import compression_of, opened
 from calibdask.storage.csv_rows import header_of, row_blocks
 from calibdask.storage.location import Location
@@ -43,15 +43,15 @@ def _schema(file: Location) -> Header:
     return Header(pyarrow.schema([(name, pyarrow.null()) for name in header.names]), layout)
 
 
-def _parts(file: Location, header: Header) -> list[Part]:
+def _parts(file: Location, header: Header) -> list[FilePart]:
     if compression_of(file) is not None:
-        return [Part(None)]
+        return [FilePart(None)]
     size, layout = file.fs.size(file.path), header.layout
     if size <= _CSV_BLOCK_BYTES:
-        return [Part(None, share=size / _CSV_BLOCK_BYTES)]
+        return [FilePart(None, share=size / _CSV_BLOCK_BYTES)]
     with file.open() as stream:
         blocks = row_blocks(stream, layout.start, size, _CSV_BLOCK_BYTES, layout.separator)
-        return [Part(block, share=1.0) for block in blocks]
+        return [FilePart(block, share=1.0) for block in blocks]
 
 
 def _load(file: Location, layout: _Layout, places: Sequence[_Place], columns: Mapping[str, Any]) -> Any:

@@ -21,7 +21,7 @@ _COMMA = ","
 _OTHERS = ("\t", ";", "|")
 
 
-class Header(NamedTuple):
+class CsvHeader(NamedTuple):
     """Names of columns, the bytes of the header with its line break, the beginning of the file, and what separates."""
 
     names: list[str]
@@ -30,7 +30,7 @@ class Header(NamedTuple):
     separator: str
 
 
-def header_of(read: Callable[[int], bytes], size: int, separator: str | None = None) -> Header:
+def header_of(read: Callable[[int], bytes], size: int, separator: str | None = None) -> CsvHeader:
     """The header of a file, whose fields are between commas; or, if it has none, between tabs, semicolons or bars.
 
     ``separator`` is what the name of the file says about that.
@@ -60,7 +60,7 @@ def header_of(read: Callable[[int], bytes], size: int, separator: str | None = N
         raise ValueError(r"its lines end in carriage returns alone; convert it, for example by tr '\r' '\n'.")
     if separator is None:
         separator = _COMMA if len(found[_COMMA]) > 1 else max(found, key=lambda sign: len(found[sign]))
-    return Header(found[separator], end, text, separator)
+    return CsvHeader(found[separator], end, text, separator)
 
 
 def _first_row_end(text: bytes) -> int:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from calibdask.storage.column_reader import ColumnReader, Header, Part
+from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.column_types import common_type
 from calibdask.storage.compressed_files import compression_of, opened
 from calibdask.storage.csv_rows import row_blocks
@@ -34,14 +34,14 @@ def _schema(file: Location) -> Header:
 
     places = _places(file)
     blocks = [_inferred(_text(file, place)) for place in places]
-    parts = [Part(place, block.rows) for place, block in zip(places, blocks, strict=True)]
+    parts = [FilePart(place, block.rows) for place, block in zip(places, blocks, strict=True)]
     names = list(dict.fromkeys(name for block in blocks for name in block.types))
     missing = {name for name in names if any(name not in block.types or name in block.missing for block in blocks)}
     return Header(pyarrow.schema([(name, _common(name, blocks)) for name in names]), details=(parts, missing))
 
 
-def _parts(file: Location, header: Header) -> Sequence[Part]:
-    parts: Sequence[Part] = header.details[0]
+def _parts(file: Location, header: Header) -> Sequence[FilePart]:
+    parts: Sequence[FilePart] = header.details[0]
     return parts
 
 

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Self
 
+from calibdask.storage.atomic_replace import is_running, last_modified, owned_name
 from calibdask.storage.location import Location
-from calibdask.storage.replacing import is_running, last_modified, owned_name
 from calibdask.storage.retry import with_retries
 
 LEASE, TAKEN = ".lease", ".taken"

@@ -25,7 +25,7 @@ from calibdask.storage.group_members import check_members
 from calibdask.storage.location import Location, MissingChunks, read_error
 from calibdask.storage.netcdf_files import netcdf_reader, open_netcdf
 from calibdask.storage.npz_files import NPZ, npy_reader
-from calibdask.storage.readers import StoredRows, Table
+from calibdask.storage.readers import RowTable, StoredRows
 from calibdask.storage.standard_input import STANDARD_INPUT, standard_input
 from calibdask.storage.writers import texts_settled
 
@@ -211,7 +211,7 @@ def read_rows(
     chunk_rows: int | None = None,
     skip_missing: bool = False,
     missing_chunks: MissingChunks = "error",
-) -> Table:
+) -> RowTable:
     """Open a file or store of scored rows; what does not fit in one block is read lazily, by Dask.
 
     ======================  ============================================================  ==========================

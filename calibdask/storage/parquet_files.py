@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from calibdask.storage.column_reader import ColumnReader, Header, Part
+from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.location import Location
 
 
@@ -13,9 +13,9 @@ def _schema(file: Location) -> Header:
         return Header(opened.schema_arrow, details=opened.metadata)
 
 
-def _parts(file: Location, header: Header) -> list[Part]:
+def _parts(file: Location, header: Header) -> list[FilePart]:
     metadata = header.details
-    return [Part(group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
+    return [FilePart(group, metadata.row_group(group).num_rows) for group in range(metadata.num_row_groups)]
 
 
 def _load(file: Location, layout: None, places: Sequence[int], columns: Mapping[str, Any]) -> Any:

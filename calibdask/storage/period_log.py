@@ -1,7 +1,7 @@
 """The log of a store of periods: one record for each change, numbered without gaps, and none is ever changed.
 
 A change is done once its record is there, and none of it before. Two that write at once aim at the same number, which
-one of them gets (`calibdask.storage.exclusive`); the other reads the log again.
+one of them gets (`calibdask.storage.exclusive_create`); the other reads the log again.
 
 The log is the manifest of the store (`calibdask.storage.manifest`). Each record has the identity of the store, its own
 number, the hash of the record before it, and the hashes of the periods that it adds. The head, an attribute of the
@@ -26,13 +26,13 @@ import numpy.typing as npt
 
 from calibdask import __version__
 from calibdask.errors import Damaged
+from calibdask.storage.atomic_replace import owned_name
 from calibdask.storage.documents import parse_json
-from calibdask.storage.exclusive import create
+from calibdask.storage.exclusive_create import create
 from calibdask.storage.leases import LEASE, names_in, writer_of
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import content_hash, is_intact, new_identity, sealed
 from calibdask.storage.open_store import PERIODS
-from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 from calibdask.storage.slice_labels import Labels, from_json, to_json
 
@@ -114,7 +114,7 @@ class Period:
 
 
 @dataclass(frozen=True, eq=False)
-class Change:
+class PeriodChange:
     """Periods that come, and labels of those that go, in one record."""
 
     dimension: str
@@ -275,7 +275,7 @@ class PeriodLog:
         return cls(store.url, dimension, periods, len(names), tuple(history), gone, head, lost)
 
 
-def commit(store: Location, change: Callable[[PeriodLog], Change]) -> PeriodLog:
+def commit(store: Location, change: Callable[[PeriodLog], PeriodChange]) -> PeriodLog:
     """Make a change to a store, whole or not at all; the log before it.
 
     Parameters
@@ -288,12 +288,12 @@ def commit(store: Location, change: Callable[[PeriodLog], Change]) -> PeriodLog:
     return _committed(store, change, recover=False)
 
 
-def commit_after_loss(store: Location, change: Callable[[PeriodLog], Change]) -> PeriodLog:
+def commit_after_loss(store: Location, change: Callable[[PeriodLog], PeriodChange]) -> PeriodLog:
     """The same for a store that may have lost its last records: their periods are given up."""
     return _committed(store, change, recover=True)
 
 
-def _committed(store: Location, change: Callable[[PeriodLog], Change], *, recover: bool) -> PeriodLog:
+def _committed(store: Location, change: Callable[[PeriodLog], PeriodChange], *, recover: bool) -> PeriodLog:
     while True:
         log = PeriodLog.read(store, recover=recover)
         made = change(log)

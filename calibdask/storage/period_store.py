@@ -31,7 +31,8 @@ import xarray as xr
 from calibdask import __version__
 from calibdask.errors import Unavailable
 from calibdask.safe_text import listed
-from calibdask.storage.alike import check_alike
+from calibdask.storage.atomic_replace import atomic_replacement, owned_name
+from calibdask.storage.compatibility import check_compatible
 from calibdask.storage.leases import Lease, sweep
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import content_hash
@@ -41,16 +42,15 @@ from calibdask.storage.period_labels import check_kind, other_spelling, within
 from calibdask.storage.period_log import (
     FOLDER,
     PARTS,
-    Change,
     Head,
     Label,
     Period,
+    PeriodChange,
     PeriodLog,
     commit,
     commit_after_loss,
 )
-from calibdask.storage.period_totals import Members, PeriodSumsArray, summed
-from calibdask.storage.replacing import owned_name, replacing
+from calibdask.storage.period_totals import ArchiveMembers, PeriodSumsArray, summed
 from calibdask.storage.retry import with_retries
 from calibdask.storage.slice_labels import Labels, as_index, positions, united
 from calibdask.storage.summary import Summary
@@ -94,7 +94,7 @@ class PeriodStore:
     def add(
         self,
         parts: Sequence[xr.Dataset],
-        change: Callable[[PeriodLog, tuple[Period, ...]], Change],
+        change: Callable[[PeriodLog, tuple[Period, ...]], PeriodChange],
         *,
         merged: Sequence[str] = (),
         recover: bool = False,
@@ -161,7 +161,7 @@ class PeriodStore:
             write_dataset(summary, Path(place.path), _chunks(given))
             manifest = content_hash(Path(place.path, "zarr.json").read_bytes())
         else:
-            with replacing(place) as part:
+            with atomic_replacement(place) as part:
                 write_dataset(summary, part, _chunks(given))
                 manifest = content_hash((part / "zarr.json").read_bytes())
         label = summary[axes[0]].values.tolist()[0]
@@ -209,7 +209,7 @@ class PeriodStore:
         there = self.readable(log, replaced)
         if there is None:
             return
-        check_alike(there, summary, f"append expects summaries like those of {self.location.url},")
+        check_compatible(there, summary, f"append expects summaries like those of {self.location.url},")
         if lost := {*there.dataset.data_vars} ^ {*summary.dataset.data_vars}:
             raise ValueError(
                 f"append expects the variables of {self.location.url}, and {listed(sorted(map(str, lost)))} are in one "
@@ -281,7 +281,7 @@ class PeriodStore:
         models = last.dataset["rows"].shape[:batch]
         labels = united_slices(periods)
         rows = _rows(periods, labels, models)
-        members, manifests = Members(), Manifests(self.location)
+        members, manifests = ArchiveMembers(), Manifests(self.location)
         root = f"{node.path}/" if node.path else ""
         variables: dict[str, Any] = {"rows": (dims, rows)}
         totals: dict[str, Any] = {"rows": (dims[: batch + 1], rows.sum(tuple(range(batch + 1, rows.ndim))))}
@@ -322,17 +322,17 @@ class PeriodStore:
 
 
 def _changed(
-    change: Callable[[PeriodLog, tuple[Period, ...]], Change], added: tuple[Period, ...], log: PeriodLog
-) -> Change:
+    change: Callable[[PeriodLog, tuple[Period, ...]], PeriodChange], added: tuple[Period, ...], log: PeriodLog
+) -> PeriodChange:
     return change(log, added)
 
 
-def _rewritten(log: PeriodLog, added: tuple[Period, ...]) -> Change:
+def _rewritten(log: PeriodLog, added: tuple[Period, ...]) -> PeriodChange:
     """Periods in the place of those whose numbers others have removed."""
     replaced = [(period, log.periods[period.label]) for period in added if period.label in log.periods]
     there = [replace(period, merged=before.merged) for period, before in replaced]
     reason = "another process took the writer for dead and removed its numbers"
-    return Change(log.dimension, "replace", tuple(there), tuple(period.label for period in there), reason)
+    return PeriodChange(log.dimension, "replace", tuple(there), tuple(period.label for period in there), reason)
 
 
 def united_slices(periods: Sequence[Period]) -> dict[str, Labels]:

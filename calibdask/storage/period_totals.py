@@ -73,7 +73,7 @@ class PeriodSumsArray:
     periods: tuple[Period, ...]
     models: tuple[int, ...]
     own: tuple[int, ...]
-    members: "Members"
+    members: "ArchiveMembers"
     dtype = np.dtype(np.int64)
 
     @property
@@ -126,7 +126,7 @@ class PeriodSumsArray:
             ) from error
 
 
-class Members:
+class ArchiveMembers:
     """Where the members of archives on this machine are: looked up once, as listing takes as long as reading one.
 
     Archives are never changed once they are written, and are checked as they are read.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Table:
+class RowTable:
     """Arrays of scored rows, NumPy or Dask, as `calibdask.evaluate` takes them.
 
     Parameters
@@ -99,7 +99,7 @@ class StoredRows:
         missing_chunks: MissingChunks = "error",
         features: Sequence[str] = (),
         instants: Sequence[str] = (),
-    ) -> Table:
+    ) -> RowTable:
         """The rows, as `calibdask.read_rows` gives them, with ``features`` among ``by``.
 
         Texts of ``instants`` that are times with offsets from UTC are times of UTC, not of the clock there.
@@ -140,7 +140,7 @@ class StoredRows:
             import xarray as xr
 
             scores = xr.DataArray(scores, {"class": list(names.classes)}, ("sample", "class"))
-        return Table(labels, scores, weights, slices, names, skip_missing)
+        return RowTable(labels, scores, weights, slices, names, skip_missing)
 
     def zone_of(self, column: str) -> str | None:
         """The time zone of a column of timestamps; None without one."""

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from calibdask.engine.axes import check_told_apart
+from calibdask.engine.axes import check_identifiers
 
 Labels = npt.NDArray[Any]
 
@@ -36,7 +36,7 @@ def united(axis: Hashable, indexes: Sequence[Any], dtypes: Sequence[np.dtype[Any
             raise ValueError(f"Summaries expect labels of one kind along {axis!r}; {error}.") from error
     same_kind = len({dtype.kind for dtype in dtypes}) == 1
     if not same_kind and labels.dtype.kind == "f":
-        check_told_apart(labels.values)
+        check_identifiers(labels.values)
     if not same_kind and {dtype.kind for dtype in dtypes} <= {*"OUT"}:
         # Texts of NumPy, and texts that it would change.
         return np.asarray(labels, object)

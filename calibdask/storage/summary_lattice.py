@@ -16,7 +16,7 @@ from calibdask.statistics.lattice.lattice_sums import LatticeState
 from calibdask.statistics.lattice.segments import Segments, subsets_of
 from calibdask.statistics.settings import Setting
 from calibdask.storage.checked_summary import check_segments, whole
-from calibdask.storage.summary_scores import WORD, WORD_UNIT, joined, split, word_units
+from calibdask.storage.summary_scores import WORD, WORD_UNIT, joined, limb_units, split
 
 ROWS, EVENTS, SCORE, SPREAD = LATTICE = ("segment_rows", "segment_events", "segment_score", "segment_spread")
 # How features and scores are cut, as JSON: a scalar coordinate outlives sums, selections and files.
@@ -119,7 +119,7 @@ def lattice_variables(cuts: Cuts, state: LatticeState) -> tuple[dict[str, xr.Var
     """Variables and coordinates of a lattice without weights."""
     values = {ROWS: state.rows, EVENTS: state.hits, SCORE: split(state.score), SPREAD: split(state.spread)}
     variables = {name: xr.Variable(_DIMS[name], values[name]) for name in LATTICE}
-    return variables, {CUTS: ((), cuts.as_json()), WORD_UNIT: (WORD, word_units())}
+    return variables, {CUTS: ((), cuts.as_json()), WORD_UNIT: (WORD, limb_units())}
 
 
 def lattice_state(dataset: xr.Dataset, cuts: Cuts) -> LatticeState:

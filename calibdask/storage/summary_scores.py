@@ -26,10 +26,10 @@ def score_variables(state: ScoreSumsState) -> tuple[Values, dict[Hashable, Any]]
     if state.brier.dtype != np.int64:
         return {**clipped, WEIGHT: (state.weight, ()), BRIER: (state.brier, ()), LOG: (state.log, ())}, {}
     words = {name: (split(sums), (WORD,)) for name, sums in ((BRIER, state.brier), (LOG, state.log))}
-    return {**clipped, **words}, {WORD_UNIT: (WORD, word_units())}
+    return {**clipped, **words}, {WORD_UNIT: (WORD, limb_units())}
 
 
-def word_units() -> Array:
+def limb_units() -> Array:
     """What one of each word is worth."""
     return np.array([2.0**-_HIGH_BITS, 2.0**-FRACTION_BITS])
 

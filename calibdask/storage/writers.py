@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.safe_text import shown_address
+from calibdask.storage.atomic_replace import Output, restore
 from calibdask.storage.checked_file import seal_file
 from calibdask.storage.location import Location, read_error
-from calibdask.storage.replacing import Output, restore
 
 if TYPE_CHECKING:
     import xarray as xr

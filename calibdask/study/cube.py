@@ -15,6 +15,7 @@ import zarr
 
 from calibdask.errors import Unavailable
 from calibdask.safe_text import shown_address, without_credentials
+from calibdask.storage.atomic_replace import owned_name
 from calibdask.storage.cell_hashes import CELL_HASHES, VARIABLES, cell_hash
 from calibdask.storage.checked_store import CheckedStore, GroupManifest
 from calibdask.storage.cube_layout import (
@@ -31,7 +32,6 @@ from calibdask.storage.cube_layout import (
 from calibdask.storage.location import Location, read_error
 from calibdask.storage.manifest import ArrayRecord
 from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, VIEWS, read_fingerprint
-from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
 from calibdask.study.fingerprint import FORMAT, KERNELS, READABLE, differences, fingerprint, versions, with_kernels

@@ -13,13 +13,13 @@ import numpy as np
 import zarr
 
 from calibdask.safe_text import data_without_credentials
+from calibdask.storage.atomic_replace import is_abandoned
 from calibdask.storage.cell_hashes import CELL_HASHES, HASHED, VARIABLES
 from calibdask.storage.checked_store import CHUNK_CODECS, chunk_numbers, grid_of
 from calibdask.storage.cube_layout import ERROR, LAYOUT, STATUS, STATUS_CODECS, TODO
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import ArrayRecord, content_hash
 from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK
-from calibdask.storage.replacing import is_abandoned
 from calibdask.storage.retry import with_retries
 from calibdask.study.study import Study
 

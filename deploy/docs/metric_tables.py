@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from calibdask.estimators.signatures import Signature, signatures
+from calibdask.estimators.signatures import CallSignature, signatures
 from calibdask.statistics.layout import Layout
 
 PAGE = Path(__file__).with_name("metrics.md")
@@ -22,13 +22,13 @@ def _table(kinds: list[str]) -> str:
     return _HEAD + "".join(_row(signature) for signature in signatures().values() if _kind(signature) in kinds)
 
 
-def _row(signature: Signature) -> str:
+def _row(signature: CallSignature) -> str:
     summary = signature.summary.replace("``", "`").removesuffix(".").replace("|", r"\|")
     choices = ", ".join(f"`{name}`" for name in signature.choices)
     return f"| `{signature.public}` | `{signature.word}` | {summary} | {choices} |\n"
 
 
-def _kind(signature: Signature) -> str | None:
+def _kind(signature: CallSignature) -> str | None:
     """That of the first part of the estimate; test for tests."""
     estimator = signature.constructor()
     parts = list(estimator.describe(_LAYOUT).values())

@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 import calibdask as cd
+from calibdask.storage.atomic_replace import atomic_replacement, write_text
 from calibdask.storage.cube_layout import DONE
-from calibdask.storage.replacing import replacing, write_text
 from experiments.calibration.cases import CASES, OFF
 from experiments.calibration.declared import PROMISES, Promise
 from experiments.calibration.study import Promises
@@ -151,7 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.cube:
         study = Promises(**Promises.presets.get(chosen.preset, {}))
         failed = cd.run(study, chosen.cube, cluster=chosen.cluster).failed
-        with replacing(FOLDER / "promises.nc") as part:
+        with atomic_replacement(FOLDER / "promises.nc") as part:
             summary_of(chosen.cube).to_netcdf(part, engine="scipy")
     summary = xr.load_dataset(FOLDER / "promises.nc", engine="scipy")
     write_text(FOLDER / "promises.md", "\n".join(all_lines(summary)))

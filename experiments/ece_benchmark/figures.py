@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.plot import save
-from calibdask.storage.replacing import replacing
+from calibdask.storage.atomic_replace import atomic_replacement
 from experiments.ece_benchmark.estimators import PAPER
 from experiments.ece_benchmark.rules import FAMILIES, SILVERMAN
 from experiments.ece_benchmark.summaries import PUBLISHED
@@ -333,5 +333,5 @@ def _save_png(picture: Picture, path: Path) -> None:
     ]
     figure.legend(handles=lines, loc="center left", bbox_to_anchor=(0.99, 0.5), frameon=False, handlelength=3.2)
     figure.suptitle(picture.heading, fontsize=13)
-    with replacing(path) as part:
+    with atomic_replacement(path) as part:
         figure.savefig(part, dpi=110, bbox_inches="tight")

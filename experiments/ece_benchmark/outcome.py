@@ -9,7 +9,7 @@ from typing import Any
 import xarray as xr
 
 import calibdask as cd
-from calibdask.storage.replacing import replacing, write_text
+from calibdask.storage.atomic_replace import atomic_replacement, write_text
 from calibdask.study.cube import Cube
 from calibdask.study.fingerprint import differences
 from experiments.ece_benchmark import claims, figures, tables
@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
         return _BAD
-    with replacing(chosen.out / "summary.nc") as part:
+    with atomic_replacement(chosen.out / "summary.nc") as part:
         summary.to_netcdf(part, engine="scipy")
     write_text(chosen.out / "results.md", tables.markdown(summary))
     write_text(chosen.out / "claims.md", claims.markdown(summary))

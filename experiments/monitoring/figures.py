@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.storage.replacing import replacing
+from calibdask.storage.atomic_replace import atomic_replacement
 from experiments.monitoring.kinds import KINDS
 from experiments.monitoring.study import DETECTOR, DETECTOR_TOLERANCE, DETECTOR_YEAR, E_PROCESS, E_TOLERANCE
 from experiments.monitoring.tables import TITLES
@@ -102,6 +102,6 @@ def _finish(figure: Any, grid: Any, panels: int, label: str, below: str) -> None
 def _save(figure: Any, path: Path) -> None:
     import matplotlib.pyplot as plt
 
-    with replacing(path) as part:
+    with atomic_replacement(path) as part:
         figure.savefig(part, dpi=100, bbox_inches="tight", format="png")
     plt.close(figure)

@@ -8,7 +8,7 @@ from pathlib import Path
 import xarray as xr
 
 import calibdask as cd
-from calibdask.storage.replacing import replacing, write_text
+from calibdask.storage.atomic_replace import atomic_replacement, write_text
 from calibdask.study.cube import Cube
 from experiments.monitoring import figures, tables
 from experiments.monitoring.summaries import of_monitoring
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, OSError) as error:
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
         return _BAD
-    with replacing(chosen.out / "summary.nc") as part:
+    with atomic_replacement(chosen.out / "summary.nc") as part:
         summary.to_netcdf(part, engine="scipy")
     write_text(chosen.out / "results.md", "\n".join(tables.results(summary)))
     figures.save_all(summary, chosen.out)

@@ -7,7 +7,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.plot import save
-from calibdask.storage.replacing import replacing
+from calibdask.storage.atomic_replace import atomic_replacement
 from experiments.recalibration.calibrators import NONE, ON_PROBABILITIES
 from experiments.recalibration.summaries import remaining, win_rates
 from experiments.recalibration.tables import LOG
@@ -106,6 +106,6 @@ def _save_png(shown: dict[str, tuple[str, xr.DataArray]], path: Path) -> None:
     handles, names = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="center left", bbox_to_anchor=(0.99, 0.5), frameon=False, handlelength=3.2)
     figure.tight_layout()
-    with replacing(path) as part:
+    with atomic_replacement(path) as part:
         figure.savefig(part, dpi=110, bbox_inches="tight", format="png")
     plt.close(figure)

@@ -8,7 +8,7 @@ from pathlib import Path
 import xarray as xr
 
 import calibdask as cd
-from calibdask.storage.replacing import replacing, write_text
+from calibdask.storage.atomic_replace import atomic_replacement, write_text
 from calibdask.study.cube import Cube
 from experiments.recalibration import figures, tables
 from experiments.recalibration.summaries import of_known_truth, of_real_models
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{parser.prog}: {' '.join(str(error).split())}", file=sys.stderr)
         return _BAD
     for study, summary in found.items():
-        with replacing(chosen.out / _FILES[study]) as part:
+        with atomic_replacement(chosen.out / _FILES[study]) as part:
             summary.to_netcdf(part, engine="scipy")
     truth, real = found.get("Recalibration"), found.get("RealModels")
     lines = ["# Recalibration: which calibrator to trust at which number of rows", ""]

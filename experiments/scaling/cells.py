@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import calibdask as cd
 from calibdask.cli import main as calibdask
-from calibdask.storage.replacing import write_text
+from calibdask.storage.atomic_replace import write_text
 from experiments.scaling.backends import opened
 from experiments.scaling.machine import surroundings
 from experiments.scaling.memory import peak_bytes

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from calibdask.storage.replacing import replacing
+from calibdask.storage.atomic_replace import atomic_replacement
 from experiments.scaling.tables import Table
 
 # Okabe and Ito's colours by contestant; dashes for what is measured by slice.
@@ -38,5 +38,5 @@ def save(races: Mapping[int, Table], path: Path) -> None:
         axes.set(xscale="log", yscale="log", xlabel="rows", title=title)
         axes.grid(color="#dddddd")
     figure.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    with replacing(path) as unfinished:
+    with atomic_replacement(path) as unfinished:
         figure.savefig(unfinished, dpi=120, format="png")

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import xarray as xr
 
-from calibdask.storage.replacing import replacing, write_text
+from calibdask.storage.atomic_replace import atomic_replacement, write_text
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def _cell(table: Table, row: Mapping[str, Any], name: str) -> str:
 def write(tables: Mapping[str, Table], attributes: Mapping[str, Any], folder: Path, name: str) -> None:
     """``NAME.nc``, ``NAME.md`` and ``NAME.html``."""
     folder.mkdir(parents=True, exist_ok=True)
-    with replacing(folder / f"{name}.nc") as part:
+    with atomic_replacement(folder / f"{name}.nc") as part:
         dataset(tables, attributes).to_netcdf(part, engine="scipy")
     write_text(folder / f"{name}.md", markdown(tables, attributes))
     about = "".join(f"<li>{attribute}: {value}</li>" for attribute, value in attributes.items())

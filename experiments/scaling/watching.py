@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 
 import calibdask as cd
-from calibdask.storage.period_log import Change, commit
+from calibdask.storage.atomic_replace import owned_name
+from calibdask.storage.period_log import PeriodChange, commit
 from calibdask.storage.period_store import PeriodStore
-from calibdask.storage.replacing import owned_name
 from experiments.scaling.machine import surroundings
 from experiments.scaling.tables import Table, markdown, write
 
@@ -97,7 +97,7 @@ def copy_days(path: Path, days: int) -> None:
         label = str(_FIRST_DAY + number)
         added.append(dataclasses.replace(like, label=label, folder=f"{stem}.zarr", totals=f"{stem}.zip"))
     if added:
-        commit(store.location, lambda _: Change("day", "append", tuple(added)))
+        commit(store.location, lambda _: PeriodChange("day", "append", tuple(added)))
 
 
 def of_explorer(days: int, countries: int, classes: int, rows_a_day: int, store: Path | None) -> Table:

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 import calibdask as cd
-from calibdask.storage.replacing import write_text
+from calibdask.storage.atomic_replace import write_text
 from experiments.skce_tests.data import MODELS, drawn
 
 LEVELS = (0.01, 0.05, 0.1, 0.2)

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 import calibdask as cd
-from calibdask.storage.replacing import replacing, write_text
+from calibdask.storage.atomic_replace import atomic_replacement, write_text
 from calibdask.study.cube import Cube
 from experiments.skce_tests.figures import save_all
 from experiments.skce_tests.published import ERRORS, LEVEL, MEANS, SETS, UNREACHED
@@ -213,7 +213,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"{undone} of {cube['status'].size} cells are not done and do not count.")
     summary = summarized(cube)
     stored = {name: {"dtype": "float32"} for name in ("mean", "sd", "quantiles", "edge", "error", "unreached", "truth")}
-    with replacing(chosen.out / "summary.nc") as part:
+    with atomic_replacement(chosen.out / "summary.nc") as part:
         summary.to_netcdf(part, engine="scipy", encoding=stored)
     write_text(chosen.out / "tables.md", tables(summary))
     save_all(summary, chosen.out)

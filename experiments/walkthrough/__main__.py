@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from calibdask.storage.replacing import write_text
+from calibdask.storage.atomic_replace import write_text
 
 SCRIPTS = ("portfolio", "walkthrough")
 _CELL = re.compile(r"^# %%", re.MULTILINE)

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.results.audited import one_way_lines
+from calibdask.results.audit_results import one_way_lines
 
 N = 6000
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 import calibdask as cd
 from calibdask.analyses.auditing import audit as auditing
 from calibdask.analyses.auditing.overlaps import Overlaps
-from calibdask.analyses.auditing.telling_apart import TellingApart
+from calibdask.analyses.auditing.partial_effects import PartialEffects
 from tests.equality import same_results
 
 Array = NDArray[Any]
@@ -63,23 +63,23 @@ def inside(text: str, features: dict[str, Array]) -> Array:
     return here
 
 
-def spied(monkeypatch: pytest.MonkeyPatch) -> list[TellingApart]:
+def spied(monkeypatch: pytest.MonkeyPatch) -> list[PartialEffects]:
     """What is told apart by further audits."""
-    told: list[TellingApart] = []
+    told: list[PartialEffects] = []
 
-    class Spy(TellingApart):
+    class Spy(PartialEffects):
         def chosen(self) -> list[int]:
             told.append(self)
             return super().chosen()
 
-    monkeypatch.setattr(auditing, "TellingApart", Spy)
+    monkeypatch.setattr(auditing, "PartialEffects", Spy)
     return told
 
 
 def everything(monkeypatch: pytest.MonkeyPatch, *given: Any, **options: Any) -> Any:
     """The audit whose described segments are not told apart."""
     with monkeypatch.context() as patched:
-        patched.setattr(TellingApart, "chosen", lambda self: list(range(len(self.overlaps.known))))
+        patched.setattr(PartialEffects, "chosen", lambda self: list(range(len(self.overlaps.known))))
         return cd.audit(*given, **options)
 
 
@@ -232,7 +232,7 @@ def test_segments_with_the_same_rows_say_the_same_and_equal_scores_do_no_harm() 
     v = 0.25 ** np.array([0, 1, 2, 1, 2, 3, 1, 2, 3])
     sums = np.triu(rows)[..., None] * v
     residual = np.array([40.0, 40.0, 1.0, 10.0, 10.0, 0.25])
-    told = TellingApart(Overlaps.of(sums, np.ones((3, 3), np.bool_), residual), 3.0)
+    told = PartialEffects(Overlaps.of(sums, np.ones((3, 3), np.bool_), residual), 3.0)
     assert told.effects([0], [])[0] == pytest.approx([0.4])
     assert told.effects([1, 2], [0])[0] == pytest.approx([0.0, 0.02])
     assert told.effects([1], [0])[1] == 0

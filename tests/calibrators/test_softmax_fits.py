@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 import calibdask as cd
-from calibdask.calibrators.softmax.searches import Evaluation, Search, newton_search, quasi_newton_search
+from calibdask.calibrators.softmax.searches import NewtonPoint, Search, newton_search, quasi_newton_search
 from tests.calibrators.probmetrics_table import CASES, TABLE, rows
 
 Array = NDArray[Any]
@@ -229,12 +229,12 @@ def test_refused_and_not_converged() -> None:
         cd.VectorScaling().fit(cd.summarize(labels, scores))
 
 
-def _overshot(point: Array) -> Evaluation:
+def _overshot(point: Array) -> NewtonPoint:
     """Steep far from the minimum, where full steps overshoot: sum of log cosh((x - 1) * (1, 2, 3))."""
     factors = np.arange(1.0, 4.0)
     x = (point - 1) * factors
     hessian = factors**2 / np.cosh(x) ** 2
-    return Evaluation(float(np.log(np.cosh(x)).sum()), factors * np.tanh(x), lambda g: g / hessian)
+    return NewtonPoint(float(np.log(np.cosh(x)).sum()), factors * np.tanh(x), lambda g: g / hessian)
 
 
 @pytest.mark.parametrize("search", [newton_search, quasi_newton_search])

@@ -253,7 +253,7 @@ import os, signal, sys
 from calibdask.calibrators import applying
 from calibdask.cli import main
 from calibdask.storage import csv_files
-from calibdask.storage.unfinished import Unfinished
+from calibdask.storage.resumable_output import Unfinished
 applying.TARGET_BYTES = 10_000
 save, left = Unfinished.save, [int(sys.argv[1])]
 def dying(self, **state):

@@ -16,7 +16,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.cli.text_plot import PLAIN, SIGNS, Signs, TextDiagram, heading_of, picture_lines, suited
-from calibdask.results.reliability import Bins
+from calibdask.results.reliability import BinnedReliability
 from calibdask.results.text_layout import joined, width_of
 
 RNG = np.random.default_rng(4)
@@ -36,7 +36,7 @@ ONE = diagram([0.1, 0.3, 0.5, 0.75, 0.9], [0.25, 0.3, np.nan, 0.25, 0.899], [100
 
 
 def lines_of(shown: xr.Dataset, width: int = 80, signs: Signs = SIGNS, title: str = "title") -> list[str]:
-    return [joined(line) for line in picture_lines(Bins.of(shown, ""), title, "score", width, signs)]
+    return [joined(line) for line in picture_lines(BinnedReliability.of(shown, ""), title, "score", width, signs)]
 
 
 def test_points_are_where_they_belong() -> None:
@@ -114,7 +114,7 @@ def test_the_scores_are_those_of_the_metric() -> None:
 def test_skewed_scores_fill_the_diagram() -> None:
     scores = np.r_[np.linspace(0.0, 0.3, 1990), np.linspace(0.7, 0.9, 10)]
     result = cd.evaluate(np.arange(2000) % 9 == 0, scores, {"shown": TextDiagram()})
-    lines = [joined(line) for line in picture_lines(Bins.of(result, "shown"), "title", "score", 80, PLAIN)]
+    lines = [joined(line) for line in picture_lines(BinnedReliability.of(result, "shown"), "title", "score", 80, PLAIN)]
     assert lines[1].split()[0] == "0.3"
     assert lines[17].split() == ["0", "0.075", "0.15", "0.22", "0.3"]
     assert lines[-1] == "Axis to 0.3, the 99.5th percentile: 10 rows beyond."

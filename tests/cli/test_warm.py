@@ -12,11 +12,13 @@ from calibdask.kernels.folders import Folders
 
 def test_jobs_cover_all_metrics_and_types_of_scores() -> None:
     every = warming.jobs()
-    audits, metrics = ([job for job in every if isinstance(job, kind)] for kind in (warming.AuditJob, warming.Job))
+    audits, metrics = (
+        [job for job in every if isinstance(job, kind)] for kind in (warming.AuditJob, warming.MetricJob)
+    )
     assert {job.dtype for job in metrics} == {job.dtype for job in audits} == {"float32", "float64"}
-    assert {"ece", "skce", "corp"} < {job.metric for job in metrics if isinstance(job, warming.Job)}
+    assert {"ece", "skce", "corp"} < {job.metric for job in metrics if isinstance(job, warming.MetricJob)}
     chosen = warming.jobs(["ece"])
-    assert all(isinstance(job, warming.Job) and job.metric == "ece" for job in chosen)
+    assert all(isinstance(job, warming.MetricJob) and job.metric == "ece" for job in chosen)
 
 
 def test_audits_are_run_plain_and_weighted(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ def test_negative_estimates_have_the_bound_one() -> None:
 @pytest.fixture
 def asymptotic_for_few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """References are quick with few rows, for which outcomes would be drawn."""
-    monkeypatch.setattr("calibdask.estimators.tests.skce_test.FEW_ROWS", 0)
+    monkeypatch.setattr("calibdask.estimators.hypothesis_tests.skce.FEW_ROWS", 0)
 
 
 @pytest.mark.usefixtures("asymptotic_for_few_rows")

@@ -134,7 +134,7 @@ TINY = CalibrationTests(classes=(3,), sets=50, sets_per_cell=50, rows=60, resamp
 
 def test_a_cell_has_the_numbers_of_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     # The study follows the paper, which draws no outcomes where rows are few.
-    monkeypatch.setattr("calibdask.estimators.tests.skce_test.FEW_ROWS", 0)
+    monkeypatch.setattr("calibdask.estimators.hypothesis_tests.skce.FEW_ROWS", 0)
     actual = TINY.computed(0)
     seeds = Seeds(0, (("classes", 3), ("batch", 0)))
     scores = drawn_scores(60, 3, seeds.generator("classes", set=30, draws="scores"))

@@ -5,10 +5,10 @@ import warnings
 import xarray as xr
 
 from calibdask.explore.cubes.aggregates import Step
-from calibdask.explore.cubes.views import Reference, View
+from calibdask.explore.cubes.views import CubeView, Reference
 
 L1 = Reference("truth", (("norm", "l1"),))
-FIGURE = View(
+FIGURE = CubeView(
     "estimate",
     "size",
     ("estimator",),

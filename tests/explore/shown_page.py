@@ -6,14 +6,14 @@ from typing import Any
 
 import panel as pn
 
-from calibdask.explore.server import Page
+from calibdask.explore.server import PageContent
 
 
 @dataclass(frozen=True)
 class ShownPage:
     """A page and its widgets by their names in the address."""
 
-    page: Page
+    page: PageContent
     widgets: Mapping[str, Any]
 
     def choose(self, **values: Any) -> None:

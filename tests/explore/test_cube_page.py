@@ -7,7 +7,7 @@ import xarray as xr
 from calibdask.explore.cubes.aggregates import Step
 from calibdask.explore.cubes.reductions import Reductions
 from calibdask.explore.cubes.suggested_view import suggested
-from calibdask.explore.cubes.views import View
+from calibdask.explore.cubes.views import CubeView
 from tests.explore.jobs import Document, working
 
 
@@ -37,7 +37,7 @@ def test_a_choice_taken_back_cancels_the_running_job(cube: xr.Dataset, store: st
 def test_widgets_describe_the_view(cube: xr.Dataset) -> None:
     from calibdask.explore.cubes.controls import Controls
 
-    views: list[View] = []
+    views: list[CubeView] = []
     controls = Controls(cube, lambda: views.append(controls.view()))
     assert controls.view() == suggested(cube, "estimate")
     # One dimension at a time is along the x axis: the other takes its place.
@@ -49,7 +49,7 @@ def test_widgets_describe_the_view(cube: xr.Dataset) -> None:
     controls.hows[0].value = "mean"
     controls.against.value = "nothing"
     controls.band.value = "middle half"
-    assert views[-1] == View(
+    assert views[-1] == CubeView(
         "estimate",
         "estimator",
         panels=("model",),

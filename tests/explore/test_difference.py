@@ -8,9 +8,9 @@ import xarray as xr
 import calibdask as cd
 from calibdask.explore.summaries.difference import Bounded, difference
 from calibdask.explore.summaries.metrics_table import metrics_table
-from calibdask.explore.summaries.page_metrics import CURVE, Choice, quick
+from calibdask.explore.summaries.page_metrics import CURVE, RowChoice, quick
 from calibdask.explore.summaries.panel_grid import PanelGrid
-from calibdask.results.reliability import Curve
+from calibdask.results.reliability import SmoothReliability
 from calibdask.storage.summary import Summary
 
 RNG = np.random.default_rng(7)
@@ -43,7 +43,7 @@ def results_of(bends: tuple[float, float]) -> list[xr.Dataset]:
         scores = RNG.beta(1, 4, 4000)
         labels = (RNG.random(4000) < scores**bend).astype(int)
         summary = Summary.of(cd.summarize(labels, scores, settings=["binary"]))
-        results.append(quick(summary, Choice(None)))
+        results.append(quick(summary, RowChoice(None)))
     return results
 
 
@@ -55,7 +55,7 @@ def test_two_selections_have_a_panel_of_their_difference() -> None:
     grid.show(results)
     _, shown = grid.panels
     data = shown.layers[0]["difference"].data
-    first, second = (Curve.of(result, CURVE) for result in results)
+    first, second = (SmoothReliability.of(result, CURVE) for result in results)
     known = np.isfinite(data["value"])
     # Scores near 1, where hardly any row is, have none.
     assert known[:100].all()

@@ -6,7 +6,7 @@ import xarray as xr
 from calibdask.explore.cubes.aggregates import Step
 from calibdask.explore.cubes.picture import Scales, picture_of, ticks
 from calibdask.explore.cubes.reductions import Reductions
-from calibdask.explore.cubes.views import View
+from calibdask.explore.cubes.views import CubeView
 from tests.explore.cube_views import FIGURE, L1
 
 
@@ -32,7 +32,13 @@ def test_a_picture_of_a_view(cube: xr.Dataset) -> None:
 
 
 def test_names_along_the_x_axis_stand_beside_each_other(cube: xr.Dataset) -> None:
-    view = View("estimate", "model", ("estimator",), steps=(Step("mean", ("replicate", "draw", "size")),), reference=L1)
+    view = CubeView(
+        "estimate",
+        "model",
+        ("estimator",),
+        steps=(Step("mean", ("replicate", "draw", "size")),),
+        reference=L1,
+    )
     picture = picture_of(view, Reductions(cube).shown(view), Scales("log"))
     assert not picture.logx
     positions = np.array([picture.positions(number, 3) for number in range(3)])
@@ -47,7 +53,7 @@ def test_names_along_the_x_axis_stand_beside_each_other(cube: xr.Dataset) -> Non
 def test_what_is_not_drawn_is_noted() -> None:
     values = np.array([[0.0, -1.0], [1.0, np.nan]])
     shown = xr.Dataset({"value": (("line", "x"), values)}, {"line": ["a", "b"], "x": [1, 2]})
-    view = View("error", "x", ("line",))
+    view = CubeView("error", "x", ("line",))
     picture = picture_of(view, shown, Scales(y="log"))
     assert picture.notes == ["2 of 3 points are 0 or less and cannot be shown on a logarithmic axis."]
     many = xr.Dataset({"value": (("line", "x"), np.ones((40, 2)))}, {"line": range(40), "x": [1, 2]})

@@ -18,7 +18,7 @@ from calibdask.explore.summaries.overview_figures import SELECTED, UNDECIDED
 from calibdask.explore.summaries.overview_numbers import MapQuery, slice_map
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page import SummaryPage
-from calibdask.explore.summaries.page_metrics import Choice
+from calibdask.explore.summaries.page_metrics import RowChoice
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.slice_gaps import Gaps
 from calibdask.plot.style import OVER, UNDER
@@ -270,9 +270,9 @@ def test_views_are_built_when_they_are_opened(monkeypatch: pytest.MonkeyPatch) -
 
 def test_what_was_computed_while_the_browser_was_loading_is_not_computed_again() -> None:
     measuring = Measuring(Pool(summarized(SCORES)), OwnMetrics())
-    first = measuring.measured([Selection()], Choice(None))
-    assert measuring.measured([Selection()], Choice(None)) is first
-    assert measuring.measured([Selection()], Choice(None, bins=20)) is not first
+    first = measuring.measured([Selection()], RowChoice(None))
+    assert measuring.measured([Selection()], RowChoice(None)) is first
+    assert measuring.measured([Selection()], RowChoice(None, bins=20)) is not first
 
 
 def test_the_first_page_does_not_wait_for_what_other_views_need() -> None:

@@ -26,7 +26,7 @@ import calibdask as cd
 from calibdask.cli import main
 from calibdask.explore.application import page_of
 from calibdask.explore.downloads import downloads
-from calibdask.explore.server import Page, filter_messages, framed, is_relevant
+from calibdask.explore.server import PageContent, filter_messages, framed, is_relevant
 from calibdask.explore.summaries import answer_page, overview
 from calibdask.explore.url_state import bind_to_url
 from calibdask.storage.writers import write_dataset
@@ -181,7 +181,7 @@ def test_only_what_nobody_can_mend_is_kept_off_the_terminal(monkeypatch: pytest.
 def test_a_session_without_a_page_names_no_server_elsewhere() -> None:
     """Such as one that begins with the connection of a browser that took longer than sessions wait."""
     document = Document()
-    page = Page("sales", [pn.widgets.Select(label="Bins", options=[10, 15])], [pn.pane.HTML("words")])
+    page = PageContent("sales", [pn.widgets.Select(label="Bins", options=[10, 15])], [pn.pane.HTML("words")])
     framed(page).server_doc(document)
     addresses = [model.url for root in document.roots for model in root.references() if hasattr(model, "url")]
     assert any("static/extensions/panel/" in address for address in addresses)

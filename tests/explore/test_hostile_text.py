@@ -17,7 +17,7 @@ from calibdask.explore.cancellation import CancelToken
 from calibdask.explore.cubes.drill_down import DrillDown
 from calibdask.explore.cubes.page import CubePage
 from calibdask.explore.html_widgets import html_pane, html_table, label_slider, multi_choice, table_frame
-from calibdask.explore.server import Page
+from calibdask.explore.server import PageContent
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import pool_of
@@ -91,7 +91,7 @@ def raw_properties(*items: Any) -> set[tuple[str, str]]:
     }
 
 
-def views_of_summary(path: Path) -> Iterator[Page]:
+def views_of_summary(path: Path) -> Iterator[PageContent]:
     opened = open_store(str(path))
     assert isinstance(opened, Summary)
     shown = SummaryPage(pool_of(opened), hostile("file"), OwnMetrics.of(METRICS))
@@ -104,7 +104,7 @@ def views_of_summary(path: Path) -> Iterator[Page]:
     yield page
 
 
-def views_of_cube(path: Path) -> Iterator[Page]:
+def views_of_cube(path: Path) -> Iterator[PageContent]:
     shown = CubePage(cd.open_cube(str(path)), hostile("file"), str(path))
     page = shown.page()
     yield page
@@ -115,15 +115,15 @@ def views_of_cube(path: Path) -> Iterator[Page]:
     at = {dim: numbers[dim].values[0] for dim in shown.view.kept}
     drill.point_at(at)
     drill.settle(shown.view, numbers)
-    yield Page("", [], [drill.layout])
+    yield PageContent("", [], [drill.layout])
     drill.fail(at, hostile("error"))
-    yield Page("", [], [drill.layout])
+    yield PageContent("", [], [drill.layout])
     for role in shown.controls.roles.values():
         role.value = "one label"
     yield page
 
 
-PAGES: dict[str, Callable[[Path], Iterator[Page]]] = {
+PAGES: dict[str, Callable[[Path], Iterator[PageContent]]] = {
     "summary": views_of_summary,
     "classes": views_of_summary,
     "groups": views_of_summary,

@@ -12,7 +12,7 @@ import calibdask as cd
 from calibdask.explore.cancellation import CancelToken
 from calibdask.explore.summaries.overview import Overview, OverviewQuery
 from calibdask.explore.summaries.page import SummaryPage
-from calibdask.explore.summaries.page_metrics import Choice
+from calibdask.explore.summaries.page_metrics import RowChoice
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.slice_gaps import Gaps
 from calibdask.storage.open_store import open_store
@@ -23,7 +23,7 @@ from calibdask.storage.summary import Summary
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
 
 DAYS, ROWS = 5, 900
-CHOICE = Choice("confidence")
+CHOICE = RowChoice("confidence")
 
 
 @pytest.fixture
@@ -109,7 +109,7 @@ def test_a_map_of_another_selection_is_not_left_beside_what_is_new(stored: Summa
     query = queried(overview)
     overview.show(query, overview.computed(query, CancelToken()))
     assert overview.map.figure.visible
-    other = overview.query(Selection(), Choice(1), None, ("country",))
+    other = overview.query(Selection(), RowChoice(1), None, ("country",))
     assert overview.waits(other)
     overview.show(other, overview.begun(other, CancelToken()))
     assert not overview.map.figure.visible

@@ -16,7 +16,7 @@ from calibdask.explore.cubes.aggregates import Step
 from calibdask.explore.cubes.block_reduction import BlockReduction, reduced_blocks
 from calibdask.explore.cubes.reductions import Reductions
 from calibdask.explore.cubes.suggested_view import suggested
-from calibdask.explore.cubes.views import ERRORS, Reference, View, positions_of, progress_text
+from calibdask.explore.cubes.views import ERRORS, CubeView, Reference, positions_of, progress_text
 from calibdask.study.cube import Cube
 from calibdask.study.reading import block_dims, blocks, counts
 from experiments.ece_benchmark import summaries
@@ -28,7 +28,7 @@ from tests.explore.explored_study import Estimates
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_view_is_what_xarray_computes(cube: xr.Dataset, order: int) -> None:
     steps = FIGURE.steps[::order]
-    view = View("estimate", "size", ("estimator",), steps=steps, reference=L1)
+    view = CubeView("estimate", "size", ("estimator",), steps=steps, reference=L1)
     shown = Reductions(cube).shown(view)
     expected = whole(cube)
     for step in steps:
@@ -38,7 +38,7 @@ def test_a_view_is_what_xarray_computes(cube: xr.Dataset, order: int) -> None:
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_errors_against_a_reference(cube: xr.Dataset, error: str) -> None:
-    view = View(
+    view = CubeView(
         "estimate",
         "size",
         ("estimator", "model", "draw"),
@@ -62,7 +62,7 @@ def test_a_reference_of_zero_has_no_relative_error() -> None:
 
 
 def test_filters_fixed_labels_and_bands(cube: xr.Dataset) -> None:
-    view = View(
+    view = CubeView(
         "estimate",
         "size",
         (),
@@ -92,7 +92,7 @@ def test_cells_that_are_not_done_are_no_numbers(tmp_path: Path) -> None:
     study = Estimates(broken="linear")
     cd.run(study, tmp_path / "part.zarr")
     part = cd.open_cube(str(tmp_path / "part.zarr"))
-    shown = Reductions(part).shown(View("rows", "model", ("draw",)))
+    shown = Reductions(part).shown(CubeView("rows", "model", ("draw",)))
     expected = np.full((3, 3), 7.0)
     expected[1, 1] = np.nan
     np.testing.assert_array_equal(shown.value.transpose("model", "draw"), expected)
@@ -114,7 +114,7 @@ def test_large_data_without_cells_is_read_in_parts(monkeypatch: pytest.MonkeyPat
     random = np.random.default_rng(0)
     results = xr.Dataset({"error": (("a", "b", "c"), random.normal(size=(4, 5, 30)))}, {"a": list("wxyz")})
     assert block_dims(results, "error") == ("a", "b")
-    view = View("error", "b", ("a",), steps=(Step("median", ("c",)),))
+    view = CubeView("error", "b", ("a",), steps=(Step("median", ("c",)),))
     xr.testing.assert_allclose(Reductions(results).shown(view).value.transpose("a", "b"), results["error"].median("c"))
 
 
@@ -123,7 +123,9 @@ def test_what_does_not_fit_in_memory_is_read_in_slabs(
     cube: xr.Dataset, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All cells and replicates at once, for a few lines and sizes at a time."""
-    view = View("estimate", "size", ("estimator",), steps=(Step(how, ("model", "draw", "replicate")),), reference=L1)
+    view = CubeView(
+        "estimate", "size", ("estimator",), steps=(Step(how, ("model", "draw", "replicate")),), reference=L1
+    )
     expected = Reductions(cube).shown(view)
     shares: list[float] = []
     monkeypatch.setattr(reductions, "HELD", 400)
@@ -140,7 +142,9 @@ def test_what_does_not_fit_in_memory_is_read_in_slabs(
 def test_too_many_points_are_refused(cube: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reductions, "SHOWN", 100)
     with pytest.raises(ValueError, match="at most 100 points, got size: 4, estimator: 3, replicate: 20; aggregate"):
-        Reductions(cube).shown(View("estimate", "size", ("estimator", "replicate"), steps=(Step("mean", ("model",)),)))
+        Reductions(cube).shown(
+            CubeView("estimate", "size", ("estimator", "replicate"), steps=(Step("mean", ("model",)),))
+        )
 
 
 def test_what_has_been_read_serves_other_views(cube: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,17 +160,21 @@ def test_what_has_been_read_serves_other_views(cube: xr.Dataset, monkeypatch: py
     assert cube_reductions.is_at_hand(FIGURE)
     rest = FIGURE.steps[:1]
     others = [
-        View("estimate", "estimator", ("size",), ("model",), (*rest, Step("mean", ("draw",))), reference=L1),
-        View("estimate", "size", ("model",), (), (*rest, Step("mean", ("draw", "estimator"))), reference=L1),
-        View("estimate", "draw", (), (), rest, (("size", 30), ("estimator", "wide"), ("model", "svc")), reference=L1),
-        View("estimate", "size", ("estimator",), steps=FIGURE.steps, only=(("draw", (0,)),), reference=L1),
+        CubeView("estimate", "estimator", ("size",), ("model",), (*rest, Step("mean", ("draw",))), reference=L1),
+        CubeView("estimate", "size", ("model",), (), (*rest, Step("mean", ("draw", "estimator"))), reference=L1),
+        CubeView(
+            "estimate", "draw", (), (), rest, (("size", 30), ("estimator", "wide"), ("model", "svc")), reference=L1
+        ),
+        CubeView("estimate", "size", ("estimator",), steps=FIGURE.steps, only=(("draw", (0,)),), reference=L1),
     ]
     for view in others:
         cube_reductions.shown(view)
     cube_reductions.rows(FIGURE, {"size": 30, "estimator": "wide"})
     # The fourth was asked for after one that aggregates nothing but replicates: its last step is not done in blocks.
     assert [reduction.steps for reduction in passes] == [rest, ()]
-    cube_reductions.shown(View("estimate", "size", ("estimator",), steps=FIGURE.steps, only=(("replicate", (0, 1)),)))
+    cube_reductions.shown(
+        CubeView("estimate", "size", ("estimator",), steps=FIGURE.steps, only=(("replicate", (0, 1)),))
+    )
     assert len(passes) == 3
 
 
@@ -175,7 +183,7 @@ def test_what_is_kept_is_bounded(cube: xr.Dataset, monkeypatch: pytest.MonkeyPat
     cube_reductions = Reductions(cube)
     for share in (0.1, 0.2, 0.3, 0.4):
         steps = (Step("quantile", ("replicate",), share), FIGURE.steps[1])
-        cube_reductions.shown(View("estimate", "size", ("estimator",), steps=steps))
+        cube_reductions.shown(CubeView("estimate", "size", ("estimator",), steps=steps))
     # Nine cells, three estimators, four sizes: 864 bytes each.
     assert cube_reductions.nbytes == 2 * 864
 
@@ -198,7 +206,7 @@ def test_a_cube_larger_than_memory_opens_and_shows_what_is_done(tmp_path: Path) 
         view = controls.view()
         cube_reductions = Reductions(cube)
         assert not cube_reductions.is_at_hand(view)
-        one = View(
+        one = CubeView(
             "estimate", "size", ("estimator",), (), view.steps, only=(("model", ("a",)),), reference=view.reference
         )
         shown = cube_reductions.shown(one)
@@ -242,7 +250,7 @@ def test_the_published_figure_of_a_benchmark() -> None:
     cells = ("classes", "features", "draw", "split", "model")
     at = (("norm", "l1"), ("outcome", "label"), ("bins", 2000), ("kind", "plug-in"))
     steps = (Step("quantile", ("replicate",), 0.95), Step("median", cells))
-    view = View("estimate", "size", ("estimator",), ("setting",), steps, reference=Reference("truth", at))
+    view = CubeView("estimate", "size", ("estimator",), ("setting",), steps, reference=Reference("truth", at))
     shown = Reductions(cube).shown(view).value
     expected = summaries.summarised(cube, draws=2)["absolute_paper_truth"]
     np.testing.assert_array_equal(shown.astype(np.float32), expected.transpose(*shown.dims))

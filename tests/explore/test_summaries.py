@@ -11,7 +11,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.explore.summaries.page_metrics import (
     MOST_CLASSES,
-    Choice,
+    RowChoice,
     cautions,
     metrics_of,
     quick,
@@ -244,15 +244,15 @@ def test_sessions_share_what_has_been_read() -> None:
 
 
 CHOICES = [
-    (binary, Choice(None, bins=10)),
-    (multiclass, Choice("confidence", binning="equal-mass")),
-    (multiclass, Choice("classwise")),
-    (multiclass, Choice(3, bins=30)),
+    (binary, RowChoice(None, bins=10)),
+    (multiclass, RowChoice("confidence", binning="equal-mass")),
+    (multiclass, RowChoice("classwise")),
+    (multiclass, RowChoice(3, bins=30)),
 ]
 
 
 @pytest.mark.parametrize(("make", "choice"), CHOICES)
-def test_a_page_says_what_evaluate_says(make: Any, choice: Choice) -> None:
+def test_a_page_says_what_evaluate_says(make: Any, choice: RowChoice) -> None:
     summary = make()
     pooled = Pool(summary).pooled(SOME, choice.setting)
     metrics = metrics_of(pooled, choice)
@@ -277,15 +277,15 @@ def test_a_page_says_what_evaluate_says(make: Any, choice: Choice) -> None:
 
 def test_bands_are_there_at_once_and_are_not_computed_again() -> None:
     pooled = Pool(binary()).pooled(SOME, None)
-    at_once = quick(pooled, Choice(None))
+    at_once = quick(pooled, RowChoice(None))
     plain = cd.evaluate(pooled, metrics={"curve": cd.ReliabilityCurve()}, ci=0.95)
     for end in ("low", "high"):
         np.testing.assert_array_equal(at_once[f"curve_reliability_{end}"], plain[f"curve_reliability_{end}"])
     assert "curve_reliability_band_low" not in at_once
-    assert "curve" not in {name for refinement in refinements(pooled, Choice(None)) for name in refinement.names}
-    unbanded = quick(pooled, Choice(None), banded=False)
+    assert "curve" not in {name for refinement in refinements(pooled, RowChoice(None)) for name in refinement.names}
+    unbanded = quick(pooled, RowChoice(None), banded=False)
     assert "curve_reliability_low" not in unbanded
-    assert next(refinements(pooled, Choice(None), banded=False)).description == "pointwise band"
+    assert next(refinements(pooled, RowChoice(None), banded=False)).description == "pointwise band"
 
 
 def test_of_many_classes_the_worst_have_curves() -> None:
@@ -295,20 +295,22 @@ def test_of_many_classes_the_worst_have_curves() -> None:
     half = np.arange(3000) % 2
     pool = Pool(cd.summarize(classes, matrix, by={"half": half}, settings=["classwise"]))
     pooled = pool.pooled(Selection(), "classwise")
-    result = quick(pooled, Choice("classwise"))
+    result = quick(pooled, RowChoice("classwise"))
     assert result.sizes["curve_class"] == MOST_CLASSES
     assert {7, 8} <= set(result["curve_class"].values.tolist())
     plain = cd.evaluate(pooled, metrics={"curve": cd.ReliabilityCurve(setting="classwise")})
     at = result["curve_class"].values
     np.testing.assert_allclose(result["curve_reliability"], plain["curve_reliability"].sel({"class": at}), rtol=1e-9)
     other = pool.pooled(Selection((("half", (1,)),)), "classwise")
-    np.testing.assert_array_equal(quick(other, Choice("classwise"), like=result)["curve_class"], at)
-    assert "curve" not in {name for refinement in refinements(pooled, Choice("classwise")) for name in refinement.names}
+    np.testing.assert_array_equal(quick(other, RowChoice("classwise"), like=result)["curve_class"], at)
+    assert "curve" not in {
+        name for refinement in refinements(pooled, RowChoice("classwise")) for name in refinement.names
+    }
 
 
 def warned(labels: Any, scores: Any, **options: Any) -> str:
     summary = cd.summarize(labels, scores, settings=["binary"], **options)
-    return " ".join(cautions(quick(Pool(summary).pooled(Selection(), None), Choice(None))))
+    return " ".join(cautions(quick(Pool(summary).pooled(Selection(), None), RowChoice(None))))
 
 
 def test_cautions() -> None:

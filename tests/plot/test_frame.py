@@ -13,7 +13,7 @@ from calibdask.plot import decision_curve, overlaid, reliability_curve, reliabil
 from calibdask.plot.frame import Frame, interval_name, notes
 from calibdask.plot.options import styled
 from calibdask.report.drawing import curve_picture, diagram_picture
-from calibdask.results.reliability import Bins, Curve
+from calibdask.results.reliability import BinnedReliability, SmoothReliability
 
 RNG = np.random.default_rng(6)
 ROWS = 4000
@@ -23,12 +23,12 @@ EVEN = RNG.random(ROWS)
 SCORES = {"skewed": SKEWED, "rare": RARE, "even": EVEN}
 
 
-def read(name: str, **options: Any) -> tuple[Bins, Curve]:
+def read(name: str, **options: Any) -> tuple[BinnedReliability, SmoothReliability]:
     scores = SCORES[name]
     labels = np.random.default_rng(1).random(ROWS) < scores
     metrics = {"d": AdaptiveDiagram(**options), "c": AdaptiveCurve(**options)}
     result = cd.evaluate(labels, scores, metrics, ci=0.95)
-    return Bins.of(result, "d"), Curve.of(result, "c")
+    return BinnedReliability.of(result, "d"), SmoothReliability.of(result, "c")
 
 
 def test_full_axes_are_as_ever() -> None:
@@ -97,7 +97,7 @@ def test_intervals_say_what_they_are() -> None:
     bins, curve = read("even")
     assert (interval_name(bins), interval_name(curve)) == ("95 % confidence interval", "95 % confidence band")
     without = cd.evaluate([0, 1], [0.1, 0.9], {"d": cd.ReliabilityDiagram()})
-    assert interval_name(Bins.of(without, "d")) == ""
+    assert interval_name(BinnedReliability.of(without, "d")) == ""
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -114,7 +114,10 @@ def test_reports_draw_within_their_frame(name: str) -> None:
 def test_pages_have_the_same_axes(name: str) -> None:
     scores = SCORES[name]
     result = cd.evaluate(scores > EVEN, scores, {"d": AdaptiveDiagram(), "c": AdaptiveCurve()}, ci=0.95)
-    for draw, shown in ((reliability_diagram, Bins.of(result, "d")), (reliability_curve, Curve.of(result, "c"))):
+    for draw, shown in (
+        (reliability_diagram, BinnedReliability.of(result, "d")),
+        (reliability_curve, SmoothReliability.of(result, "c")),
+    ):
         frame = Frame.of([shown])
         figure = hv.render(draw(result), backend="bokeh").children[0][0]
         assert (figure.x_range.start, figure.x_range.end) == pytest.approx(frame.across)
@@ -125,7 +128,7 @@ def test_pages_have_the_same_axes(name: str) -> None:
         assert [item.label.value for item in figure.legend[0].items] == [interval_name(shown)]
     beneath = next(part for part in reliability_diagram(result) if isinstance(part, hv.Rectangles))
     said = beneath.kdims[0].label.replace("\n", " ")
-    assert all(sentence in said for sentence in notes(Bins.of(result, "d")))
+    assert all(sentence in said for sentence in notes(BinnedReliability.of(result, "d")))
 
 
 def matplotlib_axes(plot: Any) -> Any:
@@ -134,7 +137,7 @@ def matplotlib_axes(plot: Any) -> Any:
 
 def test_images_have_the_same_axes() -> None:
     result = cd.evaluate(RARE > EVEN, RARE, {"d": AdaptiveDiagram()}, ci=0.95)
-    frame = Frame.of([Bins.of(result, "d")])
+    frame = Frame.of([BinnedReliability.of(result, "d")])
     axes = matplotlib_axes(reliability_diagram(result))
     assert (axes.get_xlim(), axes.get_ylim()) == (pytest.approx(frame.across), pytest.approx(frame.upward))
     assert [text.get_text() for text in axes.get_xticklabels()] == [label for _, label in frame.x_ticks]
@@ -153,6 +156,6 @@ def test_results_over_each_other_draw_intervals() -> None:
     above, beneath = overlaid(results)
     ends = [part for part in above if isinstance(part, hv.Segments)]
     assert [part.label for part in ends] == ["95 % confidence interval", ""]
-    low = Bins.of(results["skewed"], "adaptive_diagram").low
+    low = BinnedReliability.of(results["skewed"], "adaptive_diagram").low
     np.testing.assert_array_equal(ends[0].dimension_values(1), low)
     assert "skewed: axis to" in next(iter(beneath)).kdims[0].label

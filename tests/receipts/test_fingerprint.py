@@ -15,7 +15,7 @@ from calibdask.analyses.receipts.fingerprint import fingerprint_of
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions
 from calibdask.kernels.row_hashes import _mixed
-from calibdask.statistics.row_hashes import SEEDS, word_of
+from calibdask.statistics.row_hashes import SEEDS, text_hash
 
 
 def _rows(n: int = 1000) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def test_the_hash_is_that_of_loops() -> None:
 
     labels, scores = [1, 0], np.array([[0.25, 0.75], [0.5, 0.5]])
     data = Data.of(np.array(labels), scores, options=InputOptions(task="multiclass")).read()
-    key, seeds = word_of("{}"), [int(seed) for seed in SEEDS]
+    key, seeds = text_hash("{}"), [int(seed) for seed in SEEDS]
     whole = [0] * 4
     for label, row in zip(labels, scores, strict=True):
         words = row.view(np.uint64).tolist()

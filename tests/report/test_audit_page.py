@@ -12,7 +12,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.report import write_audit_report
-from calibdask.results.audited import one_way_lines
+from calibdask.results.audit_results import one_way_lines
 from tests.report.page_reader import Reader, scripts_allowed
 
 

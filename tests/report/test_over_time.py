@@ -11,7 +11,7 @@ import pytest
 import calibdask as cd
 from calibdask.data.data import Data
 from calibdask.report import measure
-from calibdask.report.over_time import Watching, watched_rows
+from calibdask.report.over_time import Watching, rows_over_time
 from tests.monitoring.drifted import DAYS, FROM, drifted_rows, drifted_summary
 from tests.report.page_reader import Reader, page_of
 
@@ -31,7 +31,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_rows_and_their_summary_tell_the_same(tmp_path: Path) -> None:
     labels, scores, by = drifted_rows()
     watching = Watching("day", version="version")
-    of_rows = watched_rows(Data.of(labels, scores, by), watching, "binary")
+    of_rows = rows_over_time(Data.of(labels, scores, by), watching, "binary")
     summary = cd.summarize(labels, scores, by=by, settings=["binary"])
     of_summary = measure(summary, watching=watching, **FEW)
     assert list(of_rows.slices) == list(of_summary.slices) == ["country"]
@@ -67,7 +67,7 @@ def test_periods_that_are_not_due_are_pending(tmp_path: Path) -> None:
     assert "No evidence in 10 periods that the model is off" in reader.text
     assert "Grey periods are not due" in reader.text
     assert 'class="pending"' in html
-    of_rows = watched_rows(Data.of(labels, scores, by), watching, "binary")
+    of_rows = rows_over_time(Data.of(labels, scores, by), watching, "binary")
     assert of_rows.pending is not None
     assert of_rows.pending.rows.tolist() == [300] * 20
     due = cd.watch(summary, by="country", due="30d", now="2026-02-10")

@@ -15,7 +15,7 @@ from calibdask.report.matrix import limit_matrix
 from calibdask.report.model_result import ModelResult
 from calibdask.report.overlay_drawing import overlay_notes, overlay_picture
 from calibdask.report.tables import few_table, model_table
-from calibdask.results.reliability import Bins
+from calibdask.results.reliability import BinnedReliability
 from tests.report.page_reader import page_of
 from tests.report.sample_rows import CLASSES, COUNTRY, LABELS, MATRIX, SOME, TRUTH
 
@@ -25,7 +25,7 @@ RARE = 1 / (1 + np.exp(-LOGITS))
 DEFAULTS = (RNG.random(RARE.size) < RARE).astype(int)
 
 
-def drawn(scores: Any) -> Bins:
+def drawn(scores: Any) -> BinnedReliability:
     ((_, bins, _),) = ModelResult("m", measure(DEFAULTS, scores, {"ece": cd.ECE()}, n_boot=10)).drawn
     return bins
 

@@ -10,7 +10,7 @@ from scipy import special
 
 import calibdask as cd
 from calibdask.errors import SuspectScoresWarning
-from calibdask.explore.summaries.page_metrics import Choice, cautions, quick
+from calibdask.explore.summaries.page_metrics import RowChoice, cautions, quick
 from calibdask.report import measure
 from calibdask.report.cautions import cautions as report_cautions
 from calibdask.report.model_result import ModelResult
@@ -76,7 +76,7 @@ def test_scores_of_the_other_class() -> None:
     cd.evaluate(labels, 1 - truth, cd.BrierScore())
     summary = cd.summarize(labels, 1 - truth, settings=["binary"])
     with pytest.warns(SuspectScoresWarning, match="One minus"):
-        assert "One minus the scores" in " ".join(cautions(quick(Summary.of(summary), Choice(None))))
+        assert "One minus the scores" in " ".join(cautions(quick(Summary.of(summary), RowChoice(None))))
 
 
 def test_rare_outcomes() -> None:

@@ -9,17 +9,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import calibdask as cd
-from calibdask.results.reliability import Bins, Curve, Sides, only_metric, reliability_variables
+from calibdask.results.reliability import (
+    BinnedReliability,
+    SignedGaps,
+    SmoothReliability,
+    only_metric,
+    reliability_variables,
+)
 
 FOUR = ([0, 1, 1, 1], [0.25, 0.375, 0.625, 0.75])
 POINTS = 5
 SCORE = np.linspace(0, 1, POINTS)
 
 
-def curve(reliability: Any, density: Any = 1.0, **attrs: Any) -> Curve:
+def curve(reliability: Any, density: Any = 1.0, **attrs: Any) -> SmoothReliability:
     values = {"reliability": reliability, "density": np.broadcast_to(density, POINTS)}
     dataset = xr.Dataset({name: ("score", value) for name, value in values.items()}, {"score": SCORE}, attrs)
-    return Curve.of(dataset, only_metric(dataset, "curve"))
+    return SmoothReliability.of(dataset, only_metric(dataset, "curve"))
 
 
 @st.composite
@@ -33,21 +39,21 @@ def rows(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def test_bins_of_four_rows() -> None:
     diagram = cd.reliability_diagram(*FOUR, bins=[0, 0.5, 0.9, 1])
-    bins = Bins.of(diagram, only_metric(diagram, "diagram"))
+    bins = BinnedReliability.of(diagram, only_metric(diagram, "diagram"))
     np.testing.assert_array_equal(bins.score, [0.3125, 0.6875])
     np.testing.assert_array_equal(bins.outcome, [0.5, 1])
     np.testing.assert_array_equal(bins.gap, [0.1875, 0.3125])
     np.testing.assert_array_equal(bins.share, [0.5, 0.5])
     np.testing.assert_array_equal([bins.lower, bins.upper], [[0, 0.5], [0.5, 0.9]])
     assert (bins.rows, bins.error, bins.mean_score, bins.frequency) == (4, 0.25, 0.5, 0.75)
-    assert bins.sides == Sides(0, 0.25)
+    assert bins.sides == SignedGaps(0, 0.25)
     assert not bins.has_interval
 
 
 def test_no_rows_have_no_error() -> None:
     nothing = cd.reliability_diagram(*FOUR)
     empty = nothing.assign(count=nothing["count"].copy(data=0 * nothing["count"].values))
-    bins = Bins.of(empty, only_metric(empty, "diagram"))
+    bins = BinnedReliability.of(empty, only_metric(empty, "diagram"))
     assert bins.rows == bins.score.size == bins.share.size == 0
     assert np.isnan([bins.error, bins.mean_score, bins.frequency, *bins.sides]).all()
     empty = curve(np.full(POINTS, np.nan), 0.0)
@@ -63,7 +69,7 @@ def test_error_is_the_ece_of_the_same_bins(data: tuple[np.ndarray, ...], number:
     options: dict[str, Any] = {"bins": number, "binning": binning}
     metrics = {"ece": cd.ECE(**options), "bins": cd.ReliabilityDiagram(**options)}
     result = cd.evaluate(labels, scores, metrics, sample_weight=weights)
-    bins = Bins.of(result, "bins")
+    bins = BinnedReliability.of(result, "bins")
     assert bins.error == pytest.approx(float(result.ece), abs=1e-12)
     assert bins.rows == labels.size
     assert bins.mean_score == pytest.approx(np.average(scores, weights=weights), abs=1e-12)
@@ -114,12 +120,12 @@ def test_points_that_miss_the_density_give_no_error() -> None:
 
 def test_curves_know_their_level_and_bandwidth() -> None:
     result = cd.evaluate(*FOUR, {"a": cd.ReliabilityCurve(bandwidth=0.2)}, ci=0.9, n_boot=5)
-    one = Curve.of(result, "a")
+    one = SmoothReliability.of(result, "a")
     assert (one.level, one.bandwidth, one.has_interval, one.has_band) == (0.9, 0.2, True, True)
     np.testing.assert_array_equal(one.low, result.a_reliability_low)
     np.testing.assert_array_equal(one.density_high, result.a_density_high)
     curve = cd.reliability_curve(*FOUR, bandwidth=0.2)
-    plain = Curve.of(curve, only_metric(curve, "curve"))
+    plain = SmoothReliability.of(curve, only_metric(curve, "curve"))
     assert (plain.level, plain.has_interval, plain.has_band) == (None, False, False)
 
 
@@ -138,17 +144,17 @@ def test_classes_and_slices() -> None:
     scores, labels = rng.dirichlet(np.ones(3), 60), rng.integers(0, 3, 60)
     metrics = {"bins": cd.ReliabilityDiagram(setting="classwise"), "curve": cd.ReliabilityCurve(setting="classwise")}
     result = cd.evaluate(labels, scores, metrics, by={"day": np.arange(60) % 2})
-    assert Bins.dims_of(result, "bins") == ("day", "class")
-    of_day = Bins.by_class(result, "bins", {"day": 1})
+    assert BinnedReliability.dims_of(result, "bins") == ("day", "class")
+    of_day = BinnedReliability.by_class(result, "bins", {"day": 1})
     assert list(of_day) == ["0", "1", "2"]
     expected = cd.ece(labels[1::2], scores[1::2], setting=2)
     assert of_day["2"].error == pytest.approx(float(expected))
-    assert list(Curve.by_class(result, "curve", {"day": 0})) == ["0", "1", "2"]
+    assert list(SmoothReliability.by_class(result, "curve", {"day": 0})) == ["0", "1", "2"]
     diagram = cd.reliability_diagram(*FOUR)
-    assert list(Bins.by_class(diagram, only_metric(diagram, "diagram"))) == [""]
+    assert list(BinnedReliability.by_class(diagram, only_metric(diagram, "diagram"))) == [""]
 
 
 def test_means_leave_out_empty_bins() -> None:
     diagram = cd.reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=50)
-    bins = Bins.of(diagram, only_metric(diagram, "diagram"))
+    bins = BinnedReliability.of(diagram, only_metric(diagram, "diagram"))
     assert bins.mean(bins.outcome) == 0.75

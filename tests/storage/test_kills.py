@@ -16,9 +16,9 @@ import calibdask as cd
 from calibdask.cli.results import write_result
 from calibdask.cli.summarize import written
 from calibdask.report.writing import write_report
-from calibdask.storage import replacing as replacing_module
+from calibdask.storage import atomic_replace as replacing_module
+from calibdask.storage.atomic_replace import atomic_replacement, restore
 from calibdask.storage.open_store import open_store
-from calibdask.storage.replacing import replacing, restore
 from calibdask.storage.writers import checked_output
 from calibdask.study import layouts
 from tests.storage.kills import each_death
@@ -133,7 +133,7 @@ def test_the_mode_stays(name: str, mode: int, exchange: bool, tmp_path: Path, mo
 
 
 def test_what_others_are_writing_stays(tmp_path: Path) -> None:
-    with replacing(tmp_path / "result.json") as part:
+    with atomic_replacement(tmp_path / "result.json") as part:
         part.write_text("first")
         result("result.json")(tmp_path, 2)
         assert part.read_text() == "first"

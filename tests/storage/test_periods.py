@@ -15,7 +15,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.errors import Damaged
-from calibdask.storage import exclusive, leases
+from calibdask.storage import exclusive_create, leases
 from calibdask.storage.location import Location
 from calibdask.storage.period_log import FOLDER, PARTS
 from calibdask.storage.period_store import PeriodStore
@@ -260,12 +260,12 @@ def test_a_damaged_period_is_replaced_or_dropped(number: int, tmp_path: Path) ->
 
 
 def test_stores_without_conditions_are_written_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exclusive, "_CONDITIONAL", set())
+    monkeypatch.setattr(exclusive_create, "_CONDITIONAL", set())
     url = f"memory://{tmp_path.name}/store.zarr"
     with pytest.warns(UserWarning, match="a store without conditional writes, where of two that write at once one may"):
         cd.append(DAYS[0], url, {"day": label(0)})
     with pytest.warns(UserWarning, match="let one process at a time write there"):
-        assert not exclusive.create(Location.parse(url).child(FOLDER), "00000000.jsonl", b"other")
+        assert not exclusive_create.create(Location.parse(url).child(FOLDER), "00000000.jsonl", b"other")
     assert cd.open_summary(url).day.values.tolist() == [label(0)]
 
 

@@ -17,7 +17,7 @@ import zarr
 import calibdask as cd
 from calibdask.storage import column_files, csv_files
 from calibdask.storage.open_store import read_rows
-from calibdask.storage.readers import Table
+from calibdask.storage.readers import RowTable
 from calibdask.storage.sizes import block_rows
 from tests.storage.written_rows import CLASSES, COUNTRY, DAY, LABELS, SCORES, WEIGHTS, frame, write_all, write_zarr
 
@@ -48,7 +48,7 @@ def panel() -> dict[str, Any]:
     return {"ece": cd.ECE(), "classwise": cd.ECE(setting="classwise", binning="equal-mass"), "brier": cd.BrierScore()}
 
 
-def check(table: Table, expected: xr.Dataset) -> None:
+def check(table: RowTable, expected: xr.Dataset) -> None:
     plain = cd.evaluate(table.labels, table.scores, panel())
     xr.testing.assert_identical(plain, cd.evaluate(LABELS, SCORES, panel()))
     sliced = cd.evaluate(table.labels, table.scores, panel(), by=table.by, sample_weight=table.weights)
@@ -152,7 +152,7 @@ def test_groups_inside_a_store(tmp_path: Path, folder: Path) -> None:
         read_rows(str(tmp_path / "all.zarr"))
 
 
-def check_plain(table: Table) -> None:
+def check_plain(table: RowTable) -> None:
     assert cd.ece(table.labels, table.scores) == cd.ece(LABELS, SCORES)
 
 

@@ -11,23 +11,23 @@ import xarray as xr
 
 from calibdask.analyses.auditing.conclusions import conclusion, not_excluded, remarks, why_passes
 from calibdask.analyses.auditing.cutting import learnt_cuts
-from calibdask.analyses.auditing.describing import Describing, SegmentSums
-from calibdask.analyses.auditing.determining import LabelCounts, LabelCountsState, OneWay, warn_of_determining
+from calibdask.analyses.auditing.describing import Describing, SegmentGapSums
 from calibdask.analyses.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.analyses.auditing.features import Values, check_values, is_whole
+from calibdask.analyses.auditing.label_leakage import FeatureCounts, LabelCounts, LabelCountsState, warn_of_determining
 from calibdask.analyses.auditing.measures import cells_of, measured, residual_square
 from calibdask.analyses.auditing.overlaps import LatticeOverlaps, Overlaps, RowOverlaps
+from calibdask.analyses.auditing.partial_effects import PartialEffects
 from calibdask.analyses.auditing.planning import LatticePlan
-from calibdask.analyses.auditing.summarized import NOTES, given_summary, refuse_rows_options, summary_lattice
-from calibdask.analyses.auditing.telling_apart import TellingApart
+from calibdask.analyses.auditing.summarized import NOTES, refuse_rows_options, summary_lattice, summary_of
 from calibdask.data.input import Input
 from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions, Task
 from calibdask.engine.plan import run_requests
 from calibdask.inference.choice import check_level
 from calibdask.inference.multiplicity import e_benjamini_hochberg, holm
-from calibdask.results.audited import OF_SEGMENTS
-from calibdask.results.watched import described as described_dataset
+from calibdask.results.audit_results import OF_SEGMENTS
+from calibdask.results.monitoring_results import described as described_dataset
 from calibdask.statistics.lattice.lattice_sums import LatticeState, LatticeSums
 from calibdask.statistics.lattice.overlap_sums import shifts
 from calibdask.statistics.lattice.segments import Segments
@@ -203,7 +203,7 @@ def audit(
     >>> found.segment[found.described].item()
     'age > 75, phone = True'
     """
-    if y_prob is None and (summary := given_summary(y_true)) is not None:
+    if y_prob is None and (summary := summary_of(y_true)) is not None:
         refused = {"features": features, "label": label, "score": score, "sample_weight": sample_weight}
         refused |= {"setting": setting, "edges": edges, "score_cells": score_cells, "task": task, "labels": labels}
         refused["values"] = values
@@ -244,7 +244,7 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted=False)
     kept = plan.kept(plan.segments, state.rows.sum(-1), 0, min_rows)
     cells = cells_of(state, kept)
-    warn_of_determining(plan, OneWay.of(plan.segments, state), 3)
+    warn_of_determining(plan, FeatureCounts.of(plan.segments, state), 3)
     table = _Table.of(plan, plan.segments, kept, cells, alpha)
     table = table.told_apart(LatticeOverlaps(plan, state), kept, cells)
     attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _OF_ROWS}
@@ -282,7 +282,7 @@ def one_setting(data: Input, setting: str | int | None = None) -> Setting:
 
 def _filled(
     plan: LatticePlan, data: Input, min_rows: int
-) -> tuple[npt.NDArray[np.intp], SegmentCells, OneWay, LabelCountsState | None]:
+) -> tuple[npt.NDArray[np.intp], SegmentCells, FeatureCounts, LabelCountsState | None]:
     """Sums of all segments of enough rows, their numbers, and one-way counts; the lattice is filled part by part."""
     kept, parts, counts = [], [], []
     first = 0
@@ -297,13 +297,13 @@ def _filled(
         state: LatticeState = answers["lattice"]
         here = plan.kept(statistic.segments, state.rows.sum(-1), first, min_rows)
         parts.append(cells_of(state, here))
-        counts.append(OneWay.of(statistic.segments, state))
+        counts.append(FeatureCounts.of(statistic.segments, state))
         kept.append(here + first)
         first += statistic.segments.count
     sums: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]
     }
-    return np.concatenate(kept), parts[0]._replace(**sums), OneWay.joined(counts), labels
+    return np.concatenate(kept), parts[0]._replace(**sums), FeatureCounts.joined(counts), labels
 
 
 @dataclass(frozen=True)
@@ -331,7 +331,7 @@ class _Table:
         columns["discovery"] = e_benjamini_hochberg(columns["log_e"], alpha) if kept.size else found
         total = cells.weight.sum(-1)
         observed = residual_square(cells) * np.divide(cells.weight_square, total, where=total > 0, out=0 * total)
-        sums = SegmentSums(total, cells.outcome.sum(-1) - cells.score.sum(-1), cells.spread, observed)
+        sums = SegmentGapSums(total, cells.outcome.sum(-1) - cells.score.sum(-1), cells.spread, observed)
         describing = Describing(segments, kept, sums, alpha)
         columns["described"] = describing.describe(found)
         order = np.lexsort((kept, -columns["log_e"], columns["pvalue"]))
@@ -359,7 +359,7 @@ class _Table:
         conditions = [self.segments.describe(int(number)) for number in self.kept[tried]]
         overlaps = Overlaps.of(*sharing.sums(conditions, scores), np.r_[gaps.sum(-1), gaps @ shifts(scores)])
         left = np.zeros(self.kept.size, np.bool_)
-        left[tried[TellingApart(overlaps, self.limit).chosen()]] = True
+        left[tried[PartialEffects(overlaps, self.limit).chosen()]] = True
         choice = {"candidates_untried": described.size - tried.size, "overlaps_unknown": overlaps.unknown}
         return replace(self, columns={**self.columns, "described": left}, choice={**self.choice, **choice})
 

@@ -13,7 +13,7 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.lattice.segments import Segments
 
 
-class SegmentSums(NamedTuple):
+class SegmentGapSums(NamedTuple):
     """By segment: the sums of w and of w (o - s), and two estimates of the variance of the latter.
 
     ``null`` is the variance if scores are right, ``observed`` that of the residuals.
@@ -24,13 +24,13 @@ class SegmentSums(NamedTuple):
     null: Array
     observed: Array
 
-    def pooled(self, at: list[int]) -> "SegmentSums":
+    def pooled(self, at: list[int]) -> "SegmentGapSums":
         """Sums of segments that have no rows in common."""
-        return SegmentSums(*(np.asarray(part[at].sum()) for part in self))
+        return SegmentGapSums(*(np.asarray(part[at].sum()) for part in self))
 
-    def less(self, other: "SegmentSums") -> "SegmentSums":
+    def less(self, other: "SegmentGapSums") -> "SegmentGapSums":
         """What is left without a part."""
-        return SegmentSums(*(a - b for a, b in zip(self, other, strict=True)))
+        return SegmentGapSums(*(a - b for a, b in zip(self, other, strict=True)))
 
     @property
     def mean(self) -> tuple[float, float]:
@@ -59,7 +59,7 @@ class Describing:
 
     segments: Segments
     kept: npt.NDArray[np.intp]
-    sums: SegmentSums
+    sums: SegmentGapSums
     alpha: float
 
     def describe(self, found: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -99,10 +99,10 @@ class Describing:
         depths = np.array([len(subset) for subset in self.segments.subsets])[subsets]
         return float(-scipy.special.ndtri(self.alpha / (2 * max(1, int(np.maximum(depths, 1).sum())))))
 
-    def _of(self, position: int) -> SegmentSums:
+    def _of(self, position: int) -> SegmentGapSums:
         return self.sums.pooled([position])
 
-    def _differs(self, part: SegmentSums, whole: SegmentSums, limit: float) -> bool:
+    def _differs(self, part: SegmentGapSums, whole: SegmentGapSums, limit: float) -> bool:
         """Whether the mean residual of a part differs from that of the rest of the whole."""
         rest = whole.less(part)
         if rest.weight <= 0:
@@ -110,7 +110,7 @@ class Describing:
         (here, variance), (there, further) = part.mean, rest.mean
         return abs(here - there) > limit * np.sqrt(variance + further)
 
-    def _still_off(self, whole: SegmentSums, parts: list[int], limit: float) -> bool:
+    def _still_off(self, whole: SegmentGapSums, parts: list[int], limit: float) -> bool:
         """Whether the whole is off without its parts: those by the same features, which share no rows, together."""
         by_features: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for position in parts:

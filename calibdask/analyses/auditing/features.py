@@ -23,8 +23,8 @@ from calibdask.statistics.lattice.value_counts import (
     ValueKeysState,
 )
 from calibdask.statistics.lattice.whole_numbers import WholeNumbers
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
-from calibdask.statistics.started import Started
 
 # Bins of numbers.
 BINS = 5
@@ -129,8 +129,8 @@ class Values:
 
     def _date(self, name: str, number: int) -> Requests[Learnt]:
         for part in DATE_PARTS:
-            yield from Started(ValueKeys(number, part))
-            yield from Started(WholeNumbers(number, part))
+            yield from Prefetch(ValueKeys(number, part))
+            yield from Prefetch(WholeNumbers(number, part))
         parts = []
         for part in DATE_PARTS:
             parts.append((yield from self._number(name, number, part)))  # noqa: PERF401  # comprehensions cannot ask
@@ -141,7 +141,7 @@ class Values:
 
     def _number(self, name: str, number: int, part: str = "", unit: str = "") -> Requests[Learnt]:
         keys, different = ValueKeys(number, part), WholeNumbers(number, part)
-        yield from Started(different)
+        yield from Prefetch(different)
         state = yield keys
         whole = yield different
         present, missing = int(state.present), int(state.missing)

@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.analyses.auditing.evidence import SegmentCells, log_e_values, pvalues
-from calibdask.estimators.scores.mean_gap import Means
+from calibdask.estimators.scores.mean_gap import GapMeans
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
 from calibdask.statistics.lattice.lattice_sums import LatticeState
@@ -42,9 +42,9 @@ def _measured(cells: SegmentCells, alpha: float) -> Columns:
     mean, frequency = cells.score.sum(-1) / total, cells.outcome.sum(-1) / total
     gap = gaps.sum(-1) / total
     square = residual_square(cells)
-    low, high = Means(mean, frequency, np.maximum(square / total - gap**2, 0.0), total**2 / cells.weight_square).ends(
-        1 - alpha
-    )
+    low, high = GapMeans(
+        mean, frequency, np.maximum(square / total - gap**2, 0.0), total**2 / cells.weight_square
+    ).ends(1 - alpha)
     path = np.cumsum(gaps, axis=-1) / total[:, None]
     return {
         "rows": cells.rows.sum(-1),

@@ -14,7 +14,7 @@ from calibdask.storage.summary_lattice import Cuts, closed, lattice_state
 NOTES = "feature_notes"
 
 
-def given_summary(given: Any) -> Summary | None:
+def summary_of(given: Any) -> Summary | None:
     """The summary that this is, or that is stored under this path; None if it is something else."""
     if is_summary(given):
         return Summary.of(given)

@@ -14,10 +14,10 @@ from calibdask.analyses.gating.limits import Limit
 from calibdask.data.input import Input
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
+from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.ordered.cutoff import CutoffError
 from calibdask.estimators.outcome_counts import OutcomeCounts
-from calibdask.estimators.outcomes_alike import setting_of
 from calibdask.inference.choice import IntervalChoice
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
 from calibdask.results.decisions import (
@@ -236,7 +236,7 @@ class RowsOfOutcomes:
 
 
 @dataclass(frozen=True)
-class Ends:
+class DecidingEnds:
     """Ends that decide, rows that would do and what these would decide, and why there are no ends if there are none."""
 
     low: float
@@ -245,9 +245,9 @@ class Ends:
     leaning: Outcome = _OPEN
     reason: str = ""
 
-    def undecided(self, reason: str, rows_needed: float = math.nan) -> "Ends":
+    def undecided(self, reason: str, rows_needed: float = math.nan) -> "DecidingEnds":
         """Without ends."""
-        return Ends(math.nan, math.nan, rows_needed, _OPEN, reason)
+        return DecidingEnds(math.nan, math.nan, rows_needed, _OPEN, reason)
 
 
 def _outcomes_of(metric: Estimator, layout: Layout) -> str:
@@ -275,11 +275,11 @@ def _outcome_counts(metrics: Mapping[str, Estimator], data: Input) -> dict[str, 
 
 def _ends(
     part: PartResult, value: Value, here: Results, name: str, most: float, rows: float, outcomes: RowsOfOutcomes
-) -> Ends:
+) -> DecidingEnds:
     """Ends that decide by the interval, and by the evidence for errors that have it."""
     needs = requires_evidence(part)
     if not needs or part.kind != "error" or part.part:
-        ends = Ends(_end(value.low), _end(value.high))
+        ends = DecidingEnds(_end(value.low), _end(value.high))
         if part.estimator_class == CutoffError.__name__:
             return _with_rows_needed(ends, value, most, rows)
         is_exact = part.interval_method in _EXACT and not outcomes.weighted
@@ -289,7 +289,7 @@ def _ends(
     evidence = Evidence.of(here, _EVIDENCE + name) if here.of(_EVIDENCE + name) else None
     decision = Decision(value, most, evidence, needs)
     weight = max(1.0, rows / evidence.effective_rows) if evidence is not None and evidence.effective_rows else math.nan
-    ends = Ends(*decision.ends, decision.rows_needed * weight, decision.leaning)
+    ends = DecidingEnds(*decision.ends, decision.rows_needed * weight, decision.leaning)
     if outcomes.weighted and outcomes.are_few:
         return ends.undecided(outcomes.reason, outcomes.rows_needed(rows))
     return ends
@@ -315,8 +315,8 @@ def _with_rows_needed(ends: Ends, value: Value, most: float, rows: float) -> End
 
 
 def _with_unseen(
-    ends: Ends, value: Value, span: tuple[float, float] | None, level: float | None, outcomes: RowsOfOutcomes
-) -> Ends:
+    ends: DecidingEnds, value: Value, span: tuple[float, float] | None, level: float | None, outcomes: RowsOfOutcomes
+) -> DecidingEnds:
     """Ends of a mean over rows that allow for values of rows, within this range, that did not occur.
 
     The limits of Clopper & Pearson for a mean of the variance of its interval; without a bound nothing is decided.
@@ -372,7 +372,7 @@ def difference_judged(limit: Limit, result: xr.Dataset, data: Input) -> Judgemen
     value = difference.value()
     low, high = sorted((worse * _end(value.low), worse * _end(value.high)))
     rows = float(result.attrs["rows"])
-    ends = Ends(low, high)
+    ends = DecidingEnds(low, high)
     if outcomes.are_few or math.isnan(low + high):
         ends = ends.undecided(outcomes.reason if outcomes.are_few else "", outcomes.rows_needed(rows))
     if span is not None:

@@ -12,7 +12,7 @@ from calibdask.analyses.monitoring.period_sums import PeriodSums
 from calibdask.data.data import summary_input
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import GROUP_EDGES, GROUPS, PeriodCells
-from calibdask.results.watched import CHANGE, described
+from calibdask.results.monitoring_results import CHANGE, described
 from calibdask.statistics.exact import Array
 
 _GROUP = "score_group"

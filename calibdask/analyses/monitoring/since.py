@@ -9,7 +9,7 @@ import xarray as xr
 from calibdask.analyses.monitoring.period_sums import PeriodSums
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.sequences import gap_ends
-from calibdask.results.over_time import Ends
+from calibdask.results.over_time import GapEnds
 
 
 def gap_since(
@@ -21,7 +21,7 @@ def gap_since(
     setting: str | int | None = None,
     alpha: float = 0.05,
     chosen_from: int = 1,
-) -> list[Ends]:
+) -> list[GapEnds]:
     """The mean of outcome less score over the rows since a period, of each slice (and class), in their order.
 
     Ends hold with probability 1 - alpha whichever of the periods ``since`` is, and whichever of ``chosen_from``
@@ -63,4 +63,4 @@ def gap_since(
             square[block] += cells.by_process(cells.square)
     low, high = gap_ends(rows, residual, square, alpha / (sums.periods.size * max(1, chosen_from)))
     with np.errstate(invalid="ignore"):
-        return [Ends(*map(float, ends)) for ends in zip(residual / rows, low, high, strict=True)]
+        return [GapEnds(*map(float, ends)) for ends in zip(residual / rows, low, high, strict=True)]

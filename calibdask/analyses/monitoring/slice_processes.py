@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.analyses.monitoring.period_sums import PeriodSums
-from calibdask.estimators.scores.mean_gap import Means
+from calibdask.estimators.scores.mean_gap import GapMeans
 from calibdask.inference.multiplicity import e_benjamini_hochberg
 from calibdask.inference.outcome_counts import tails
 from calibdask.inference.sequential.cells import Index, PeriodCells
@@ -104,7 +104,7 @@ def period_numbers(
     frequency, mean_score = _over(moment.events, moment.rows), _over(moment.scores, moment.rows)
     period_gap = frequency - mean_score
     spread = _over(moment.square, moment.rows) - period_gap**2
-    period_low, period_high = Means(mean_score, frequency, spread, moment.rows).ends(1 - alpha)
+    period_low, period_high = GapMeans(mean_score, frequency, spread, moment.rows).ends(1 - alpha)
     values = {
         "log_e": log_e,
         "pvalue": np.exp(-state.largest),

@@ -17,9 +17,9 @@ from calibdask.data.data import summary_input
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import Index, PeriodCells
 from calibdask.inference.sequential.processes import Monitor, ProcessState
-from calibdask.inference.sequential.saved import SavedState, Watched
+from calibdask.inference.sequential.saved import MonitoringSettings, SavedState
 from calibdask.results.format import plain
-from calibdask.results.watched import OVER_TIME, SO_FAR, described
+from calibdask.results.monitoring_results import OVER_TIME, SO_FAR, described
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary
 
@@ -70,7 +70,7 @@ class WatchRun:
         )
         layout = sums.summary.source.layout
         cells = sums.summary.source.finest(sums.setting).grid.cells
-        watched = Watched(str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells)
+        watched = MonitoringSettings(str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells)
         past = _past(sums, watched, state)
         choice = choose_periods(sums, past.periods, past.digests, due, now)
         processes = SliceProcesses(sums, past)
@@ -112,7 +112,7 @@ def _cells(sums: PeriodSums, positions: list[int]) -> Iterator[Iterator[tuple[In
         yield from map(loaded.cells, range(loaded.periods.size))
 
 
-def _past(sums: PeriodSums, watched: Watched, given: Mapping[str, Any] | str | None) -> SavedState:
+def _past(sums: PeriodSums, watched: MonitoringSettings, given: Mapping[str, Any] | str | None) -> SavedState:
     """The state to go on from; without one, that before the first period."""
     if given is None:
         size = int(np.prod([labels.size for labels in sums.slices.values()])) * sums.columns
@@ -131,9 +131,11 @@ def _past(sums: PeriodSums, watched: Watched, given: Mapping[str, Any] | str | N
     return past
 
 
-def _other_choices(past: Watched, now: Watched) -> str:
+def _other_choices(past: MonitoringSettings, now: MonitoringSettings) -> str:
     """In which choices the state of one watch does not fit another."""
-    differing = [(field.name, getattr(past, field.name), getattr(now, field.name)) for field in fields(Watched)]
+    differing = [
+        (field.name, getattr(past, field.name), getattr(now, field.name)) for field in fields(MonitoringSettings)
+    ]
     differing = [(name, before, after) for name, before, after in differing if before != after]
     before, after = (", ".join(f"{name} {choice[at]}" for name, *choice in differing) for at in (0, 1))
     return f"state was made with {before}, and this watch has {after}; choose as before, or begin without the state."

@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from calibdask.analyses.auditing.determining import OneWay
 from calibdask.analyses.auditing.evidence import SegmentCells
+from calibdask.analyses.auditing.label_leakage import FeatureCounts
 from calibdask.analyses.auditing.measures import cells_of
 from calibdask.analyses.auditing.planning import LatticePlan
 from calibdask.analyses.multicalibration.choosing import Choosing
 from calibdask.analyses.multicalibration.segment_map import SegmentMap
-from calibdask.analyses.multicalibration.views import Coded, CodedRows, CrossMapped, OthersMapped
+from calibdask.analyses.multicalibration.views import CodedFeature, CodedRows, CrossMapped, OthersMapped
 from calibdask.calibrators.comparing.improvement import LossMeans, Mean
 from calibdask.engine.plan import run_requests
 from calibdask.engine.sources.source import Source
@@ -29,7 +29,7 @@ Place = int | None
 _LOSS = "loss"
 
 
-class Mended(NamedTuple):
+class BoostedFit(NamedTuple):
     """The map of all rows, what cross-fitted maps of as many rounds take away from the log loss, and that by rounds.
 
     ``resubstituted`` is what the map takes away from the log loss of the rows that it was fitted to. ``counts`` are
@@ -40,7 +40,7 @@ class Mended(NamedTuple):
     improvement: Mean
     resubstituted: Mean
     losses: list[float]
-    counts: OneWay
+    counts: FeatureCounts
 
 
 @dataclass(frozen=True)
@@ -64,11 +64,11 @@ class Boosting:
     min_rows: int
     rounds: int
 
-    def mend(self, source: Source) -> Mended:
+    def mend(self, source: Source) -> BoostedFit:
         """Rounds until nothing is found, or rows that were left out have no lower loss."""
         places: list[Place] = [None, *range(self.folds.count)]
         maps = dict.fromkeys(places, SegmentMap(tuple(coding.size for coding in self.plan.features)))
-        before, losses, growing, counts = maps, list[float](), places, list[OneWay]()
+        before, losses, growing, counts = maps, list[float](), places, list[FeatureCounts]()
         while growing:
             growing = growing if len(losses) < self.rounds else []
             cells, loss = self._pass(maps, growing, source, counts)
@@ -80,10 +80,10 @@ class Boosting:
             steps = {place: self.choosing.step(maps[place], *cells[place]) for place in growing}
             growing = [place for place in growing if steps[place] is not None]
             before, maps = maps, {place: maps[place].followed_by(steps.get(place)) for place in places}
-        return Mended(maps[None], *self._improvements(maps, source), losses, OneWay.joined(counts))
+        return BoostedFit(maps[None], *self._improvements(maps, source), losses, FeatureCounts.joined(counts))
 
     def _pass(
-        self, maps: Mapping[Place, SegmentMap], growing: list[Place], source: Source, counts: list[OneWay]
+        self, maps: Mapping[Place, SegmentMap], growing: list[Place], source: Source, counts: list[FeatureCounts]
     ) -> tuple[dict[Place, Any], float]:
         """Cells of the segments of enough rows under the map of each place, and the loss of rows left out.
 
@@ -106,7 +106,7 @@ class Boosting:
                 of_rows = answers[_LOSS]
                 loss = (exact.value(of_rows.log) / exact.value(of_rows.weight)).item()
             if counting:
-                counts.append(OneWay.of(parts[number].segments, answers[None]))
+                counts.append(FeatureCounts.of(parts[number].segments, answers[None]))
             for place in growing:
                 here = self.plan.kept(parts[number].segments, answers[place].rows.sum(-1), first, self.min_rows)
                 sums[place].append(cells_of(answers[place], here))
@@ -136,7 +136,7 @@ class Boosting:
     @cached_property
     def _lattice(self) -> LatticePlan:
         """Of rows that are coded already."""
-        coded: Any = tuple(Coded(column, coding.size) for column, coding in enumerate(self.plan.features))
+        coded: Any = tuple(CodedFeature(column, coding.size) for column, coding in enumerate(self.plan.features))
         return replace(self.plan, setting=Setting("class", 1), features=coded)
 
 

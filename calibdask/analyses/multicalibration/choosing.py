@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.analyses.auditing.evidence import SegmentCells, pvalues
-from calibdask.analyses.multicalibration.segment_map import SegmentMap, Step
+from calibdask.analyses.multicalibration.segment_map import SegmentMap, SegmentStep
 from calibdask.inference.multiplicity import holm
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
@@ -37,7 +37,7 @@ class Choosing:
     alpha: float
     shrinkage: float
 
-    def step(self, present: SegmentMap, kept: npt.NDArray[np.intp], cells: SegmentCells) -> Step | None:
+    def step(self, present: SegmentMap, kept: npt.NDArray[np.intp], cells: SegmentCells) -> SegmentStep | None:
         """What to add to the logits of the segments of some features; None where nothing is off for certain.
 
         ``kept`` are the numbers of the segments whose cells these are, under the present map. Those of the same
@@ -60,7 +60,7 @@ class Choosing:
         offsets, slopes = np.zeros((2, int(self.segments.counts[best])))
         places = kept[at][here] - int(self.segments.base[best])
         offsets[places], slopes[places] = offset[here], slope[here]
-        return Step(self.segments.subsets[best], FrozenArray(offsets), FrozenArray(slopes))
+        return SegmentStep(self.segments.subsets[best], FrozenArray(offsets), FrozenArray(slopes))
 
     def _moved(self, present: SegmentMap) -> npt.NDArray[np.intp]:
         """The numbers of the segments that a map moves."""

@@ -9,18 +9,18 @@ import numpy as np
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
-from calibdask.analyses.auditing.determining import warn_of_determining
 from calibdask.analyses.auditing.features import Values, check_values, is_whole
+from calibdask.analyses.auditing.label_leakage import warn_of_determining
 from calibdask.analyses.auditing.planning import LatticePlan
 from calibdask.analyses.multicalibration import recoding
-from calibdask.analyses.multicalibration.boosting import Boosting, Mended
+from calibdask.analyses.multicalibration.boosting import BoostedFit, Boosting
 from calibdask.analyses.multicalibration.choosing import Choosing
 from calibdask.analyses.multicalibration.rows_by_segment import RowsBySegment
 from calibdask.analyses.multicalibration.segment_map import SegmentMap
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.comparing.refinement import MOST_FOLDS
+from calibdask.calibrators.fit_input import labels_and_scores
 from calibdask.calibrators.fitted import Numbers, Sliced
-from calibdask.calibrators.given import labels_and_scores
 from calibdask.calibrators.mapping import BlockMap, MapsRows, mapped_rows
 from calibdask.calibrators.stored import to_dict
 from calibdask.data.alignment import aligned
@@ -335,7 +335,7 @@ class MulticalibratedScaling(Calibrator):
         if not 0 <= self.shrinkage < np.inf:
             raise ValueError(f"shrinkage expects a number from 0 on, got {self.shrinkage!r}.")
 
-    def _mended(self, data: Input) -> tuple[tuple[Coding, ...], Mended, Any]:
+    def _mended(self, data: Input) -> tuple[tuple[Coding, ...], BoostedFit, Any]:
         """How features are cut, the map, and the number of rows."""
         setting: Setting = data.source.layout.setting(1)
         values = Values.of(self.values, self.min_rows, self.edges)
@@ -365,7 +365,7 @@ class MulticalibratedScaling(Calibrator):
         warn_of_determining(plan, mended.counts, 4)
         return codings, mended, learnt[-2].rows[0]
 
-    def _as_numbers(self, mended: Mended, rows: Any) -> Sliced:
+    def _as_numbers(self, mended: BoostedFit, rows: Any) -> Sliced:
         low = mended.improvement.ends(LEVEL)[0]
         high = np.maximum(mended.improvement.ends(LEVEL)[1], mended.resubstituted.ends(LEVEL)[1])
         numbers = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.kernels.mending import mapped_scores
+from calibdask.kernels.segment_maps import mapped_scores
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray, read_only
 from calibdask.statistics.lattice.coding import Codes
@@ -15,7 +15,7 @@ from calibdask.statistics.lattice.segments import Subset
 
 
 @dataclass(frozen=True)
-class Step:
+class SegmentStep:
     """z becomes z + offset + slope z, by combination of the values of some features, (values, ...) in one axis."""
 
     features: Subset
@@ -28,7 +28,7 @@ class SegmentMap:
     """Steps, one after the other; ``sizes`` are the numbers of values of all features."""
 
     sizes: tuple[int, ...]
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SegmentStep, ...] = ()
 
     def __call__(self, scores: Array, codes: Codes) -> Array:
         """Mapped scores (n,) of rows with these values of features, (features, n)."""
@@ -39,7 +39,7 @@ class SegmentMap:
         mapped_scores(*contiguous, *self._arrays, mapped)
         return mapped
 
-    def followed_by(self, step: Step | None) -> "SegmentMap":
+    def followed_by(self, step: SegmentStep | None) -> "SegmentMap":
         """With a further step."""
         return self if step is None else SegmentMap(self.sizes, (*self.steps, step))
 
@@ -87,5 +87,5 @@ class SegmentMap:
                 values = tuple(int(value) for value in terms["value"][row, : len(subset)])
                 place = int(np.ravel_multi_index(values, shape)) if subset else 0
                 offset[place], slope[place] = terms["offset"][row], terms["slope"][row]
-            steps.append(Step(subset, FrozenArray(offset), FrozenArray(slope)))
+            steps.append(SegmentStep(subset, FrozenArray(offset), FrozenArray(slope)))
         return cls(tuple(sizes), tuple(steps))

@@ -16,7 +16,7 @@ from calibdask.statistics.views.view import View
 
 
 @dataclass(frozen=True)
-class Coded:
+class CodedFeature:
     """A feature of blocks that holds its values already."""
 
     column: int

@@ -15,7 +15,7 @@ from calibdask.results.format import slice_text
 from calibdask.safe_text import listed
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.request import Requests
-from calibdask.statistics.row_hashes import PARTS, RowHashes, RowHashesState, word_of
+from calibdask.statistics.row_hashes import PARTS, RowHashes, RowHashesState, text_hash
 
 _DIGITS = 16
 
@@ -124,5 +124,5 @@ def _keys(data: Input) -> FrozenArray:
     keys = []
     for at in np.ndindex(*sizes):
         labels = {str(axis.name): slice_text(axis.labels[i]) for axis, i in zip(data.by, at, strict=True)}
-        keys.append(word_of(json.dumps(labels, sort_keys=True)))
+        keys.append(text_hash(json.dumps(labels, sort_keys=True)))
     return FrozenArray(np.array(keys, np.int64))

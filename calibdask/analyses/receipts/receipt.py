@@ -19,14 +19,14 @@ from calibdask.data.slices import named
 from calibdask.engine.sources.memory import MemorySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
+from calibdask.estimators.hypothesis_tests.consistency import ConsistencyTest
 from calibdask.estimators.interval import FromRows
 from calibdask.estimators.kernel.base import KernelTest
 from calibdask.estimators.kernel.skce import SKCE
-from calibdask.estimators.tests.consistency_test import ConsistencyTest
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
-from calibdask.storage.readers import Table
+from calibdask.storage.readers import RowTable
 
 _USUAL = "ece,mean-gap,brier-score,log-loss"
 # Options for reading rows that a receipt records.
@@ -243,7 +243,7 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     """
     given = read_receipt(receipt)
     request = given["request"]
-    is_read = isinstance(y_true, Table)
+    is_read = isinstance(y_true, RowTable)
     _check_columns(request, {"by": y_true.by or None, "sample_weight": y_true.weights} if is_read else options)
     again = _measured(request, y_true, y_prob, options)
     problems = []
@@ -289,7 +289,7 @@ def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Map
     choices: dict[str, Any] = {name: request[name] for name in _CHOICES}
     reading: dict[str, Any] = dict(request["reading"])
     limits: dict[str, Any] = {name: request[name] or None for name in ("limits", "slice_limits")}
-    if isinstance(y_true, Table):
+    if isinstance(y_true, RowTable):
         # What was left out was left out in reading.
         del choices["skip_missing"]
     return receipt(y_true, y_prob, **choices, **reading, **limits, **options)

@@ -36,7 +36,7 @@ from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import check_distinct
-from calibdask.estimators.parts import Estimate, Given, Number, Part
+from calibdask.estimators.parts import Estimate, FixedPart, Number, Part
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
@@ -49,11 +49,11 @@ from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import together
 from calibdask.statistics.request import Requests
-from calibdask.statistics.started import together
 from calibdask.statistics.views.folds import Folds, KeyFolds, RowFolds, fold_numbers
 from calibdask.statistics.views.pooled import Pooled
-from calibdask.statistics.views.view import View, seen_through
+from calibdask.statistics.views.view import View, view_requests
 
 NONE = "none"
 # Up to so many classes matrices of scores have maps of each class by default, and those with two numbers for each.
@@ -234,7 +234,7 @@ class _Viewed(Derived[Estimate]):
     estimator: Estimator
 
     def derive(self) -> Requests[Estimate]:
-        return (yield from seen_through(self.view, self.estimator.estimate()))
+        return (yield from view_requests(self.view, self.estimator.estimate()))
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def _compared(choices: Mapping[str, CalibratorChoice], folds: Folds, clusters: A
     rows = len(views)
     errors = {name: tuple(estimates[at * rows : (at + 1) * rows]) for at, name in enumerate(_MEASURED)}
     totals = estimates[-1]
-    varied = yield from seen_through(Pooled(), enough_outcomes())
+    varied = yield from view_requests(Pooled(), enough_outcomes())
     monotone = tuple(
         is_monotone(fit.choice.make()._map(whole[name].of_slice(0)), layout.classes, vector=layout.vector)
         for name, fit in fits.items()
@@ -319,7 +319,7 @@ def _dataset(compared: _Compared, data: Input, passes: int, level: float, seed: 
     info = replace(_IMPROVEMENT, meaning="Brier score that the map takes away")
     brier = Refinement(rule="brier")
     result.add("brier_improvement", brier, {"": _improvements(of_brier)}, ends, axes, {"": info})
-    monotone = Given(np.array([[1.0], *([float(flag)] for flag in compared.monotone)]))
+    monotone = FixedPart(np.array([[1.0], *([float(flag)] for flag in compared.monotone)]))
     monotone_info = PartInfo("whether the map keeps the order of the scores", "choice")
     result.add("monotone", Refinement(), {"": monotone}, {}, axes, {"": monotone_info})
     needed = {"": PartInfo("rows that such an improvement takes to be significant", "count")}

@@ -14,10 +14,10 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import together
 from calibdask.statistics.request import Requests
-from calibdask.statistics.started import together
 from calibdask.statistics.views.folds import Folds, OneModel, OneSlice, OtherFolds
-from calibdask.statistics.views.view import View, seen_through
+from calibdask.statistics.views.view import View, view_requests
 
 _ONE_CLASS = "without one of its folds there are no rows of both outcomes to fit it to"
 _ALIKE = "without one of its folds the rows do not determine it: there are too few distinct scores"
@@ -116,7 +116,7 @@ def _fitted(choice: CalibratorChoice, views: tuple[View, ...], groups: int) -> R
     calibrator = choice.make()
     requests: Requests[Fit] = with_counts(calibrator)
     for view in views:
-        requests = seen_through(view, requests)
+        requests = view_requests(view, requests)
     try:
         fit = yield from requests
     except (ValueError, np.linalg.LinAlgError) as error:

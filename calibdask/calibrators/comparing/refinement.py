@@ -21,8 +21,8 @@ from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.paired_losses import PairedLosses
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
-from calibdask.statistics.started import Started
 from calibdask.statistics.views.folds import Folds, RowFolds
 
 MOST_FOLDS = 100
@@ -124,7 +124,7 @@ class Refinement(Estimator):
         usual = PlattScaling() if layout.classes == 2 else TemperatureScaling()
         choice = self.calibrator or CalibratorChoice.of(usual)
         folds = RowFolds(self.folds, self.seed)
-        yield from Started(ColumnSums(layout.setting(None)))
+        yield from Prefetch(ColumnSums(layout.setting(None)))
         fit: CrossFitted = yield from CrossFit(choice, folds)
         state = yield from paired_losses((fit,), folds)
         varied = yield from enough_outcomes()

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.calibrators.curves.columns import Curve
-from calibdask.calibrators.curves.likelihood import LogitCalibrator, noted, smoothed
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_notes, smoothed
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
 from calibdask.estimators.regression.logistic import LogisticFit, covariance_of, fit_logistic
@@ -128,7 +128,7 @@ class BetaCalibration(LogitCalibrator):
         return {
             **dict(zip(_NAMES, matrix @ fit.coefficients, strict=True)),
             **dict(zip((f"{name}_se" for name in _NAMES), errors, strict=True)),
-            **noted(points, was_smoothed=separated),
+            **fit_notes(points, was_smoothed=separated),
         }
 
     def _terms(self, positive: Array, negative: Array) -> tuple[list[_Term], list[_Term]]:

@@ -47,7 +47,7 @@ class LogitCalibrator(PointsCalibrator):
             )
 
 
-def noted(points: ColumnPoints, *, was_smoothed: bool) -> dict[str, float]:
+def fit_notes(points: ColumnPoints, *, was_smoothed: bool) -> dict[str, float]:
     """The numbers of such a calibrator that say what was clipped and smoothed."""
     return {"smoothed": was_smoothed, "clip": points.clip, "clipped": points.clipped, "merged": points.merged}
 

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.calibrators.curves.columns import Curve
-from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_terms, noted, smoothed
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_notes, fit_terms, smoothed
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.estimators.checks import check_flags
 from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
@@ -119,7 +119,7 @@ class PlattScaling(LogitCalibrator):
             "coef": coef,
             "intercept_se": errors[0],
             "coef_se": errors[1],
-            **noted(points, was_smoothed=separated),
+            **fit_notes(points, was_smoothed=separated),
         }
 
     def _fit_intercept(self, points: ColumnPoints, rows: ColumnPoints, z: Array) -> dict[str, Any]:
@@ -130,7 +130,7 @@ class PlattScaling(LogitCalibrator):
             raise Undetermined("scores that are not nearly all 0 or 1")
         error = standard_errors(fit, constant, rows, z).item()
         numbers = {"intercept": fit.coefficients.item(), "coef": 1.0, "intercept_se": error, "coef_se": 0.0}
-        return {**numbers, **noted(points, was_smoothed=False)}
+        return {**numbers, **fit_notes(points, was_smoothed=False)}
 
     def _check(self) -> None:
         check_flags(slope=self.slope, smooth_targets=self.smooth_targets)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import special
 
 from calibdask.calibrators.curves.columns import Curve
-from calibdask.calibrators.curves.likelihood import LogitCalibrator, falling_caution, fit_terms, noted
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, falling_caution, fit_notes, fit_terms
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.estimators.regression.column_points import ColumnPoints
 from calibdask.estimators.regression.logits import logits_of
@@ -98,7 +98,7 @@ class QuadraticScaling(LogitCalibrator):
             **dict(zip((f"{name}_se" for name in _NAMES), errors, strict=True)),
             "turning_point": special.expit(-slope / (2 * curvature)) if curvature else np.nan,
             "falling": points.weight[slope + 2 * curvature * z < 0].sum() / points.weight.sum(),
-            **noted(points, was_smoothed=is_smoothed),
+            **fit_notes(points, was_smoothed=is_smoothed),
         }
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:

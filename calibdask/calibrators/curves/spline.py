@@ -9,7 +9,7 @@ from scipy import special
 from scipy.interpolate import CubicSpline
 
 from calibdask.calibrators.curves.columns import Curve
-from calibdask.calibrators.curves.likelihood import LogitCalibrator, falling_caution, noted, smoothed
+from calibdask.calibrators.curves.likelihood import LogitCalibrator, falling_caution, fit_notes, smoothed
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.estimators.regression.column_points import ColumnPoints
 from calibdask.estimators.regression.logistic import LogisticProblem, starts_of_parts
@@ -163,7 +163,7 @@ class SplineCalibration(LogitCalibrator):
             "smoothing": smoothing,
             "dof": len(spline.knots) - np.trace(fit.covariance @ penalty) * points.weight.sum(),
             "falling": points.weight[slope < 0].sum() / points.weight.sum(),
-            **noted(points, was_smoothed=separated),
+            **fit_notes(points, was_smoothed=separated),
         }
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:

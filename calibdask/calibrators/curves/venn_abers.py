@@ -13,7 +13,7 @@ from calibdask.calibrators.curves.isotonic import distinct
 from calibdask.calibrators.curves.shapes import Steps
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.estimators.regression.column_points import ColumnPoints
-from calibdask.kernels.inserted import slopes_with_a_hit
+from calibdask.kernels.isotonic_insertion import slopes_with_a_hit
 from calibdask.statistics.exact import Array
 
 # Maps of more numbers than this are no longer small files.

@@ -13,7 +13,7 @@ _SUFFICIENT, _ROUNDING = 1e-4, 1e-14
 _MEMORY = 20
 
 
-class Evaluation(NamedTuple):
+class NewtonPoint(NamedTuple):
     """A function at a point: value, gradient, and what solves its Hessian, or an approximation of it."""
 
     value: float
@@ -28,7 +28,7 @@ class Minimum(NamedTuple):
     converged: bool
 
 
-Search: TypeAlias = Generator[Array, Evaluation, Minimum]
+Search: TypeAlias = Generator[Array, NewtonPoint, Minimum]
 
 
 def newton_search(start: Array, tolerance: float) -> Search:
@@ -68,8 +68,8 @@ def quasi_newton_search(start: Array, tolerance: float) -> Search:
 
 
 def _line_search(
-    point: Array, here: Evaluation, step: Array, slope: float
-) -> Generator[Array, Evaluation, tuple[Array, Evaluation] | None]:
+    point: Array, here: NewtonPoint, step: Array, slope: float
+) -> Generator[Array, NewtonPoint, tuple[Array, NewtonPoint] | None]:
     """The first point on the way that is low enough; None where there is none."""
     length = 1.0
     while length > 1e-10:
@@ -85,7 +85,7 @@ def _line_search(
     return None
 
 
-def _two_loops(here: Evaluation, memory: list[tuple[Array, Array]]) -> Array:
+def _two_loops(here: NewtonPoint, memory: list[tuple[Array, Array]]) -> Array:
     """The inverse Hessian that the memory updates, applied to the gradient."""
     gradient, shares = here.gradient.copy(), []
     for step, change in reversed(memory):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from calibdask.calibrators.fitted import Marks
-from calibdask.calibrators.softmax.searches import Evaluation, Search, newton_search, quasi_newton_search
+from calibdask.calibrators.softmax.searches import NewtonPoint, Search, newton_search, quasi_newton_search
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
@@ -121,7 +121,7 @@ class SoftmaxProblem:
         intercepts = FrozenArray(points[:, -classes:])
         return (yield from SoftmaxSums(FrozenArray(coefficients), intercepts, self._pairs, self.tempering))
 
-    def _evaluation(self, state: SoftmaxState, g: int, point: Array) -> Evaluation:
+    def _evaluation(self, state: SoftmaxState, g: int, point: Array) -> NewtonPoint:
         """Sums over the rows of a slice; with weights, over as many rows as these are worth."""
         weight, square = exact.value(state.weight)[0, g], exact.value(state.square)[0, g]
         rows = weight**2 / square
@@ -138,12 +138,12 @@ class SoftmaxProblem:
         value = float(exact.value(state.loss)[0, g] * scale + penalty @ point**2)
         if self._is_matrix:
             factors = _factors(rest, depth, rows)
-            return Evaluation(value, gradient, partial(_solved_by_factors, *factors, 2 * penalty))
+            return NewtonPoint(value, gradient, partial(_solved_by_factors, *factors, 2 * penalty))
         blocks = rest[: 3 * classes].reshape(3, classes) * np.array([[1.0], [depth], [depth**2]])
         if not self._pairs:
-            return Evaluation(value, gradient, partial(_solved_by_class, blocks, 2 * penalty, self.held[g], level))
+            return NewtonPoint(value, gradient, partial(_solved_by_class, blocks, 2 * penalty, self.held[g], level))
         hessian = _hessian(blocks, rest[3 * classes :], depth) + np.diag(2 * penalty)
-        return Evaluation(value, gradient, partial(np.matmul, _inverse(hessian, self.held[g], level)))
+        return NewtonPoint(value, gradient, partial(np.matmul, _inverse(hessian, self.held[g], level)))
 
     def _level(self, g: int) -> Array:
         """The direction of unit length that is kept: without a penalty, the mean of the intercepts that are not held.

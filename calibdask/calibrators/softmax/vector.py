@@ -17,8 +17,8 @@ from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.outcome_sums import OutcomeSums
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
-from calibdask.statistics.started import Started
 from calibdask.statistics.temperature import TemperatureSums
 
 
@@ -100,7 +100,7 @@ class VectorScaling(Calibrator):
         check_search(self.tolerance, self.max_passes)
         layout = yield from Layout()
         setting = layout.setting(1 if layout.classes == 2 else "classwise")
-        yield from Started(OutcomeSums(setting))
+        yield from Prefetch(OutcomeSums(setting))
         state = yield from TemperatureSums()
         beta, _, bounded = inverse_temperature(state, layout.classes)
         sums = yield from OutcomeSums(setting)

@@ -15,7 +15,7 @@ from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import BinEdges, EqualMass
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import GridHistogram, GridState, coarsened
-from calibdask.statistics.bins.grid_bins import CellSums
+from calibdask.statistics.bins.grid_bins import HistogramSums
 from calibdask.statistics.counts import RowCountState
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.frozen import FrozenArray
@@ -50,7 +50,7 @@ class SummarySource(Source):
         self.scores = None if scores is None else cache(scores)
         self._stored = stored
         self._read: dict[GridHistogram, GridState] = {}
-        self._summed: dict[GridHistogram, CellSums] = {}
+        self._summed: dict[GridHistogram, HistogramSums] = {}
         self._resampled: dict[tuple[BinSums, bool], ResampledBins] = {}
         self._resampling = Lock()
 
@@ -188,7 +188,7 @@ class SummarySource(Source):
         one = Setting("class", 1)
         return self.finest(one if self.tells(one) else next(iter(self._stored)).setting)
 
-    def _cells(self, histogram: GridHistogram) -> CellSums:
+    def _cells(self, histogram: GridHistogram) -> HistogramSums:
         """Sums by cell of a histogram, kept as long as this source."""
         if histogram not in self._summed:
             self._summed[histogram] = grid_bins.cell_sums(self.state(histogram), histogram.grid)

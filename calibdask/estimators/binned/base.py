@@ -10,7 +10,7 @@ import numpy as np
 from calibdask.estimators.checks import MOST_BINS, check_choice, check_setting
 from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.compat import Compat, choices
-from calibdask.estimators.interval import FromHistograms, FromRows, Interval
+from calibdask.estimators.interval import FromHistograms, FromRows, IntervalMethod
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import BinEdges, Binning, EqualMass, Explicit, Uniform, binned_sums
 from calibdask.statistics.bins.edges import Closed, Edges
@@ -52,7 +52,7 @@ class BinnedEstimator(SettingEstimator):
     def _set(self, field: str, value: Any) -> None:
         object.__setattr__(self, field, value)
 
-    def interval(self, layout: Layout) -> Interval:
+    def interval(self, layout: Layout) -> IntervalMethod:
         """From a fine histogram if bins consist of whole cells, from replicates of the rows otherwise."""
         setting = self.measured(layout)
         mapping: Mapping = getattr(self, "mapping", "hard")

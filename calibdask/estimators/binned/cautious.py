@@ -12,7 +12,7 @@ from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.binned.betting_ends import Strata, largest_error, smallest_error
 from calibdask.estimators.interval import KnownEnds
 from calibdask.estimators.keywords import Norm
-from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.parts import Estimate, FixedPart, Number
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
@@ -90,9 +90,9 @@ class CautiousECE(BinnedEstimator):
         ends = partial(_ends, strata, by_bin=self.signs == "bin") if bins is None else partial(_ends_of_largest, bins)
         return {
             "": Number(values, limits=(0.0, 1.0), known_ends=ends),
-            "effective_rows": Given(strata.rows.mean(-1)),
-            "noise": Given(_MEAN_NOISE * noise.mean(-1)),
-            "variance": Given(deviation.mean(-1) ** 2),
+            "effective_rows": FixedPart(strata.rows.mean(-1)),
+            "noise": FixedPart(_MEAN_NOISE * noise.mean(-1)),
+            "variance": FixedPart(deviation.mean(-1) ** 2),
         }
 
 

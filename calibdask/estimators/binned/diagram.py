@@ -11,8 +11,8 @@ from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.checks import check_choice
-from calibdask.estimators.interval import Interval, KnownEnds
-from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.interval import IntervalMethod, KnownEnds
+from calibdask.estimators.parts import Estimate, FixedPart, Number
 from calibdask.estimators.sampling_variance import BoundedEnds, WeightedMean, rows_of_weight, share_of
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
@@ -21,9 +21,9 @@ from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.mappings import Mapping, bin_edges
 from calibdask.statistics.exact import Array, Sums
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
 from calibdask.statistics.square_sums import SquareSums
-from calibdask.statistics.started import Started
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class ReliabilityDiagram(BinnedEstimator):
         super().__post_init__()
         check_choice("mapping", self.mapping, ("hard", "convex", "inverted"))
 
-    def interval(self, layout: Layout) -> Interval:
+    def interval(self, layout: Layout) -> IntervalMethod:
         """Ends from formulas."""
         return KnownEnds()
 
@@ -91,7 +91,7 @@ class ReliabilityDiagram(BinnedEstimator):
         layout = yield from Layout()
         if layout.weighted:
             # Started here, so that it takes no pass of its own.
-            yield from Started((yield from self._squares(layout)))
+            yield from Prefetch((yield from self._squares(layout)))
         setting, edges, sums, bins = yield from self.binned(self.mapping)
         squares = (yield from (yield from self._squares(layout))) if layout.weighted else sums
         weight = exact.value(bins.weight)
@@ -124,7 +124,7 @@ class ReliabilityDiagram(BinnedEstimator):
                 name: Number(by_class(values), dims, known_ends=partial(ends, mean), **options)
                 for name, (values, mean) in known.items()
             },
-            **{name: Given(by_class(values), dims) for name, values in counts.items()},
+            **{name: FixedPart(by_class(values), dims) for name, values in counts.items()},
         }
 
 

@@ -11,7 +11,7 @@ from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import gap
 from calibdask.estimators.keywords import MCEKeywords, Norm, PresetKeywords
-from calibdask.estimators.parts import Estimate, Given, calibration_error
+from calibdask.estimators.parts import Estimate, FixedPart, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSumsState
 from calibdask.statistics.bins.edges import Edges
@@ -162,7 +162,7 @@ class ECE(BinnedEstimator):
         errors = _debiased(bins, sums) if self.debias else _pooled(bins, self.norm)
         pool = np.max if self.norm == "max" else np.mean
         error = {"": calibration_error(errors, pool, **_effective_bins(edges))}
-        return {**error, "rows": Given(_rows_of_largest(bins, sums))} if self._has_rows else error
+        return {**error, "rows": FixedPart(_rows_of_largest(bins, sums))} if self._has_rows else error
 
 
 def MCE(**choices: Unpack[MCEKeywords]) -> ECE:

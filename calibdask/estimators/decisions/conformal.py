@@ -14,7 +14,7 @@ from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.checks import check_flags
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import KnownEnds
-from calibdask.estimators.parts import Ends, Estimate, Given, Number
+from calibdask.estimators.parts import Ends, Estimate, FixedPart, Number
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.bins.masses import Masses
 from calibdask.statistics.derived import Derived
@@ -27,7 +27,7 @@ from calibdask.statistics.order.ranks import KeyCounts
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.pooled import Pooled
-from calibdask.statistics.views.view import seen_through
+from calibdask.statistics.views.view import view_requests
 
 # Leading bits of the mantissa that keys in a cell of the first pass share: few rows lie in the cell of one rank.
 _BITS = 12
@@ -155,7 +155,7 @@ class ConformalThreshold(Estimator):
         told = {} if self.threshold is not None else {"all_classes": int((chosen.below == 0).sum())}
         by_class, most = ("class",), float(layout.classes)
         return {
-            "threshold": Given(limit, notes=told),
+            "threshold": FixedPart(limit, notes=told),
             "coverage": _number(coverage, self._ends(chosen, coverage, rows)),
             "size": _number(sizes.mean, sizes.ends, most),
             "class_coverage": _number(class_coverage, _binomial(class_coverage, class_rows).ends, dims=by_class),
@@ -189,7 +189,7 @@ class _Threshold(Derived[ChosenThreshold]):
     def derive(self) -> Requests[ChosenThreshold]:
         """From the scores of the labels, by their rank."""
         if self.pooled:
-            return (yield from seen_through(Pooled(), self._of_slices()))
+            return (yield from view_requests(Pooled(), self._of_slices()))
         return (yield from self._of_slices())
 
     def _of_slices(self) -> Requests[ChosenThreshold]:

@@ -10,7 +10,7 @@ from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.decisions.thresholds import ThresholdEstimator
-from calibdask.estimators.parts import Coordinate, Estimate, Given, Number
+from calibdask.estimators.parts import Coordinate, Estimate, FixedPart, Number
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
@@ -116,4 +116,4 @@ class NetBenefit(ThresholdEstimator):
             for name, (mean, limits) in means.items()
         }
         nothing = np.where(np.isfinite(means["treat_all"][0]), 0.0, np.nan)
-        return {"threshold": Coordinate(self.chosen, ("threshold",)), **numbers, "treat_none": Given(nothing, dims)}
+        return {"threshold": Coordinate(self.chosen, ("threshold",)), **numbers, "treat_none": FixedPart(nothing, dims)}

@@ -13,7 +13,7 @@ from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.decisions.ranked_errors import RankedErrors, best_area
 from calibdask.estimators.interval import KnownEnds
 from calibdask.estimators.ordered.score_points import ScorePoints
-from calibdask.estimators.parts import Coordinate, Ends, Estimate, Given, Number
+from calibdask.estimators.parts import Coordinate, Ends, Estimate, FixedPart, Number
 from calibdask.estimators.sampling_variance import BoundedEnds
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
@@ -123,7 +123,7 @@ class RiskCoverage(SelectiveEstimator):
         setting = self.measured((yield from Layout()))
         points = yield from ScorePoints(setting)
         values = np.full((len(_PARTS), *points.shape), np.nan)
-        bounds: dict[tuple[int, ...], tuple[Limits, ...]] = {}
+        bounds: dict[tuple[int, ...], tuple[StratumLimits, ...]] = {}
         furthest = 0.0
         for index, ranked in RankedErrors.of(points):
             aurc, best = ranked.area(), float(best_area(ranked.total, ranked.wrong))
@@ -147,7 +147,7 @@ class RiskCoverage(SelectiveEstimator):
 
 
 @dataclass(frozen=True)
-class Limits:
+class StratumLimits:
     """Limits of one number of one stratum: those of a mean, or of the best area for limits of the error rate."""
 
     mean: BoundedEnds
@@ -161,21 +161,21 @@ class Limits:
         return best_area(self.total, self.total * low), best_area(self.total, self.total * high)
 
 
-def _limits(ranked: RankedErrors, values: Array) -> tuple[Limits, ...]:
+def _limits(ranked: RankedErrors, values: Array) -> tuple[StratumLimits, ...]:
     influences, total = ranked.influences(), ranked.total
     aurc, _, excess, augrc = values
     # An error among the first rows weighs as much as the sum of 1 / k.
     most = 1 + np.log(total)
     return (
-        Limits(influences.mean(aurc, influences.area).bounded(0.0, most)),
-        Limits(influences.errors.bounded(0.0, 1.0), total),
-        Limits(influences.mean(excess, influences.excess()).bounded(0.0, most)),
-        Limits(influences.mean(augrc, influences.generalized).bounded(0.0, 1.0)),
+        StratumLimits(influences.mean(aurc, influences.area).bounded(0.0, most)),
+        StratumLimits(influences.errors.bounded(0.0, 1.0), total),
+        StratumLimits(influences.mean(excess, influences.excess()).bounded(0.0, most)),
+        StratumLimits(influences.mean(augrc, influences.generalized).bounded(0.0, 1.0)),
     )
 
 
 def _ends(
-    bounds: dict[tuple[int, ...], tuple[Limits, ...]], number: int, setting: Setting, shape: tuple[int, ...]
+    bounds: dict[tuple[int, ...], tuple[StratumLimits, ...]], number: int, setting: Setting, shape: tuple[int, ...]
 ) -> Ends:
     """The ends of one of the numbers in all strata."""
 
@@ -262,5 +262,5 @@ class RiskCoverageCurve(SelectiveEstimator):
         return {
             "coverage": Coordinate(coverage, ("coverage",)),
             "risk": Number(risk, dims, points.notes, limits=(0.0, 1.0), known_ends=ends, ends_method=CLOPPER_PEARSON),
-            "threshold": Given(threshold, dims),
+            "threshold": FixedPart(threshold, dims),
         }

@@ -46,14 +46,14 @@ class ThresholdEstimator(ColumnEstimator):
         """Ends from formulas."""
         return KnownEnds()
 
-    def sides(self, closed: Closed | None = "right") -> Requests["Sides"]:
+    def sides(self, closed: Closed | None = "right") -> Requests["ThresholdSides"]:
         """The rows on either side of each threshold; one that is equal to it lies below, or ``closed="left"`` above.
 
         None: above, or from a summary, whose cells are closed on the right, below.
         """
         setting = self.measured((yield from Layout()))
         sums = yield from _SideSums(setting, tuple(self.chosen.tolist()), closed)
-        return Sides.of(setting, sums)
+        return ThresholdSides.of(setting, sums)
 
 
 class _Sums(NamedTuple):
@@ -90,7 +90,7 @@ class _SideSums(Derived[_Sums]):
 
 
 @dataclass(frozen=True)
-class Sides:
+class ThresholdSides:
     """Rows by outcome on either side of thresholds: sums of w and w**2, (batch, groups, [classes,] thresholds).
 
     ``hits`` have the outcome and a score above the threshold, ``misses`` the outcome and one below; ``false_alarms``
@@ -105,7 +105,7 @@ class Sides:
     closed: Closed
 
     @classmethod
-    def of(cls, setting: Setting, sums: _Sums) -> "Sides":
+    def of(cls, setting: Setting, sums: _Sums) -> "ThresholdSides":
         """Of sums by bin between the thresholds."""
         kinds: list[tuple[Array, ...]] = []
         for state in (sums.plain, sums.squares):

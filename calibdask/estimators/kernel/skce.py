@@ -10,7 +10,7 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
 from calibdask.estimators.checks import check_choice
-from calibdask.estimators.interval import Interval, KnownEnds
+from calibdask.estimators.interval import IntervalMethod, KnownEnds
 from calibdask.estimators.kernel.base import KernelEstimator, note_values
 from calibdask.estimators.kernel.estimates import (
     block_moments,
@@ -132,7 +132,7 @@ class SKCE(KernelEstimator):
         """The biased estimates are positive for calibrated models; the others may have either sign."""
         return self._is_biased
 
-    def interval(self, layout: Layout) -> Interval:
+    def interval(self, layout: Layout) -> IntervalMethod:
         """By a formula for means over blocks of rows, from replicates of the rows otherwise."""
         return super().interval(layout) if self.supports_weights else KnownEnds()
 

@@ -12,7 +12,7 @@ from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import FromHistograms
 from calibdask.estimators.ordered.score_points import ScorePoints, histogram_of
-from calibdask.estimators.parts import Estimate, Given, calibration_error
+from calibdask.estimators.parts import Estimate, FixedPart, calibration_error
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -124,7 +124,7 @@ class ECCE(ColumnEstimator):
         notes = {**points.notes, "assumes": "rows are independent and many"}
         return {
             "": calibration_error(setting.by_class(values)[..., None], dims=setting.dims, **notes),
-            "pvalue": Given(setting.by_class(pvalues), setting.dims, notes),
+            "pvalue": FixedPart(setting.by_class(pvalues), setting.dims, notes),
         }
 
 

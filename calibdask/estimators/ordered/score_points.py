@@ -15,9 +15,9 @@ from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.order.distinct import DistinctScores, DistinctState
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.started import Started
 
 
 @dataclass(frozen=True)
@@ -89,10 +89,10 @@ class ScorePoints(Derived[Points]):
         columns = self.setting.columns(layout.classes)
         if not self._are_many(columns, layout.rows):
             if self.most_rows is not None:
-                yield from Started(RowCount())
+                yield from Prefetch(RowCount())
             if self.most_rows is not None and layout.rows is None:
                 # They may turn out to be many.
-                yield from Started(histogram)
+                yield from Prefetch(histogram)
             state = yield from DistinctScores(self.setting)
             rows = None if self.most_rows is None else int((yield from RowCount()).rows.sum())
             if not (state.many.any() or self._are_many(columns, rows)):

@@ -10,7 +10,7 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.estimators.interval import KnownEnds
-from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.parts import Estimate, FixedPart, Number
 from calibdask.estimators.sampling_variance import WeightedMean
 from calibdask.estimators.smooth.gridded import GriddedEstimator
 from calibdask.statistics.bins.grid import Grid, GridState, scores_of_cells
@@ -97,18 +97,18 @@ class MeanGap(GriddedEstimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         gridded = yield from self.gridded()
-        means = Means(*map(gridded.setting.by_class, _means(gridded.state, gridded.grid)))
+        means = GapMeans(*map(gridded.setting.by_class, _means(gridded.state, gridded.grid)))
         dims = gridded.setting.dims
         return {
             "": Number(
                 means.outcome - means.score, dims, limits=(-1.0, 1.0), known_ends=means.ends, ends_method="score"
             ),
-            "score": Given(means.score, dims),
-            "outcome": Given(means.outcome, dims),
+            "score": FixedPart(means.score, dims),
+            "outcome": FixedPart(means.outcome, dims),
         }
 
 
-class Means(NamedTuple):
+class GapMeans(NamedTuple):
     """Mean score and mean outcome, variance of their difference over rows, and number of rows, or of equal ones."""
 
     score: Array
@@ -145,7 +145,7 @@ class Means(NamedTuple):
 
 
 def _means(state: GridState, grid: Grid) -> tuple[Array, Array, Array, Array]:
-    """The fields of `Means`, by (batch, group, column).
+    """The fields of `GapMeans`, by (batch, group, column).
 
     Rows of one cell and outcome are placed at their mean score, which leaves the means unchanged and lowers the
     variance by less than a millionth.

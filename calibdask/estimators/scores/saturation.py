@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.interval import NoInterval
-from calibdask.estimators.parts import Estimate, Given
+from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.estimators.smooth.gridded import GriddedEstimator
 from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, cells_of
 from calibdask.statistics.layout import Layout
@@ -85,7 +85,9 @@ class Saturation(GriddedEstimator):
     def estimate(self) -> Requests[Estimate]:
         gridded = yield from self.gridded()
         shares = self._shares(gridded.state, gridded.grid)
-        return {name: Given(gridded.setting.by_class(values), gridded.setting.dims) for name, values in shares.items()}
+        return {
+            name: FixedPart(gridded.setting.by_class(values), gridded.setting.dims) for name, values in shares.items()
+        }
 
     def _shares(self, state: GridState, grid: Grid) -> Mapping[str, np.ndarray]:
         """By (batch, group, column); NaN where there are no rows."""

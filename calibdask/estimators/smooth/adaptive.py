@@ -14,8 +14,8 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.checks import check_choice
-from calibdask.estimators.interval import Interval, KnownEnds
-from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.interval import IntervalMethod, KnownEnds
+from calibdask.estimators.parts import Estimate, FixedPart, Number
 from calibdask.estimators.smooth.gridded import GriddedEstimator
 from calibdask.estimators.smooth.nearest_fit import NearestFit
 from calibdask.estimators.smooth.score_axis import AXIS_CHOICES, BARS, AxisChoice, ScoreAxis
@@ -53,7 +53,7 @@ class Adaptive(GriddedEstimator):
         """The refined histogram on the unit interval, which summaries store."""
         return GridHistogram(self.measured(layout), Grid(cells_of(self.step), refined=True))
 
-    def interval(self, layout: Layout) -> Interval:
+    def interval(self, layout: Layout) -> IntervalMethod:
         """Ends from formulas."""
         return KnownEnds()
 
@@ -95,7 +95,7 @@ class Adaptive(GriddedEstimator):
             if name == main:
                 parts[name] = Number(values, dims, limits=(0.0, 1.0), known_ends=ends, ends_method=CLOPPER_PEARSON)
             else:
-                parts[name] = Given(values, dims)
+                parts[name] = FixedPart(values, dims)
         return parts
 
     def _column(self, cells: ScoreCells, grid: Grid) -> _Parts:

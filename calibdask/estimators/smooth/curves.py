@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_choice
-from calibdask.estimators.parts import Coordinate, Curve, Estimate, Given, Number
+from calibdask.estimators.parts import Coordinate, Curve, Estimate, FixedPart, Number
 from calibdask.estimators.smooth.gridded import Gridded, SmoothedEstimator
 from calibdask.estimators.smooth.local_fit import NARROWER, local_fit
 from calibdask.estimators.smooth.smoothing import frequency
@@ -109,7 +109,7 @@ class _Curve(SmoothedEstimator):
             "score": Coordinate(score, ("score",)),
             name: curve,
             "density": Number(labelled(density), (*dims, "score"), limits=(0.0, np.inf)),
-            "bandwidth": Given(labelled(bandwidth), dims),
+            "bandwidth": FixedPart(labelled(bandwidth), dims),
         }
 
 

@@ -12,7 +12,7 @@ from typing_extensions import override
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.interval import FromHistograms, Interval
+from calibdask.estimators.interval import FromHistograms, IntervalMethod
 from calibdask.estimators.smooth.bandwidths import Bandwidth, bandwidths, check_bandwidth
 from calibdask.estimators.smooth.smoothing import KERNELS, WIDEST_BETA, Kernel, Mirrored, beta_smoothed
 from calibdask.statistics.bins.grid import (
@@ -106,7 +106,7 @@ class GriddedEstimator(ColumnEstimator):
         setting = self.measured(layout)
         return GridHistogram(setting, Grid(cells_of(self.step), self.grid_start(setting, layout.classes)))
 
-    def interval(self, layout: Layout) -> Interval:
+    def interval(self, layout: Layout) -> IntervalMethod:
         """From replicates of the histogram."""
         return FromHistograms((self.histogram(layout),), self)
 
@@ -143,7 +143,7 @@ class SmoothedEstimator(GriddedEstimator):
         check_choice("kernel", self.kernel, KERNELS)
         object.__setattr__(self, "bandwidth", check_bandwidth(self.bandwidth))
 
-    def interval(self, layout: Layout) -> Interval:
+    def interval(self, layout: Layout) -> IntervalMethod:
         """From replicates of the histogram, on as coarse a grid as the bandwidth allows."""
         chosen = self.for_replicates()
         return FromHistograms((self.histogram(layout),), chosen, partial(chosen.coarsened, layout))

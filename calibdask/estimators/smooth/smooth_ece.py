@@ -11,7 +11,7 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.columns import gap
 from calibdask.estimators.interval import FromHistograms
-from calibdask.estimators.parts import Estimate, Given, calibration_error
+from calibdask.estimators.parts import Estimate, FixedPart, calibration_error
 from calibdask.estimators.smooth.gridded import Gridded, GriddedEstimator
 from calibdask.estimators.smooth.smoothing import REACH, Mirrored, integral, is_narrow
 from calibdask.kernels.smoothing import absolute_sums
@@ -110,7 +110,7 @@ class SmoothECE(GriddedEstimator):
         value, bandwidth = roots[..., 0], roots[..., 1]
         return {
             "": calibration_error(value),
-            "bandwidth": Given(gridded.setting.by_class(bandwidth), gridded.setting.dims),
+            "bandwidth": FixedPart(gridded.setting.by_class(bandwidth), gridded.setting.dims),
         }
 
 

@@ -11,7 +11,7 @@ from calibdask.estimators.about import PVALUE, About, Description, PartInfo
 from calibdask.estimators.checks import check_flags, check_whole
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import NoInterval
-from calibdask.estimators.parts import Coordinate, Estimate, Given
+from calibdask.estimators.parts import Coordinate, Estimate, FixedPart
 from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
 from calibdask.estimators.regression.logistic import LogisticFit, LogisticProblem, mean_loss
 from calibdask.estimators.regression.logits import logits_of
@@ -146,7 +146,7 @@ class CalibrationBelt(ColumnEstimator):
         dims = {"frequency": ("score",), "lower": ("level", "score"), "upper": ("level", "score")}
         of_test = {**notes, "assumes": "rows are independent and many", "null_hypothesis": "the model is calibrated"}
         parts = {
-            name: Given(setting.by_class(of), (*setting.dims, *dims.get(name, ())), of_test)
+            name: FixedPart(setting.by_class(of), (*setting.dims, *dims.get(name, ())), of_test)
             for name, of in values.items()
         }
         coordinates = {"score": scipy.special.expit(self._logits), "level": np.array(LEVELS)}

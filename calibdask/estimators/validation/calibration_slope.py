@@ -10,7 +10,7 @@ from typing_extensions import override
 from calibdask.estimators.about import PVALUE, About, Description, PartInfo
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import KnownEnds
-from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.parts import Estimate, FixedPart, Number
 from calibdask.estimators.regression.column_points import ColumnPoints
 from calibdask.estimators.regression.logistic import (
     LogisticFit,
@@ -143,8 +143,8 @@ class CalibrationSlope(ColumnEstimator):
         return {
             "slope": slope,
             "intercept": number("intercept"),
-            "statistic": Given(statistic, setting.dims, of_test),
-            "pvalue": Given(np.exp(-statistic / 2), setting.dims, of_test),
+            "statistic": FixedPart(statistic, setting.dims, of_test),
+            "pvalue": FixedPart(np.exp(-statistic / 2), setting.dims, of_test),
         }
 
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.interval import KnownEnds
-from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.parts import Estimate, FixedPart, Number
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
@@ -85,8 +85,8 @@ class ConsistencyBars(BinnedEstimator):
         options: dict[str, Any] = {"limits": (0.0, 1.0), "ends_method": "consistency"}
         return {
             "expected": Number(score, dims, known_ends=partial(_bars, score.clip(0.0, 1.0), rows), **options),
-            "outcome": Given(outcome, dims),
-            "count": Given(setting.by_class(sums.rows), dims),
+            "outcome": FixedPart(outcome, dims),
+            "count": FixedPart(setting.by_class(sums.rows), dims),
         }
 
 

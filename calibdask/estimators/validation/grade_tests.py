@@ -12,7 +12,7 @@ from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import NoInterval
-from calibdask.estimators.parts import Estimate, Given, Part
+from calibdask.estimators.parts import Estimate, FixedPart, Part
 from calibdask.estimators.validation.by_column import undefined
 from calibdask.statistics import exact
 from calibdask.statistics.bins.binnings import BinEdges, Explicit, Uniform, binned_sums
@@ -199,7 +199,7 @@ class GradeTests(ColumnEstimator):
         smallest = np.min(np.where(rows > 0, at_least, np.inf), -1)
         known = (rows > 0).sum(-1)
         overall = np.where(known > 0, np.minimum(known * np.where(known > 0, smallest, 0.0), 1.0), np.nan)
-        parts: dict[str, Part] = {"pvalue": Given(setting.by_class(overall), setting.dims, notes)}
+        parts: dict[str, Part] = {"pvalue": FixedPart(setting.by_class(overall), setting.dims, notes)}
         if self.edges is None:
             dims, values = setting.dims, {name: of[..., 0] for name, of in values.items()}
         else:
@@ -208,7 +208,7 @@ class GradeTests(ColumnEstimator):
             values |= {name: np.broadcast_to(of, rows.shape) for name, of in ends.items()}
         of_part = {"jeffreys": refused}
         return parts | {
-            name: Given(setting.by_class(of), dims, of_part.get(name, notes)) for name, of in values.items()
+            name: FixedPart(setting.by_class(of), dims, of_part.get(name, notes)) for name, of in values.items()
         }
 
 

@@ -11,7 +11,7 @@ from calibdask.estimators.checks import check_flags, check_whole
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.kernel.drawn_outcomes import share_reaching
-from calibdask.estimators.parts import Estimate, Given
+from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.estimators.validation.by_column import undefined
 from calibdask.statistics import exact
 from calibdask.statistics.bins.binnings import BinEdges, EqualMass, binned_sums
@@ -161,7 +161,7 @@ class HosmerLemeshow(ColumnEstimator):
             "null_hypothesis": "the model is calibrated",
         }
         values = {"statistic": statistic, "pvalue": pvalue, "groups": groups, "least_expected": least}
-        return {name: Given(setting.by_class(value), setting.dims, notes) for name, value in values.items()}
+        return {name: FixedPart(setting.by_class(value), setting.dims, notes) for name, value in values.items()}
 
 
 def _terms(observed: Array, rows: Array, score: Array) -> Array:

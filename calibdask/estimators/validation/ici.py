@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.columns import gap
-from calibdask.estimators.parts import Estimate, Given, calibration_error
+from calibdask.estimators.parts import Estimate, FixedPart, calibration_error
 from calibdask.estimators.smooth.gridded import SmoothedEstimator
 from calibdask.estimators.smooth.smoothing import frequency
 from calibdask.statistics.bins.grid import Grid
@@ -112,10 +112,10 @@ class ICI(SmoothedEstimator):
             **{
                 name: calibration_error(of[..., None], dims=setting.dims, **notes)
                 if name in _WITH_INTERVALS
-                else Given(of, setting.dims, notes)
+                else FixedPart(of, setting.dims, notes)
                 for name, of in by_class.items()
             },
-            "bandwidth": Given(setting.by_class(bandwidth), setting.dims),
+            "bandwidth": FixedPart(setting.by_class(bandwidth), setting.dims),
         }
 
     def _distances(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:

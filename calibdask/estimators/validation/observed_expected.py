@@ -11,16 +11,16 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import KnownEnds
-from calibdask.estimators.parts import Estimate, Given, Number
+from calibdask.estimators.parts import Estimate, FixedPart, Number
 from calibdask.estimators.sampling_variance import WeightedMean, rarer_rows, share_of
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import BinEdges, Uniform
 from calibdask.statistics.exact import Array, Sums
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import together
 from calibdask.statistics.request import Requests
 from calibdask.statistics.square_sums import SquareSums
-from calibdask.statistics.started import together
 
 # With fewer rows of either outcome the logarithm of the ratio is far from normal.
 _FEW = 10
@@ -133,8 +133,8 @@ class ObservedExpected(ColumnEstimator):
                 known_ends=partial(_ends, frequency, mean, few),
                 ends_method="log",
             ),
-            "observed": Given(rows * share, setting.dims),
-            "expected": Given(rows * mean, setting.dims),
+            "observed": FixedPart(rows * share, setting.dims),
+            "expected": FixedPart(rows * mean, setting.dims),
         }
 
 

@@ -9,7 +9,7 @@ import xarray as xr
 from calibdask.explore.cubes.aggregates import HOWS, NUMBERED, Step
 from calibdask.explore.cubes.suggested_view import suggested
 from calibdask.explore.cubes.variables import interval_ends, references_of, titles_of, variables_of
-from calibdask.explore.cubes.views import ERRORS, Reference, View, labels_of
+from calibdask.explore.cubes.views import ERRORS, CubeView, Reference, labels_of
 from calibdask.explore.html_widgets import html_pane, label_slider, multi_choice
 from calibdask.markup import Html
 from calibdask.study.reading import cell_dims
@@ -135,7 +135,7 @@ class Controls:
             for axis, widget in self.scales.items()
         ]
 
-    def view(self) -> View:
+    def view(self) -> CubeView:
         """What the widgets describe."""
         dims = self._dims
         by_role = {role: tuple(dim for dim in dims if self.roles[dim].value == role) for role in _ROLES}
@@ -144,7 +144,7 @@ class Controls:
             for role, how, number in zip(_STEPS, self.hows, self.numbers, strict=True)
             if by_role[role]
         )
-        return View(
+        return CubeView(
             self.variable.value,
             x=next(iter(by_role[_X]), ""),
             lines=by_role[_LINES],
@@ -205,7 +205,7 @@ class Controls:
         self.band.options = [*_BANDS, *([_STORED] if ends else [])]
         self.band.value = _STORED if view.band else next(iter(_BANDS))
 
-    def _role(self, view: View, dim: str) -> str:
+    def _role(self, view: CubeView, dim: str) -> str:
         for role, dims in ((_X, (view.x,)), (_LINES, view.lines), (_PANELS, view.panels)):
             if dim in dims:
                 return role

@@ -13,7 +13,7 @@ from calibdask.explore.cubes.cell_contents import curve_note, numbers_at, plots_
 from calibdask.explore.cubes.figure import histogram
 from calibdask.explore.cubes.picture import label_text
 from calibdask.explore.cubes.reductions import Reductions, worst_first
-from calibdask.explore.cubes.views import View, labels_of
+from calibdask.explore.cubes.views import CubeView, labels_of
 from calibdask.explore.downloads import downloads
 from calibdask.explore.html_widgets import html_pane, html_table
 from calibdask.markup import Html
@@ -43,7 +43,7 @@ class DrillDown:
         self._dataset, self._reductions = dataset, reductions
         self._document = document
         self._work, self._cell_work = LatestOnly(document), LatestOnly(document)
-        self._view: View | None = None
+        self._view: CubeView | None = None
         self._table: Any = None
         # Labels as text, for the URL; never visible.
         self.point = pn.widgets.TextInput(label="point", visible=False)
@@ -81,7 +81,7 @@ class DrillDown:
         """The labels of the point that is open; None for none."""
         return self._labels(self.point.value)
 
-    def settle(self, view: View, shown: xr.Dataset) -> None:
+    def settle(self, view: CubeView, shown: xr.Dataset) -> None:
         """A new view is shown: keep the point if the view has it, or else close."""
         self._view = view
         at = self.at
@@ -109,7 +109,7 @@ class DrillDown:
         self._work.close()
         self._cell_work.close()
 
-    def _open(self, view: View, at: dict[str, Any], value: float) -> None:
+    def _open(self, view: CubeView, at: dict[str, Any], value: float) -> None:
         where = " · ".join(label_text(label, dim) for dim, label in at.items())
         self._head.object = Html("<h3 style='margin:.8em 0 0'>Behind {}: {:.5g}</h3>").format(
             where or "the point", value
@@ -124,7 +124,7 @@ class DrillDown:
             report=lambda share: self._distribution.__setitem__(slice(None), [_note(f"reading: {share:.0%}")]),
         )
 
-    def _read(self, view: View, at: dict[str, Any], token: CancelToken) -> tuple[Any, Any]:
+    def _read(self, view: CubeView, at: dict[str, Any], token: CancelToken) -> tuple[Any, Any]:
         rows = self._reductions.rows(view, at, token)
         within = rows.values[~np.isnan(rows.values)]
         if len(view.steps) < 2:
@@ -134,7 +134,7 @@ class DrillDown:
         except ValueError:
             return rows, within
 
-    def _show(self, view: View, value: float, rows: xr.DataArray, values: np.ndarray) -> None:
+    def _show(self, view: CubeView, value: float, rows: xr.DataArray, values: np.ndarray) -> None:
 
         if not view.steps:
             self._distribution[:] = []
@@ -151,7 +151,7 @@ class DrillDown:
         self._table = worst_first(rows, signed=signed)
         self._show_rows(view, len(self._table))
 
-    def _show_rows(self, view: View, number: int) -> None:
+    def _show_rows(self, view: CubeView, number: int) -> None:
         """A table of what the last steps aggregate."""
         what = view.steps[0].text() if len(view.steps) > 1 else view.quantity
         more = f", the first {_MOST_ROWS:,}" if number > _MOST_ROWS else ""
@@ -198,7 +198,7 @@ class DrillDown:
 
     def _show_cell(
         self,
-        view: View,
+        view: CubeView,
         at: dict[str, Any],
         value: float | None,
         values: xr.DataArray | None,

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.explore.cubes.picture import Line, Panel, Picture, label_text, marks, ticks
+from calibdask.explore.cubes.picture import Picture, PictureLine, PicturePanel, label_text, marks, ticks
 from calibdask.plot.style import PALETTE
 
 # A grey in place of black, which is not seen on a dark page.
@@ -21,7 +21,7 @@ _LETTERS = 40
 _MARK = "#B00020"
 
 
-def drawn(picture: Picture, panel: Panel, *, same: bool, ring: Any = None) -> Any:
+def drawn(picture: Picture, panel: PicturePanel, *, same: bool, ring: Any = None) -> Any:
     """One panel: bands, lines and points, with a legend beneath that mutes lines.
 
     Parameters
@@ -78,7 +78,7 @@ def _marked(figure: Any, ring: Any) -> None:
     figure.scatter("x", "y", source=ring, size=15, fill_alpha=0, line_color=_MARK, line_width=2)
 
 
-def _line_parts(picture: Picture, line: Line, number: int, at: list[Any], dims: tuple[Any, Any]) -> list[Any]:
+def _line_parts(picture: Picture, line: PictureLine, number: int, at: list[Any], dims: tuple[Any, Any]) -> list[Any]:
     """Band, stroke and points of one line."""
     import holoviews as hv
 
@@ -105,7 +105,7 @@ def _line_parts(picture: Picture, line: Line, number: int, at: list[Any], dims: 
     return parts
 
 
-def _frame(picture: Picture, panel: Panel, limits: tuple[float, float]) -> dict[str, Any]:
+def _frame(picture: Picture, panel: PicturePanel, limits: tuple[float, float]) -> dict[str, Any]:
     """Axes, title and legend."""
     longest = max((len(line.label) for line in panel.lines), default=1)
     # So that it fits a narrow window: a letter takes about 7 pixels.

@@ -11,18 +11,18 @@ from calibdask.explore.cubes.controls import Controls
 from calibdask.explore.cubes.drill_down import DrillDown
 from calibdask.explore.cubes.figure import drawn
 from calibdask.explore.cubes.number_table import legend_html, number_table
-from calibdask.explore.cubes.picture import Panel, Picture, Scales, label_text, picture_of
+from calibdask.explore.cubes.picture import Picture, PicturePanel, Scales, label_text, picture_of
 from calibdask.explore.cubes.reductions import FEW_CELLS, Reductions
-from calibdask.explore.cubes.views import View, is_complete, progress_text
+from calibdask.explore.cubes.views import CubeView, is_complete, progress_text
 from calibdask.explore.downloads import downloads
 from calibdask.explore.html_widgets import html_pane
-from calibdask.explore.server import Page
+from calibdask.explore.server import PageContent
 from calibdask.explore.url_state import bind_to_url
 from calibdask.markup import Html
 from calibdask.study.reading import cell_dims
 
 
-def cube_page(cube: xr.Dataset, name: str, store: str | None) -> Page:
+def cube_page(cube: xr.Dataset, name: str, store: str | None) -> PageContent:
     """The page of a cube, or of any other numbers on named axes, for one session.
 
     Parameters
@@ -55,8 +55,8 @@ class CubePage:
         self.controls = Controls(cube, self._changed)
         self._is_waiting = False
         # The panels, and the data of the ring that marks a point in each.
-        self._rings: list[tuple[Picture, Panel, Any]] = []
-        self.view: View | None = None
+        self._rings: list[tuple[Picture, PicturePanel, Any]] = []
+        self.view: CubeView | None = None
         self._shown: xr.Dataset | None = None
         self._cells = pn.Column(sizing_mode="stretch_width")
         self.heading = html_pane("", sizing_mode="stretch_width", css_classes=["what"])
@@ -65,7 +65,7 @@ class CubePage:
         self.figure = pn.Column(sizing_mode="stretch_width")
         self._legend, self.table = (html_pane("", sizing_mode="stretch_width") for _ in range(2))
 
-    def page(self) -> Page:
+    def page(self) -> PageContent:
         """The page, with its first view on the way."""
         import panel as pn
 
@@ -91,7 +91,7 @@ class CubePage:
             buttons,
             self._drill.layout,
         ]
-        return Page(self._name, side, main)
+        return PageContent(self._name, side, main)
 
     def _begin(self) -> None:
         if cell_dims(self._cube):
@@ -163,7 +163,7 @@ class CubePage:
             is_quick=is_quick,
         )
 
-    def _show(self, view: View, shown: xr.Dataset) -> None:
+    def _show(self, view: CubeView, shown: xr.Dataset) -> None:
         self.view, self._shown = view, shown
         self._drill.settle(view, shown)
         self._draw()
@@ -194,7 +194,7 @@ class CubePage:
             if ring.data != data:
                 ring.data = data
 
-    def _ringed(self, picture: Picture, panel: Panel) -> dict[str, Any]:
+    def _ringed(self, picture: Picture, panel: PicturePanel) -> dict[str, Any]:
         """Where the ring of a panel is: at the point that is open, or nowhere."""
         at, kept = self._drill.at, self.view.kept if self.view else ()
         point = None if at is None or set(at) != set(kept) else picture.position(panel, at)
@@ -216,7 +216,7 @@ class CubePage:
         ]
         return pn.Row(*panes, sizing_mode="stretch_width", styles=_GRID)
 
-    def _listening(self, picture: Picture, panel: Panel, *, same: bool) -> Any:
+    def _listening(self, picture: Picture, panel: PicturePanel, *, same: bool) -> Any:
         """The panel, whose points can be tapped."""
         from bokeh.models import ColumnDataSource
         from holoviews.streams import Tap
@@ -238,13 +238,13 @@ class CubePage:
         tap.add_subscriber(tapped)
         return plot
 
-    def _go(self, view: View, shown: xr.Dataset, at: dict[str, Any]) -> None:
+    def _go(self, view: CubeView, shown: xr.Dataset, at: dict[str, Any]) -> None:
         self._drill.point_at(at)
         self._mark()
         # The URL is updated before values are read.
         on_next_tick(self._document, partial(self._open, view, shown))
 
-    def _open(self, view: View, shown: xr.Dataset) -> None:
+    def _open(self, view: CubeView, shown: xr.Dataset) -> None:
         if self._shown is shown:
             self._drill.settle(view, shown)
 

@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.explore.cubes.suggested_view import is_geometric
-from calibdask.explore.cubes.views import View, labels_of
+from calibdask.explore.cubes.views import CubeView, labels_of
 
 MOST_LINES, MOST_PANELS = 28, 16
 # Ticks at all labels of the x axis, if they are no more.
@@ -31,7 +31,7 @@ class Scales:
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class PictureLine:
     """The points of a line."""
 
     label: str
@@ -42,12 +42,12 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Panel:
+class PicturePanel:
     """The lines of a panel."""
 
     title: str
     at: dict[str, Any]
-    lines: Sequence[Line]
+    lines: Sequence[PictureLine]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Picture:
     y_name: str
     logx: bool
     logy: bool
-    panels: Sequence[Panel]
+    panels: Sequence[PicturePanel]
     notes: Sequence[str] = ()
 
     @property
@@ -78,14 +78,14 @@ class Picture:
         """Whether the x axis has numbers or dates; otherwise names."""
         return np.asarray(self.x).dtype.kind in "iufM" and bool(self.x_name)
 
-    def values(self, panel: Panel | None = None) -> np.ndarray:
+    def values(self, panel: PicturePanel | None = None) -> np.ndarray:
         """All finite numbers of a panel, or of all panels, that can be drawn."""
         lines = [line for chosen in ([panel] if panel else self.panels) for line in chosen.lines]
         arrays = [part for line in lines for part in (line.value, line.low, line.high) if part is not None]
         joined = np.concatenate([np.zeros(0), *arrays])
         return joined[np.isfinite(joined) & ((joined > 0) | (not self.logy))]
 
-    def limits(self, panel: Panel | None = None) -> tuple[float, float]:
+    def limits(self, panel: PicturePanel | None = None) -> tuple[float, float]:
         """Ends of the y axis, with a little room."""
         values = self.values(panel)
         if not values.size:
@@ -103,7 +103,7 @@ class Picture:
         offset = (number - (lines - 1) / 2) * _DODGE / max(lines, 1)
         return [index + offset for index in range(len(self.x))]
 
-    def position(self, panel: Panel, at: dict[str, Any]) -> tuple[Any, float] | None:
+    def position(self, panel: PicturePanel, at: dict[str, Any]) -> tuple[Any, float] | None:
         """The position of the point with these labels; None if the panel does not have it."""
         for number, line in enumerate(panel.lines):
             own = {**panel.at, **line.at}
@@ -113,7 +113,7 @@ class Picture:
                 return self.positions(number, len(panel.lines))[along], float(line.value[along])
         return None
 
-    def nearest(self, panel: Panel, x: Any, y: float) -> dict[str, Any] | None:
+    def nearest(self, panel: PicturePanel, x: Any, y: float) -> dict[str, Any] | None:
         """The labels of the point that is closest to a position on the axes; None if there are no points."""
         low, high = self.limits(None)
         scale = np.log if self.logy else np.asarray
@@ -142,7 +142,7 @@ class Picture:
         return np.asarray(np.abs(scale(values) - scale(x)) / (np.ptp(scale(values)) or 1.0))
 
 
-def picture_of(view: View, shown: xr.Dataset, scales: Scales) -> Picture:
+def picture_of(view: CubeView, shown: xr.Dataset, scales: Scales) -> Picture:
     """Panels and lines of the numbers of a view.
 
     Parameters
@@ -185,7 +185,7 @@ def picture_of(view: View, shown: xr.Dataset, scales: Scales) -> Picture:
     return Picture(x, view.x, view.axis_name, logx, logy, drawn, notes)
 
 
-def _spread(view: View, values: np.ndarray) -> bool:
+def _spread(view: CubeView, values: np.ndarray) -> bool:
     """Whether values suit a logarithmic axis: positive ones that are errors, or span several magnitudes."""
     if not values.size or values.min() <= 0 or values.max() == values.min():
         return False
@@ -193,17 +193,17 @@ def _spread(view: View, values: np.ndarray) -> bool:
     return bool(is_unsigned_difference or values.max() / values.min() > _MAGNITUDES)
 
 
-def _panel(view: View, shown: xr.Dataset, at: dict[str, Any], lines: Sequence[tuple[Any, ...]]) -> Panel:
+def _panel(view: CubeView, shown: xr.Dataset, at: dict[str, Any], lines: Sequence[tuple[Any, ...]]) -> PicturePanel:
     title = " · ".join(label_text(label, dim) for dim, label in at.items())
-    return Panel(title, at, [_line(view, shown, at, dict(zip(view.lines, line, strict=True))) for line in lines])
+    return PicturePanel(title, at, [_line(view, shown, at, dict(zip(view.lines, line, strict=True))) for line in lines])
 
 
-def _line(view: View, shown: xr.Dataset, panel: dict[str, Any], at: dict[str, Any]) -> Line:
+def _line(view: CubeView, shown: xr.Dataset, panel: dict[str, Any], at: dict[str, Any]) -> PictureLine:
     indexers = {dim: labels_of(shown, dim).index(label) for dim, label in {**panel, **at}.items()}
     points = shown.isel(indexers)
     numbers = {name: np.atleast_1d(points[name].values) for name in ("value", "low", "high") if name in points}
     label = " · ".join(label_text(label, dim) for dim, label in at.items()) or view.label
-    return Line(label, at, **numbers)
+    return PictureLine(label, at, **numbers)
 
 
 def label_text(label: Any, dim: str = "") -> str:

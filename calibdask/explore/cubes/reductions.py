@@ -15,7 +15,7 @@ import xarray as xr
 from calibdask.explore.cancellation import CancelToken
 from calibdask.explore.cubes.aggregates import Step, aggregated, spread
 from calibdask.explore.cubes.block_reduction import BlockReduction, reduced_blocks
-from calibdask.explore.cubes.views import View, positions_of
+from calibdask.explore.cubes.views import CubeView, positions_of
 from calibdask.study.reading import Indexers, block_dims
 
 # Numbers that are in memory at once, and those that a figure or a histogram may have.
@@ -32,7 +32,7 @@ class _Plan:
     """How a view is computed: what blocks are reduced to, where, and the steps that remain."""
 
     dataset: xr.Dataset
-    view: View
+    view: CubeView
 
     @cached_property
     def leading(self) -> tuple[Step, ...]:
@@ -143,7 +143,7 @@ class Reductions:
         """Memory of what is kept for the next views."""
         return sum(held.nbytes for held in self._kept.values())
 
-    def shown(self, view: View, token: CancelToken | None = None) -> xr.Dataset:
+    def shown(self, view: CubeView, token: CancelToken | None = None) -> xr.Dataset:
         """``value`` along the dimensions of the figure, and ``low`` and ``high`` if the view has a band.
 
         Raises
@@ -175,7 +175,7 @@ class Reductions:
             results.append((only, plan.finished(held, only, within)))
         return _joined(plan, results)
 
-    def is_at_hand(self, view: View) -> bool:
+    def is_at_hand(self, view: CubeView) -> bool:
         """Whether a view takes no noticeable time."""
         return all(self._is_quick(_Plan(self.dataset, own)) for own in _by_variable(view).values())
 
@@ -188,7 +188,7 @@ class Reductions:
         small = math.prod(sizes.values()) * self.dataset[plan.view.variable].dtype.itemsize <= _QUICK_BYTES
         return self._key(plan) in self._kept or (small and blocks <= FEW_CELLS)
 
-    def rows(self, view: View, point: Mapping[str, Any], token: CancelToken | None = None) -> xr.DataArray:
+    def rows(self, view: CubeView, point: Mapping[str, Any], token: CancelToken | None = None) -> xr.DataArray:
         """What the last steps aggregate at a point of the figure: values by cell, if it is a cube.
 
         Parameters
@@ -208,12 +208,12 @@ class Reductions:
             values = reduced_blocks(self.dataset, plan.reduction, selected, token)
         return _at_point(values, view, point)
 
-    def finite(self, view: View, point: Mapping[str, Any], token: CancelToken | None = None) -> np.ndarray:
+    def finite(self, view: CubeView, point: Mapping[str, Any], token: CancelToken | None = None) -> np.ndarray:
         """The values of `unaggregated` that are not NaN."""
         values = self.unaggregated(view, point, token).values.ravel()
         return values[~np.isnan(values)]
 
-    def unaggregated(self, view: View, point: Mapping[str, Any], token: CancelToken | None = None) -> xr.DataArray:
+    def unaggregated(self, view: CubeView, point: Mapping[str, Any], token: CancelToken | None = None) -> xr.DataArray:
         """All values at a point of the figure, or at a row of `rows`, without any aggregation.
 
         Raises
@@ -225,7 +225,7 @@ class Reductions:
         """
         plan = _Plan(self.dataset, view)
         selected = {**plan.selected, **positions_of(self.dataset, {dim: (label,) for dim, label in point.items()})}
-        unaggregated = _Plan(self.dataset, View(view.variable, reference=view.reference))
+        unaggregated = _Plan(self.dataset, CubeView(view.variable, reference=view.reference))
         self._check(unaggregated, selected)
         values = reduced_blocks(self.dataset, unaggregated.reduction, selected, token)
         return _at_point(values, view, point)
@@ -259,13 +259,13 @@ class Reductions:
         return {str(dim): chosen.get(str(dim), size) for dim, size in variable.sizes.items()}
 
 
-def _at_point(values: xr.DataArray, view: View, point: Mapping[str, Any]) -> xr.DataArray:
+def _at_point(values: xr.DataArray, view: CubeView, point: Mapping[str, Any]) -> xr.DataArray:
     """Without the dimensions of the point and those at one of their labels."""
     fixed = {*point, *(dim for dim, _ in view.at)}
     return values.isel({dim: 0 for dim in map(str, values.dims) if dim in fixed}, drop=True)
 
 
-def _by_variable(view: View) -> dict[str, View]:
+def _by_variable(view: CubeView) -> dict[str, CubeView]:
     """The views of single variables that make up one: three where two variables hold the ends of intervals."""
     if view.band is None or not isinstance(view.band[0], str):
         return {"value": view}

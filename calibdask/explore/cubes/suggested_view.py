@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.explore.cubes.aggregates import Step
 from calibdask.explore.cubes.variables import interval_ends, recommended, references_of, titles_of, variables_of
-from calibdask.explore.cubes.views import Reference, View, labels_of
+from calibdask.explore.cubes.views import CubeView, Reference, labels_of
 from calibdask.results.cautions import MODEL_DIMS
 from calibdask.study.reading import cell_dims
 
@@ -51,7 +51,7 @@ class _Dims:
         return not others or any(dim in self.dataset[name].dims for name in others)
 
 
-def suggested(dataset: xr.Dataset, variable: str) -> View:
+def suggested(dataset: xr.Dataset, variable: str) -> CubeView:
     """A first view of a variable.
 
     Sizes run along the x axis; texts make lines, and panels where there are few; replicates are aggregated first, all
@@ -80,7 +80,7 @@ def suggested(dataset: xr.Dataset, variable: str) -> View:
     parts = [dim for dim in left if dims.is_text(dim) and not dims.is_shared(dim)]
     reference = _reference(dataset, variable)
     steps = _steps(dims, [dim for dim in left if dim not in parts], is_difference=reference is not None)
-    return View(
+    return CubeView(
         variable,
         x,
         (lines,) if lines else (),

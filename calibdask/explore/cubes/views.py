@@ -69,7 +69,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class View:
+class CubeView:
     """What is shown of a cube.
 
     Parameters

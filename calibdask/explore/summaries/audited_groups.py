@@ -12,7 +12,7 @@ import xarray as xr
 from calibdask.analyses.auditing.audit import audit
 from calibdask.analyses.auditing.summarized import summary_lattice
 from calibdask.explore.summaries.pool import Pool, Selection
-from calibdask.results.reliability import Bins
+from calibdask.results.reliability import BinnedReliability
 from calibdask.statistics import exact
 from calibdask.statistics.lattice.lattice_sums import LatticeState
 from calibdask.statistics.lattice.segments import Segments
@@ -127,7 +127,7 @@ class AuditedGroups:
                     parts.append(self._lines[part])
         return wholes, sorted(parts)
 
-    def bins(self, line: int) -> Bins:
+    def bins(self, line: int) -> BinnedReliability:
         """The reliability diagram of a group: up to 15 bins of neighbouring cells of scores, with about equal rows."""
         number = int(self.numbers[line])
         rows, events = self.state.rows[number], self.state.hits[number]
@@ -145,7 +145,7 @@ class AuditedGroups:
             events < rows, scipy.special.betaincinv(events + 1, np.maximum(rows - events, 1), 1 - tail), 1.0
         )
         count = rows.astype(np.float64)
-        return Bins(score / rows, events / rows, count, count, lower, upper, low, high)
+        return BinnedReliability(score / rows, events / rows, count, count, lower, upper, low, high)
 
     def _where(self, chosen: npt.NDArray[np.bool_]) -> list[int]:
         return [int(line) for line in np.flatnonzero(chosen)]

@@ -7,7 +7,7 @@ import numpy as np
 from calibdask.explore.summaries.difference import Bounded, difference
 from calibdask.explore.summaries.reliability_panel import empty_figure, pane_of
 from calibdask.plot.style import BAND, DIAGONAL, LIMITS, LINE, SCORE
-from calibdask.results.reliability import Bins, Curve
+from calibdask.results.reliability import BinnedReliability, SmoothReliability
 
 # Within a bandwidth of a score, on both sides: of fewer rows a curve says little, and its difference nothing.
 _FEWEST_NEAR = 20
@@ -36,7 +36,7 @@ class DifferencePanel:
         self.layers = [{"difference": self.source}]
         self.pane = pane_of([self.upper], small=False)
 
-    def show(self, title: str, selections: Sequence[tuple[Bins, Curve | None]]) -> None:
+    def show(self, title: str, selections: Sequence[tuple[BinnedReliability, SmoothReliability | None]]) -> None:
         """Show the difference of two other curves."""
         (bins, first), (others, second) = selections
         assert first is not None
@@ -50,6 +50,6 @@ class DifferencePanel:
         self.upper.title.text = " · ".join(filter(None, (title, words)))
 
 
-def _near(bins: Bins, curve: Curve) -> np.ndarray:
+def _near(bins: BinnedReliability, curve: SmoothReliability) -> np.ndarray:
     """About how many rows are near each score."""
     return np.nan_to_num(bins.rows * curve.density * 2 * curve.bandwidth)

@@ -15,7 +15,7 @@ from calibdask.explore.summaries.selection_widgets import label_text
 from calibdask.explore.summaries.slice_gaps import Gaps, gaps_of
 from calibdask.explore.summaries.slices_over_time import SlicesOverTime, TimeQuery
 from calibdask.explore.summaries.tiles import models_of
-from calibdask.results.over_time import Ends, points_text
+from calibdask.results.over_time import GapEnds, points_text
 
 # For which the evidence of a slice over time is told.
 _ALPHA = 1 - LEVEL
@@ -24,7 +24,7 @@ _MOST_JUDGED = 1000
 
 
 @dataclass(frozen=True)
-class Finding:
+class SignificantGap:
     """Where scores are off for certain.
 
     Attributes
@@ -44,7 +44,7 @@ class Finding:
     what: str
     name: str
     at: Mapping[str, int | None]
-    ends: Ends
+    ends: GapEnds
     strength: float
     cells: int
 
@@ -63,7 +63,7 @@ class Finding:
 
 def worst_slice(
     pool: Pool, query: MapQuery, period: str, shown: SliceMap, is_cancelled: Callable[[], bool]
-) -> Finding | None:
+) -> SignificantGap | None:
     """The model and slice with the strongest evidence, over all periods; None if none is off for certain.
 
     Slices by each dimension but the period, and by two of them, are judged, as many as take no longer than a map; where
@@ -97,7 +97,7 @@ def _fewest_first(pool: Pool, several: Collection[tuple[str, ...]], models: int)
     return [dims for dims, total in zip(order, totals, strict=True) if total <= _MOST_JUDGED]
 
 
-def _worst_of_map(pool: Pool, query: MapQuery, shown: SliceMap) -> Finding | None:
+def _worst_of_map(pool: Pool, query: MapQuery, shown: SliceMap) -> SignificantGap | None:
     """The same among the slices of a map."""
     gaps = shown.gaps if shown.whole is None else shown.whole.reshaped(-1, 1)
     place = _strongest(gaps)
@@ -117,7 +117,7 @@ def worst_period(
     period: str,
     shown: SliceMap,
     is_cancelled: Callable[[], bool],
-) -> Finding | None:
+) -> SignificantGap | None:
     """The model or slice, and the period, with the strongest evidence; None if none is off for certain."""
     models = models_of(pool)
     positions = last_periods(pool, period, max(1, min(MOST_PERIODS, MOST_CELLS // len(models))))
@@ -143,7 +143,9 @@ def worst_period(
     return _finding(period, name, inside, shown.gaps, cell, shown.cells)
 
 
-def since_when(pool: Pool, query: MapQuery, period: str, found: Finding, is_cancelled: Callable[[], bool]) -> str:
+def since_when(
+    pool: Pool, query: MapQuery, period: str, found: SignificantGap, is_cancelled: Callable[[], bool]
+) -> str:
     """The period since when there is evidence that a slice is off; empty if from the first on, or not by one alone."""
     if pool.source.layout.weighted:
         return ""
@@ -171,6 +173,6 @@ def _strongest(gaps: Gaps) -> tuple[int, int] | None:
 
 def _finding(
     what: str, name: str, at: Mapping[str, int | None], gaps: Gaps, place: tuple[int, int], cells: int
-) -> Finding:
-    ends = Ends(*(float(part[place]) for part in (gaps.value, gaps.low, gaps.high)))
-    return Finding(what, name, at, ends, float(gaps.strength[place]), cells)
+) -> SignificantGap:
+    ends = GapEnds(*(float(part[place]) for part in (gaps.value, gaps.low, gaps.high)))
+    return SignificantGap(what, name, at, ends, float(gaps.strength[place]), cells)

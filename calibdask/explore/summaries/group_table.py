@@ -10,7 +10,7 @@ import xarray as xr
 from calibdask.explore.html_widgets import html_table, table_frame
 from calibdask.markup import Html
 from calibdask.plot.style import OVER, UNDER
-from calibdask.results.audited import small_pvalue
+from calibdask.results.audit_results import small_pvalue
 from calibdask.results.format import minus
 from calibdask.statistics.exact import Array
 

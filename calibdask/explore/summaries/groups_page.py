@@ -10,9 +10,9 @@ from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.summaries.audited_groups import AuditedGroups, GroupsQuery
 from calibdask.explore.summaries.group_table import TABLE_WIDTH, GroupTable
 from calibdask.explore.summaries.pool import Pool, Selection
-from calibdask.explore.summaries.reliability_panel import Panel
+from calibdask.explore.summaries.reliability_panel import ReliabilityPanel
 from calibdask.markup import Html
-from calibdask.results.audited import conclusion_of, points_up
+from calibdask.results.audit_results import conclusion_of, points_up
 from calibdask.results.format import counted, minus
 
 _LEAST = {f"{rows:,} rows": rows for rows in (30, 100, 300, 1000, 3000, 10_000, 100_000)}
@@ -63,7 +63,7 @@ class GroupsPage:
         self.head, self.busy, self.selected = (html_pane(**wide) for _ in range(3))
         self.ranked, self.values = GroupTable(self._select), GroupTable(self._select, "value")
         self.wholes, self.parts = GroupTable(self._select, "it is part of"), GroupTable(self._select, "its parts")
-        self.panel = Panel(1, bins=True)
+        self.panel = ReliabilityPanel(1, bins=True)
         # It stands below words, not beside other panels.
         self.panel.pane.styles = {"max-width": "620px", "width": "100%"}
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from calibdask.explore.summaries.own_metrics import OwnMetrics
-from calibdask.explore.summaries.page_metrics import Choice, quick
+from calibdask.explore.summaries.page_metrics import RowChoice, quick
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.steps import Measurement
 
@@ -19,9 +19,9 @@ class Measuring:
 
     def __init__(self, pool: Pool, own: OwnMetrics) -> None:
         self._pool, self._own = pool, own
-        self._latest: tuple[Sequence[Selection], Choice, list[Measurement]] | None = None
+        self._latest: tuple[Sequence[Selection], RowChoice, list[Measurement]] | None = None
 
-    def measured(self, selections: Sequence[Selection], choice: Choice) -> list[Measurement]:
+    def measured(self, selections: Sequence[Selection], choice: RowChoice) -> list[Measurement]:
         """What is quick of each selection."""
         if self._latest is not None and self._latest[:2] == (selections, choice):
             return self._latest[2]
@@ -42,6 +42,6 @@ class Measuring:
         return measurements
 
 
-def banded(selections: Sequence[Selection], choice: Choice) -> bool:
+def banded(selections: Sequence[Selection], choice: RowChoice) -> bool:
     """Whether there is time for bands at once: not for those of all classes twice."""
     return len(selections) == 1 or choice.setting != "classwise"

@@ -8,7 +8,7 @@ from typing import Any
 
 from calibdask.explore.cancellation import CancelToken
 from calibdask.explore.html_widgets import html_pane
-from calibdask.explore.summaries.findings import Finding, since_when, worst_period, worst_slice
+from calibdask.explore.summaries.findings import SignificantGap, since_when, worst_period, worst_slice
 from calibdask.explore.summaries.overview_figures import SELECTED, UNDECIDED, LineFigure, MapFigure
 from calibdask.explore.summaries.overview_numbers import (
     MOST_COLUMNS,
@@ -19,7 +19,7 @@ from calibdask.explore.summaries.overview_numbers import (
     period_line,
     slice_map,
 )
-from calibdask.explore.summaries.page_metrics import Choice
+from calibdask.explore.summaries.page_metrics import RowChoice
 from calibdask.explore.summaries.page_texts import ALONE, simultaneous
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import selection_text, slice_texts
@@ -66,18 +66,18 @@ class OverviewQuery:
     """What the top of the page shows; ``map`` is None where there are no slices, or no mean gap."""
 
     selection: Selection
-    choice: Choice
+    choice: RowChoice
     limit: float | None
     map: MapQuery | None
     period: str
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
+class WorstGaps:
     """The worst slice and the worst period, None where nothing is off for certain."""
 
-    slice: Finding | None
-    period: Finding | None
+    slice: SignificantGap | None
+    period: SignificantGap | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class OverviewNumbers:
     tiles: list[Tile]
     map: SliceMap | None
     line: PeriodLine | None
-    findings: Findings | None
+    findings: WorstGaps | None
 
 
 class Overview:
@@ -105,7 +105,7 @@ class Overview:
 
         self._pool, self._choose = pool, choose
         self._periods = period_dims(pool)
-        self._maps: dict[MapQuery, tuple[SliceMap, Findings]] = {}
+        self._maps: dict[MapQuery, tuple[SliceMap, WorstGaps]] = {}
         self._since: dict[MapQuery, str] = {}
         self._quick: dict[OverviewQuery, tuple[list[Tile], PeriodLine | None]] = {}
         self._shown: OverviewNumbers | None = None
@@ -121,7 +121,9 @@ class Overview:
         row = pn.Row(*self._boxes, sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 16px"})
         self.listed = [self.tiles, *([*self.worst, self.legend, row] if pool.slices else [])]
 
-    def query(self, selection: Selection, choice: Choice, limit: float | None, dims: tuple[str, ...]) -> OverviewQuery:
+    def query(
+        self, selection: Selection, choice: RowChoice, limit: float | None, dims: tuple[str, ...]
+    ) -> OverviewQuery:
         """What is to be shown of a selection, with slices along these dimensions."""
         if choice.setting == "classwise" or not self._pool.slices:
             return OverviewQuery(selection, choice, limit, None, "")
@@ -149,7 +151,7 @@ class Overview:
                 line = period_line(self._pool, query.period, others, query.choice.setting)
             self._quick = {query: (tiles, line)}
         tiles, line = self._quick[query]
-        return OverviewNumbers(tiles, None, line, Findings(None, None) if query.map is None else None)
+        return OverviewNumbers(tiles, None, line, WorstGaps(None, None) if query.map is None else None)
 
     def computed(self, query: OverviewQuery, token: CancelToken) -> OverviewNumbers:
         """The numbers of a query; the map, and what is worst, as they were where the map has not changed."""
@@ -162,7 +164,7 @@ class Overview:
             if query.period and query.period not in query.map.dims:
                 period = worst_period(self._pool, query.map, query.period, shown, token.is_cancelled)
             worst = worst_slice(self._pool, query.map, query.period, shown, token.is_cancelled)
-            self._maps = {query.map: (shown, Findings(worst, period))}
+            self._maps = {query.map: (shown, WorstGaps(worst, period))}
         shown, findings = self._maps[query.map]
         return replace(begun, map=shown, findings=findings)
 
@@ -218,7 +220,7 @@ class Overview:
     def show_since(self, query: OverviewQuery, since: str) -> None:
         """Say what is worst, the slice with since when."""
         known = None if self._shown is None else self._shown.findings
-        findings = known or Findings(None, None)
+        findings = known or WorstGaps(None, None)
         within = "" if query.map is None else ", ".join(slice_texts(self._pool, query.map.selection))
         texts = ["" if one is None else one.text() for one in (findings.slice, findings.period)]
         if findings.slice is not None:
@@ -243,7 +245,7 @@ class Overview:
 
         def choose(_: Any) -> None:
             assert self._shown is not None
-            findings = self._shown.findings or Findings(None, None)
+            findings = self._shown.findings or WorstGaps(None, None)
             found = (findings.slice, findings.period)[number]
             if found is not None:
                 self._choose(found.at)

@@ -14,7 +14,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.explore.cancellation import error_text
-from calibdask.explore.summaries.page_metrics import LEVEL, PAGE_NAMES, Refinement
+from calibdask.explore.summaries.page_metrics import LEVEL, PAGE_NAMES, SlowMetrics
 from calibdask.results.values import PartResult, Results
 from calibdask.statistics.layout import Layout
 from calibdask.storage.summary import Summary
@@ -73,13 +73,13 @@ class OwnMetrics:
                 reasons[name] = f"{estimator.label} ({name}): {error_text(error)}"
         return values, reasons
 
-    def refinements(self, pooled: Summary, setting: str | int | None, names: Collection[str]) -> Iterator[Refinement]:
+    def refinements(self, pooled: Summary, setting: str | int | None, names: Collection[str]) -> Iterator[SlowMetrics]:
         """What computes the intervals of some of the metrics, one after the other."""
         layout = pooled.source.layout
         for name, estimator in self.estimators.items():
             if name in names and not isinstance(estimator.interval(layout), NoInterval):
                 compute = partial(_with_interval, pooled, {name: in_setting(estimator, setting)})
-                yield Refinement(f"interval of {name.replace('_', ' ')}", (name,), compute)
+                yield SlowMetrics(f"interval of {name.replace('_', ' ')}", (name,), compute)
 
     def errors(self, layout: Layout) -> dict[str, Estimator]:
         """The estimators of one calibration error, by their label: what slices can be ordered by."""

@@ -9,7 +9,7 @@ import xarray as xr
 from calibdask.explore.cancellation import LatestOnly, error_text
 from calibdask.explore.downloads import downloads
 from calibdask.explore.html_widgets import html_pane
-from calibdask.explore.server import Page
+from calibdask.explore.server import PageContent
 from calibdask.explore.summaries.answer_page import AnswerPage, answer_pages
 from calibdask.explore.summaries.comparison_widgets import ComparisonWidgets
 from calibdask.explore.summaries.groups_page import GroupsPage
@@ -17,7 +17,7 @@ from calibdask.explore.summaries.measuring import Measuring, banded
 from calibdask.explore.summaries.metrics_table import curve_frame, diagram_frame, metrics_frame, metrics_table
 from calibdask.explore.summaries.overview import Overview, OverviewQuery
 from calibdask.explore.summaries.own_metrics import OwnMetrics
-from calibdask.explore.summaries.page_metrics import DRAWN, Choice, Refinement, refinements, without_interval
+from calibdask.explore.summaries.page_metrics import DRAWN, RowChoice, SlowMetrics, refinements, without_interval
 from calibdask.explore.summaries.page_texts import (
     CAUTION_STYLE,
     NOTE,
@@ -35,7 +35,7 @@ from calibdask.explore.summaries.reliability_panel import COLORS
 from calibdask.explore.summaries.selection_widgets import SelectionWidgets, selection_text
 from calibdask.explore.summaries.slice_table import SliceTable
 from calibdask.explore.summaries.slices_over_time import period_dims
-from calibdask.explore.summaries.steps import Measurement, Step, after
+from calibdask.explore.summaries.steps import Measurement, PageStep, after
 from calibdask.explore.summaries.time_page import TimePage
 from calibdask.explore.url_state import bind_to_url
 from calibdask.markup import Html
@@ -53,7 +53,7 @@ _BESIDE = {"flex-wrap": "wrap", "gap": "4px 20px"}
 _PAUSE = 0.3
 
 
-def summary_page(summary: Summary, name: str, own: OwnMetrics | None = None, due: str | None = None) -> Page:
+def summary_page(summary: Summary, name: str, own: OwnMetrics | None = None, due: str | None = None) -> PageContent:
     """The page of a summary, for one session.
 
     Parameters
@@ -80,12 +80,12 @@ class SummaryPage:
         self._own = own or OwnMetrics()
         self._quick, self._slow = LatestOnly(self._document), LatestOnly(self._document)
         self._is_waiting = self._is_busy = False
-        self._shown: tuple[Choice, list[Selection]] | None = None
+        self._shown: tuple[RowChoice, list[Selection]] | None = None
         self._measuring = Measuring(pool, self._own)
         self._results: list[xr.Dataset] = []
         self._titles: list[str] = []
         self._overview_query: OverviewQuery | None = None
-        self._steps: list[Step] = []
+        self._steps: list[PageStep] = []
         self._make_widgets()
         self.time = TimePage(pool, self._document, due) if period_dims(pool) else None
         self.groups = None if pool.cuts is None else GroupsPage(pool, self._document)
@@ -112,7 +112,7 @@ class SummaryPage:
         self.numbers = html_pane(sizing_mode="stretch_width")
         self.note = html_pane(small(NOTE), sizing_mode="stretch_width")
 
-    def page(self) -> Page:
+    def page(self) -> PageContent:
         """The page, with its first numbers on the way."""
         import panel as pn
 
@@ -162,7 +162,7 @@ class SummaryPage:
 
         show_view()
         self.view.param.watch(show_view, "value")
-        return Page(self._name, self._side(), [self.view, *columns.values()])
+        return PageContent(self._name, self._side(), [self.view, *columns.values()])
 
     @property
     def _other_view(self) -> TimePage | GroupsPage | AnswerPage | None:
@@ -258,11 +258,11 @@ class SummaryPage:
             fail=lambda error: self._fail(selections, error),
         )
 
-    def chosen(self) -> tuple[list[Selection], Choice]:
+    def chosen(self) -> tuple[list[Selection], RowChoice]:
         """The selections, and how they are looked at."""
         first = self.first.selection()
         selections = [first, *([self.second.selection(first)] if self.compare.value else [])]
-        return selections, Choice(self.setting.value, self.bins.value, self.binning.value)
+        return selections, RowChoice(self.setting.value, self.bins.value, self.binning.value)
 
     def _ask_other_view(self) -> None:
         match self._other_view:
@@ -271,7 +271,7 @@ class SummaryPage:
             case TimePage() | AnswerPage() as view:
                 view.ask(self.first.selection(), self.setting.value)
 
-    def _show(self, selections: list[Selection], choice: Choice, measurements: list[Measurement]) -> None:
+    def _show(self, selections: list[Selection], choice: RowChoice, measurements: list[Measurement]) -> None:
         """Show what is quick; then, step by step, the rest."""
         self._shown = (choice, selections)
         self._results = [measurement.result for measurement in measurements]
@@ -292,7 +292,7 @@ class SummaryPage:
         self._draw()
         self._rank_slices()
 
-    def _refinements(self, measurement: Measurement, choice: Choice, *, banded: bool) -> list[Refinement]:
+    def _refinements(self, measurement: Measurement, choice: RowChoice, *, banded: bool) -> list[SlowMetrics]:
         shown = {part.metric for part in Results(measurement.result)}
         return [
             *self._own.refinements(measurement.complete, choice.setting, shown),
@@ -310,26 +310,26 @@ class SummaryPage:
             pending = {name for step in self._steps for name in step.names}
             self.numbers.object = metrics_table(self._results, pending)
 
-    def _refining(self, number: int, refinement: Refinement) -> Step:
+    def _refining(self, number: int, refinement: SlowMetrics) -> PageStep:
         """The step that computes some intervals of one of the results."""
 
         def show(more: xr.Dataset) -> None:
             self._results[number] = self._results[number].assign(more.data_vars)
             self._draw(panels=not DRAWN.isdisjoint(refinement.names))
 
-        return Step(refinement.description, refinement.names, lambda _: refinement.compute(), show)
+        return PageStep(refinement.description, refinement.names, lambda _: refinement.compute(), show)
 
-    def _with_overview(self, others: list[Step]) -> list[Step]:
+    def _with_overview(self, others: list[PageStep]) -> list[PageStep]:
         """The steps with those of tiles, map of slices and line by period first, but last what reads all slices."""
         query, overview = self._overview_query, self.overview
         assert query is not None
         slices = [
-            Step(_OVERVIEW, (), partial(overview.computed, query), partial(overview.show, query)),
-            Step(_SINCE, (), partial(overview.since, query), partial(overview.show_since, query)),
+            PageStep(_OVERVIEW, (), partial(overview.computed, query), partial(overview.show, query)),
+            PageStep(_SINCE, (), partial(overview.since, query), partial(overview.show_since, query)),
         ]
         if not overview.waits(query):
             return [*slices, *others]
-        return [Step(_BEGUN, (), partial(overview.begun, query), partial(overview.show, query)), *others, *slices]
+        return [PageStep(_BEGUN, (), partial(overview.begun, query), partial(overview.show, query)), *others, *slices]
 
     def _rank_slices(self) -> None:
         """Rank slices before the last of the steps, which takes longest."""
@@ -339,7 +339,7 @@ class SummaryPage:
             self._go_on()
 
     @property
-    def _ranking(self) -> Step:
+    def _ranking(self) -> PageStep:
         """The step that ranks slices for a moment, and then goes on with it if it is worth it."""
 
         def show(progress: tuple[Any, bool]) -> None:
@@ -348,7 +348,7 @@ class SummaryPage:
             if not enough and not any(step.is_ranking for step in self._steps):
                 self._steps.insert(0, self._ranking)
 
-        return Step("order of the slices", (), lambda _: self.slices.advance(), show, is_ranking=True)
+        return PageStep("order of the slices", (), lambda _: self.slices.advance(), show, is_ranking=True)
 
     def _go_on(self) -> None:
         """Take the next step, after which the page shows more."""

@@ -18,7 +18,7 @@ from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.results import cautions as sentences
-from calibdask.results.reliability import Bins
+from calibdask.results.reliability import BinnedReliability
 from calibdask.results.values import Results
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
@@ -41,7 +41,7 @@ _BOUNDS_OF_REPLICATES = ("median", "band_low", "band_high")
 
 
 @dataclass(frozen=True)
-class Choice:
+class RowChoice:
     """How pooled rows are looked at.
 
     Parameters
@@ -58,7 +58,7 @@ class Choice:
     binning: Literal["auto", "uniform", "equal-mass"] = "auto"
 
 
-def metrics_of(pooled: Summary, choice: Choice) -> dict[str, Estimator]:
+def metrics_of(pooled: Summary, choice: RowChoice) -> dict[str, Estimator]:
     """The usual metrics that a summary suffices for, in one setting."""
     usual: Mapping[str, Any] = usual_metrics(pooled.source, choice.setting, full=True)
     metrics: dict[str, Estimator] = (
@@ -73,7 +73,7 @@ def metrics_of(pooled: Summary, choice: Choice) -> dict[str, Estimator]:
 
 
 @dataclass(frozen=True)
-class Refinement:
+class SlowMetrics:
     """Something that takes longer: its description, the metrics that it concerns, and what computes it."""
 
     description: str
@@ -81,7 +81,7 @@ class Refinement:
     compute: Callable[[], xr.Dataset]
 
 
-def quick(pooled: Summary, choice: Choice, *, banded: bool = True, like: xr.Dataset | None = None) -> xr.Dataset:
+def quick(pooled: Summary, choice: RowChoice, *, banded: bool = True, like: xr.Dataset | None = None) -> xr.Dataset:
     """Values, the intervals of binned metrics, the metrics `DIAGRAM` and `CURVE`.
 
     The curve has its pointwise band if it is to be ``banded``. Of more than `MOST_CLASSES` classes those with the
@@ -101,16 +101,16 @@ def quick(pooled: Summary, choice: Choice, *, banded: bool = True, like: xr.Data
     return result
 
 
-def refinements(pooled: Summary, choice: Choice, *, banded: bool = True) -> Iterator[Refinement]:
+def refinements(pooled: Summary, choice: RowChoice, *, banded: bool = True) -> Iterator[SlowMetrics]:
     """What takes longer, one after the other, to be assigned to the result of `quick`."""
     metrics = metrics_of(pooled, choice)
     columns = pooled.source.layout.classes if choice.setting == "classwise" else 1
 
-    def refined(description: str, chosen: Mapping[str, Estimator]) -> Refinement:
-        return Refinement(description, tuple(chosen), lambda: evaluate(pooled, metrics=chosen, ci=LEVEL))
+    def refined(description: str, chosen: Mapping[str, Estimator]) -> SlowMetrics:
+        return SlowMetrics(description, tuple(chosen), lambda: evaluate(pooled, metrics=chosen, ci=LEVEL))
 
     if columns <= MOST_CLASSES and not banded:
-        yield Refinement("pointwise band", (CURVE,), lambda: _curves(pooled, choice, None, banded=True))
+        yield SlowMetrics("pointwise band", (CURVE,), lambda: _curves(pooled, choice, None, banded=True))
     if _weighted(pooled):
         yield refined("intervals of binned errors", _binned(metrics) | _bins(choice))
     for name, estimator in _smooth(metrics).items():
@@ -118,7 +118,7 @@ def refinements(pooled: Summary, choice: Choice, *, banded: bool = True) -> Iter
             yield refined(f"interval of {name.replace('_', ' ')}", {name: estimator})
 
 
-def without_interval(pooled: Summary, choice: Choice) -> list[str]:
+def without_interval(pooled: Summary, choice: RowChoice) -> list[str]:
     """Metrics whose intervals take too long for a page."""
     refined = {name for refinement in refinements(pooled, choice) for name in refinement.names}
     return [name for name in _smooth(metrics_of(pooled, choice)) if name not in refined]
@@ -134,7 +134,7 @@ def cautions(result: xr.Dataset) -> list[str]:
         words += sentences.interval_from_zero("ECE", error.value())
     setting = Setting.parse(next((part.setting for part in results.of(DIAGRAM)), ""))
     if setting is not None and setting.kind == "class":
-        bins = Bins.of(result, DIAGRAM)
+        bins = BinnedReliability.of(result, DIAGRAM)
         words += sentences.reversed_scores(float(spread["effective_rows"].min()), bins.weight, bins.score, bins.outcome)
     for outcome in results.of("mean_gap", "outcome"):
         words += sentences.one_sided(float(outcome.values))
@@ -158,7 +158,7 @@ def _renamed(result: xr.Dataset) -> xr.Dataset:
     return result.rename({results.class_dim: CURVE_CLASS}) if has_classes else result
 
 
-def _bins(choice: Choice) -> dict[str, Estimator]:
+def _bins(choice: RowChoice) -> dict[str, Estimator]:
     binning = "uniform" if choice.binning == "auto" else choice.binning
     return {DIAGRAM: ReliabilityDiagram(bins=choice.bins, binning=binning, setting=choice.setting)}
 
@@ -171,17 +171,17 @@ def _weighted(pooled: Summary) -> bool:
     return pooled.source.layout.weighted
 
 
-def _worst_classes(result: xr.Dataset, choice: Choice) -> list[int] | None:
+def _worst_classes(result: xr.Dataset, choice: RowChoice) -> list[int] | None:
     """The classes with the largest calibration errors by the bins, in their order; None if there are not many."""
     if choice.setting != "classwise":
         return None
-    errors = np.nan_to_num([bins.error for bins in Bins.by_class(result, DIAGRAM).values()])
+    errors = np.nan_to_num([bins.error for bins in BinnedReliability.by_class(result, DIAGRAM).values()])
     if errors.size <= MOST_CLASSES:
         return None
     return sorted(np.argsort(-errors, kind="stable")[:MOST_CLASSES].tolist())
 
 
-def _pictures(pooled: Summary, choice: Choice, classes: list[int] | None) -> xr.Dataset:
+def _pictures(pooled: Summary, choice: RowChoice, classes: list[int] | None) -> xr.Dataset:
     """What the panels draw, on the axes that the scores ask for; of many classes those that have curves."""
 
     def evaluated(setting: str | int | None) -> xr.Dataset:
@@ -198,7 +198,7 @@ def _pictures(pooled: Summary, choice: Choice, classes: list[int] | None) -> xr.
     return joined.transpose(CURVE_CLASS, ...)
 
 
-def _curves(pooled: Summary, choice: Choice, classes: list[int] | None, *, banded: bool) -> xr.Dataset:
+def _curves(pooled: Summary, choice: RowChoice, classes: list[int] | None, *, banded: bool) -> xr.Dataset:
     """The curves without what depends on the number of replicates."""
     if classes is not None:
         labels = pooled.classes[classes]

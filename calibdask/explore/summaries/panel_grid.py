@@ -7,8 +7,8 @@ import xarray as xr
 
 from calibdask.explore.summaries.difference_panel import DifferencePanel
 from calibdask.explore.summaries.page_metrics import CURVE, DIAGRAM, MARKS, SMOOTH
-from calibdask.explore.summaries.reliability_panel import Panel
-from calibdask.results.reliability import Bins, Curve
+from calibdask.explore.summaries.reliability_panel import ReliabilityPanel
+from calibdask.results.reliability import BinnedReliability, SmoothReliability
 
 
 class PanelGrid:
@@ -23,7 +23,7 @@ class PanelGrid:
 
     def __init__(self, box: Any) -> None:
         self._box = box
-        self.panels: list[Panel | DifferencePanel] = []
+        self.panels: list[ReliabilityPanel | DifferencePanel] = []
         self._shape = (0, 0)
 
     def show(self, results: Sequence[xr.Dataset]) -> None:
@@ -33,7 +33,7 @@ class PanelGrid:
         is_new = (classes, len(results)) != self._shape
         if is_new:
             kinds = [(True, False), (False, True)] if classes == 1 else [(True, True)] * classes
-            self.panels = [Panel(len(results), bins=bins, curve=curve) for bins, curve in kinds]
+            self.panels = [ReliabilityPanel(len(results), bins=bins, curve=curve) for bins, curve in kinds]
             if classes == 1 and len(results) == 2:
                 # Two curves over each other do not show whether they differ.
                 self.panels[1:] = [DifferencePanel()]
@@ -49,8 +49,8 @@ class PanelGrid:
             self._box.objects = [panel.pane for panel in self.panels]
 
 
-def _by_class(result: xr.Dataset, diagram: str, curve: str) -> list[tuple[str, Bins, Curve]]:
+def _by_class(result: xr.Dataset, diagram: str, curve: str) -> list[tuple[str, BinnedReliability, SmoothReliability]]:
     """Heading, bins and curve of each class that has a curve; once, without a heading, where there are no classes."""
-    bins, curves = Bins.by_class(result, diagram), Curve.by_class(result, curve)
+    bins, curves = BinnedReliability.by_class(result, diagram), SmoothReliability.by_class(result, curve)
     pairs = zip(curves.items(), bins.values(), strict=True)
     return [(f"class {label}" if label else "", of_class, fitted) for (label, fitted), of_class in pairs]

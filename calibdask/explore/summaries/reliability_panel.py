@@ -26,7 +26,7 @@ from calibdask.plot.style import (
     UNDER,
     number_text,
 )
-from calibdask.results.reliability import Bins, Curve
+from calibdask.results.reliability import BinnedReliability, SmoothReliability
 
 COLORS = SERIES[:2]
 # What a figure can be looked at with; none of them is in use at first.
@@ -74,7 +74,7 @@ _POINT_TOOLTIPS = [*BIN_TOOLTIPS[:2], ("95 % interval", _ENDS), *BIN_TOOLTIPS[2:
 _LINE_TOOLTIPS = [*CURVE_TOOLTIPS[:2], ("95 % pointwise", _ENDS), *CURVE_TOOLTIPS[2:]]
 
 
-class Panel:
+class ReliabilityPanel:
     """Bins, or a curve, or both, of one selection or two; made empty.
 
     Parameters
@@ -92,7 +92,7 @@ class Panel:
         self.layers = [self._layer(number) for number in range(selections)]
         self.pane = pane_of([self.upper, self._lower], small=self._small)
 
-    def show(self, title: str, selections: Sequence[tuple[Bins, Curve | None]]) -> None:
+    def show(self, title: str, selections: Sequence[tuple[BinnedReliability, SmoothReliability | None]]) -> None:
         """Show other bins and curves, those of each selection."""
         errors = ", ".join(
             "without rows" if np.isnan(bins.error) else number_text(bins.error) for bins, _ in selections
@@ -232,7 +232,7 @@ class Panel:
             legend.label_text_font_size = "8pt"
             legend.padding, legend.spacing, legend.glyph_height = 2, 0, 12
 
-    def _bin_columns(self, frame: Frame, bins: Bins, number: int, largest: float) -> dict[str, Any]:
+    def _bin_columns(self, frame: Frame, bins: BinnedReliability, number: int, largest: float) -> dict[str, Any]:
         smallest, growth = (2, 5.0) if self._small else (4, 10.0)
         if bins.drawn is not None and bins.drawn.equal_masses:
             growth /= 2
@@ -261,7 +261,7 @@ class Panel:
             borders, rows = frame.bars(shown.drawn)
             scores = shown.drawn.axis.spread(borders.size)
             starts, ends, lower, upper = borders[:-1], borders[1:], scores[:-1], scores[1:]
-        elif isinstance(shown, Bins):
+        elif isinstance(shown, BinnedReliability):
             starts, ends, lower, upper, rows = shown.lower, shown.upper, shown.lower, shown.upper, shown.count
         else:
             return {name: [] for name in _BAR_COLUMNS}
@@ -269,7 +269,7 @@ class Panel:
         return dict(zip(_BAR_COLUMNS, (starts, ends, height, lower, upper, rows), strict=True))
 
 
-def _curve_columns(frame: Frame, curve: Curve) -> dict[str, Any]:
+def _curve_columns(frame: Frame, curve: SmoothReliability) -> dict[str, Any]:
     crossed = curve.with_crossings()
     sides = {str(side): frame.y(half.reliability) for side, half in curve.split().items()}
     bounds = {name: frame.y(getattr(crossed, name)) for name in ("low", "high", "band_low", "band_high")}

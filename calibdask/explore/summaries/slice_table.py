@@ -12,7 +12,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.explore.cancellation import error_text
 from calibdask.explore.html_widgets import html_pane, html_table, table_frame
 from calibdask.explore.summaries.group_table import bar
-from calibdask.explore.summaries.page_metrics import Choice
+from calibdask.explore.summaries.page_metrics import RowChoice
 from calibdask.explore.summaries.page_texts import simultaneous
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
@@ -121,7 +121,7 @@ class SliceTable:
         """The dimensions that tell the slices, in their order."""
         return tuple(dim for dim in self._pool.slices if dim in self.dims.value)
 
-    def ask(self, selection: Selection, choice: Choice) -> None:
+    def ask(self, selection: Selection, choice: RowChoice) -> None:
         """Order the slices along the chosen dimensions, others pooled over a selection."""
         dims = self.chosen_dims
         self._query = RankingQuery(dims, selection.without(dims), self.metric.value, choice.setting, choice.bins)

@@ -20,7 +20,7 @@ from calibdask.explore.summaries.selection_widgets import DATE, ordered
 from calibdask.explore.summaries.sparse_sums import SliceNumbers
 from calibdask.inference.multiplicity import e_benjamini_hochberg
 from calibdask.plot.over_time import Pending
-from calibdask.results.over_time import Ends, OverTime
+from calibdask.results.over_time import GapEnds, OverTime
 from calibdask.storage.summary_totals import with_totals
 
 # Numbers may be periods, and ids: the name tells which.
@@ -178,7 +178,7 @@ class SlicesOverTime:
             replace(one, found=bool(is_found), tests=tests) for one, is_found in zip(self._watched, found, strict=False)
         ]
 
-    def since(self, process: OverTime) -> Ends:
+    def since(self, process: OverTime) -> GapEnds:
         """The gap since a process that has been watched is off."""
         query, grid = self.query, self._grid
         later = np.flatnonzero(grid.periods >= process.since)

@@ -12,7 +12,7 @@ from calibdask.storage.summary import Summary
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class PageStep:
     """What is computed, the metrics whose intervals it gives, how, and how it is shown."""
 
     description: str

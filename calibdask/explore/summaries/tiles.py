@@ -14,14 +14,14 @@ from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
-from calibdask.explore.summaries.page_metrics import LEVEL, Choice
+from calibdask.explore.summaries.page_metrics import LEVEL, RowChoice
 from calibdask.explore.summaries.page_texts import ALONE
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
 from calibdask.markup import Html
 from calibdask.results.decisions import Outcome
 from calibdask.results.format import figure
-from calibdask.results.over_time import Ends, points_text
+from calibdask.results.over_time import GapEnds, points_text
 from calibdask.results.values import Results
 from calibdask.storage.summary import Summary
 
@@ -44,8 +44,8 @@ class Tile:
 
     name: str
     rows: int
-    error: Ends
-    gap: Ends | None
+    error: GapEnds
+    gap: GapEnds | None
     judgement: Judgement | None
     is_selected: bool = False
 
@@ -60,7 +60,7 @@ def models_of(pool: Pool) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
     ]
 
 
-def tiles_of(pool: Pool, selection: Selection, choice: Choice, limit: float | None) -> list[Tile]:
+def tiles_of(pool: Pool, selection: Selection, choice: RowChoice, limit: float | None) -> list[Tile]:
     """The tiles of the models that have rows in a selection."""
     tiles = []
     for name, at in models_of(pool):
@@ -76,7 +76,7 @@ def _model_of(pool: Pool, selection: Selection) -> dict[str, int]:
     return {**dict.fromkeys(pool.models, 0), **dict(selection.models)}
 
 
-def _tile(name: str, rows: int, pooled: Summary, choice: Choice, limit: float | None) -> Tile:
+def _tile(name: str, rows: int, pooled: Summary, choice: RowChoice, limit: float | None) -> Tile:
     metrics: dict[str, Estimator] = {"ece": ECE(bins=choice.bins, setting=choice.setting)}
     if choice.setting != "classwise":
         metrics |= on_grid({"gap": MeanGap(setting=choice.setting)}, pooled.step)
@@ -88,14 +88,14 @@ def _tile(name: str, rows: int, pooled: Summary, choice: Choice, limit: float | 
         setting = "" if choice.setting is None else f", setting={choice.setting}"
         (judgement,) = check(pooled.dataset, limits={f"ece(bins={choice.bins}{setting})": limit}).judgements
         # The ends that decide, which hold with few rows too.
-        error = Ends(judgement.value, judgement.low, judgement.high)
+        error = GapEnds(judgement.value, judgement.low, judgement.high)
     return Tile(name, rows, error, gap, judgement)
 
 
-def _ends(result: xr.Dataset, metric: str) -> Ends:
+def _ends(result: xr.Dataset, metric: str) -> GapEnds:
     (part,) = Results(result).of(metric, "")
     value = part.value()
-    return Ends(value.value, value.low, value.high)
+    return GapEnds(value.value, value.low, value.high)
 
 
 def tiles_html(tiles: Sequence[Tile], models: int) -> Html:
@@ -125,13 +125,13 @@ def _item(tile: Tile) -> Html:
     )
 
 
-def _interval(ends: Ends) -> str:
+def _interval(ends: GapEnds) -> str:
     if ends.low != ends.low or ends.high != ends.high:
         return "without an interval"
     return f"{figure(ends.low)} to {figure(ends.high)}"
 
 
-def _gap_text(gap: Ends) -> str:
+def _gap_text(gap: GapEnds) -> str:
     """On which side scores are, if that is certain."""
     if gap.low <= 0 <= gap.high:
         # Without a sign where nothing is left of a number.

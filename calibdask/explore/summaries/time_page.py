@@ -21,7 +21,7 @@ from calibdask.explore.summaries.slices_over_time import (
 )
 from calibdask.explore.summaries.time_texts import READ_ON, alarm_text, alarms_first, evidence_line
 from calibdask.markup import Html
-from calibdask.plot.changes import Change, change_list, change_picture, change_text
+from calibdask.plot.changes import GapChange, change_list, change_picture, change_text
 from calibdask.plot.over_time import (
     evidence_picture,
     gap_picture,
@@ -33,7 +33,7 @@ from calibdask.plot.over_time import (
 from calibdask.results.format import counted
 from calibdask.results.over_time import (
     VERSIONS,
-    Ends,
+    GapEnds,
     Mark,
     OverTime,
     evidence_text,
@@ -90,8 +90,8 @@ class TimePage:
         self._windows: tuple[tuple[int, int], tuple[int, int]] | None = None
         self._whole: SlicesOverTime | None = None
         self._slices: SlicesOverTime | None = None
-        self._change: list[Change] | None = None
-        self._since: tuple[OverTime, Ends] | None = None
+        self._change: list[GapChange] | None = None
+        self._since: tuple[OverTime, GapEnds] | None = None
         self._error = ""
         self._make_widgets()
         wide: dict[str, Any] = {"sizing_mode": "stretch_width", "stylesheets": [style(), _CSS]}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from calibdask.results.format import counted
-from calibdask.results.over_time import Ends, OverTime, evidence_text, period_text, points_text, ranked
+from calibdask.results.over_time import GapEnds, OverTime, evidence_text, period_text, points_text, ranked
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _MONTHS = (
@@ -18,7 +18,7 @@ _MONTHS = (
 READ_ON = "Is it still calibrated, and since when not?"
 
 
-def alarm_text(process: OverTime, model: str, since: Ends | None = None) -> str:
+def alarm_text(process: OverTime, model: str, since: GapEnds | None = None) -> str:
     """The first sentence: whether there is an alarm, of what, since when, and by how much scores are off.
 
     Parameters
@@ -71,7 +71,7 @@ def alarms_first(processes: Sequence[OverTime]) -> list[OverTime]:
     return [*(one for one in seen if one.is_off), *others]
 
 
-def _how(process: OverTime, since: Ends | None) -> str:
+def _how(process: OverTime, since: GapEnds | None) -> str:
     ends = process.running if since is None else since
     if ends.low > 0 or ends.high < 0:
         return f"scores {points_text(ends)}"

@@ -8,7 +8,7 @@ from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import selection_text
 from calibdask.explore.summaries.slice_gaps import gaps_of
 from calibdask.results.format import counted, joined, percent
-from calibdask.results.over_time import Ends, points_text
+from calibdask.results.over_time import GapEnds, points_text
 
 _LEVEL = 0.95
 # More slices take longer than a hint may.
@@ -38,5 +38,5 @@ def worst_slice(
         return f"No slice is off on average for certain ({judged}).", None
     dim, at = places[worst]
     name = selection_text(pool, Selection(((dim, (at,)),)))
-    ends = Ends(*(float(part[worst]) for part in (gaps.value, gaps.low, gaps.high)))
+    ends = GapEnds(*(float(part[worst]) for part in (gaps.value, gaps.low, gaps.high)))
     return f"But a slice is off: {name}, scores {points_text(ends)}, {judged}.", (name, {dim: at})

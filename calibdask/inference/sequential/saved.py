@@ -17,7 +17,7 @@ Labels = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
-class Watched:
+class MonitoringSettings:
     """What is watched: states of other choices do not fit."""
 
     setting: str
@@ -35,7 +35,7 @@ class SavedState:
     ``periods`` are the labels of all periods so far, and ``digests`` tell the rows of each.
     """
 
-    watched: Watched
+    watched: MonitoringSettings
     slices: Mapping[str, Labels]
     columns: int
     periods: Labels
@@ -46,7 +46,7 @@ class SavedState:
         """Numbers, texts, lists and mappings."""
         state = {
             "format": FORMAT,
-            "watched": {field.name: getattr(self.watched, field.name) for field in fields(Watched)},
+            "watched": {field.name: getattr(self.watched, field.name) for field in fields(MonitoringSettings)},
             "slices": {name: _as_lists(labels) for name, labels in self.slices.items()},
             "columns": self.columns,
             "periods": _as_lists(self.periods),
@@ -82,7 +82,7 @@ class SavedState:
             typed = {
                 name: parts[name].astype(part.dtype).reshape(part.shape) for name, part in expected._asdict().items()
             }
-            watched = Watched(**state["watched"])
+            watched = MonitoringSettings(**state["watched"])
             periods, digests = _labels(state["periods"]), tuple(map(str, state["digests"]))
             if len(digests) != periods.size:
                 raise ValueError(f"{len(digests)} digests of {periods.size} periods")

@@ -54,7 +54,7 @@ def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
     return Edges(FrozenArray(padded(columns).reshape(*shape, -1)))
 
 
-class CellSums(NamedTuple):
+class HistogramSums(NamedTuple):
     """Sums of a histogram by (batch, group, column, outcome, cell): of w, of w * score, of w**2 and of rows."""
 
     mass: Array
@@ -64,14 +64,14 @@ class CellSums(NamedTuple):
     weighted: bool
 
 
-def cell_sums(state: GridState, grid: Grid) -> CellSums:
+def cell_sums(state: GridState, grid: Grid) -> HistogramSums:
     """Sums by cell of a state."""
     count, distance = _by_outcome(state.mass, np.float64), _by_outcome(state.distance, np.float64)
     edge, step = grid.nearer
     score = count * edge + distance * step
     if not state.weighted:
-        return CellSums(count, score, count, _by_outcome(state.mass, np.int64), weighted=False)
-    return CellSums(
+        return HistogramSums(count, score, count, _by_outcome(state.mass, np.int64), weighted=False)
+    return HistogramSums(
         count, score, _by_outcome(state.square, np.float64), _by_outcome(state.rows, np.int64), weighted=True
     )
 
@@ -80,7 +80,7 @@ def _by_outcome(sums: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any
     return np.ascontiguousarray(np.moveaxis(sums, -1, -2), dtype)
 
 
-def bin_sums(request: BinSums, cells: CellSums, grid: Grid) -> BinSumsState:
+def bin_sums(request: BinSums, cells: HistogramSums, grid: Grid) -> BinSumsState:
     """Sums over bins whose edges are borders of cells.
 
     Scores are rounded by 2**-31 of a cell; for sums of squared scores, all scores of a cell with one outcome count as

@@ -24,7 +24,7 @@ import numpy as np
 
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.grid import Grid
-from calibdask.statistics.bins.grid_bins import CellSums, borders, second_sums
+from calibdask.statistics.bins.grid_bins import HistogramSums, borders, second_sums
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.replicates.gauss_nodes import gauss_nodes
 from calibdask.statistics.replicates.histograms import generator
@@ -44,7 +44,7 @@ class ResampledBins:
     the number of the replicate alone.
     """
 
-    def __init__(self, request: BinSums, cells: CellSums, grid: Grid, *, calibrated: bool = False) -> None:
+    def __init__(self, request: BinSums, cells: HistogramSums, grid: Grid, *, calibrated: bool = False) -> None:
         self._request, self._calibrated = request, calibrated
         self._squares = request.second != "none"
         self._shape = cells.mass.shape[:3]

@@ -10,7 +10,7 @@ from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.simplex.cells import Members, Partition, UniformCells
+from calibdask.statistics.simplex.cells import CellMembers, Partition, UniformCells
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class ActedCells(Partition):
     bins: int = 1
     calibration: FrequencyMap | None = None
 
-    def members(self, block: Block, b: int) -> Members:
+    def members(self, block: Block, b: int) -> CellMembers:
         """The occupied cells of batch element b."""
         key, cell = UniformCells(self.bins).members(block, b)
         count = len(self.costs.values)
@@ -77,7 +77,7 @@ class ActedCells(Partition):
         absent = int(np.searchsorted(combined, 0))
         combined = combined[absent:]
         keys = np.concatenate([key[combined // count], (combined % count)[:, None]], axis=1)
-        return Members(keys, np.maximum(number - absent, -1))
+        return CellMembers(keys, np.maximum(number - absent, -1))
 
     def _actions(self, block: Block, b: int) -> Counts:
         chosen = np.empty(block.rows, np.int64)

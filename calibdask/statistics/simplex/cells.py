@@ -14,7 +14,7 @@ from calibdask.statistics.exact import Array, Counts, Sums
 from calibdask.statistics.statistic import Statistic
 
 
-class Members(NamedTuple):
+class CellMembers(NamedTuple):
     """Keys (cells, words) in increasing order, and the cell of each row, -1 for rows of weight 0 or in no cell."""
 
     key: Counts
@@ -25,7 +25,7 @@ class Partition(ABC):
     """A frozen description of cells, each with a key: a row of int64, not negative."""
 
     @abstractmethod
-    def members(self, block: Block, b: int) -> Members:
+    def members(self, block: Block, b: int) -> CellMembers:
         """The cells that hold a row of batch element b of the block; their keys increase with b."""
 
 
@@ -38,7 +38,7 @@ class UniformCells(Partition):
 
     bins: int
 
-    def members(self, block: Block, b: int) -> Members:
+    def members(self, block: Block, b: int) -> CellMembers:
         """The occupied cells of batch element b."""
         distinct = len(block.scores) if block.weights is None else block.layout.batch
         if distinct == block.layout.batch:
@@ -50,9 +50,9 @@ class UniformCells(Partition):
             members = block.prepared[self, first] = self._members(block, first)
         key = members.key.copy()
         key[:, 0] += (b - first) * block.layout.groups
-        return Members(key, members.cell)
+        return CellMembers(key, members.cell)
 
-    def _members(self, block: Block, b: int) -> Members:
+    def _members(self, block: Block, b: int) -> CellMembers:
         digit_bits = max(1, (self.bins - 1).bit_length())
         number = np.empty(block.rows, np.int64)
         options = (block.weights_of(b), block.group, self.bins, digit_bits, number)
@@ -62,7 +62,7 @@ class UniformCells(Partition):
         # One more element for -1, the number of rows in no cell.
         rank = np.full(len(order) + 1, -1)
         rank[order] = np.arange(len(order))
-        return Members(key[order], rank[number])
+        return CellMembers(key[order], rank[number])
 
 
 class CellSumsState(NamedTuple):

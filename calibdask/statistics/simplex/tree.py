@@ -9,7 +9,7 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.simplex.cells import Members, Partition
+from calibdask.statistics.simplex.cells import CellMembers, Partition
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Tree(Partition):
         tree.find_sets(block.matrix_of(b), block.weights_of(b), block.group, self.roots.values[b], *nodes, sets)
         return sets
 
-    def members(self, block: Block, b: int) -> Members:
+    def members(self, block: Block, b: int) -> CellMembers:
         """The open sets that hold a row of batch element b."""
         sets = self.sets_of(block, b)
         # One more element for the number -1.
@@ -61,7 +61,7 @@ class Tree(Partition):
         occupied[sets] = True
         occupied[-1] = False
         cell = np.where(occupied, np.cumsum(occupied) - 1, -1)
-        return Members(np.flatnonzero(occupied)[:, None], cell[sets])
+        return CellMembers(np.flatnonzero(occupied)[:, None], cell[sets])
 
     def split(self, sets: Counts, column: Counts, threshold: Array) -> "Tree":
         """The tree with some of its open sets split, numbered in increasing order; the others are final."""

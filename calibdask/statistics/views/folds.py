@@ -15,8 +15,8 @@ from calibdask.statistics.exact import Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.keyed_random import philox_key
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import together
 from calibdask.statistics.request import Requests
-from calibdask.statistics.started import together
 from calibdask.statistics.statistic import Statistic, ViewedStatistic
 from calibdask.statistics.views.view import View
 

@@ -43,7 +43,7 @@ class View(ABC):
         return None
 
 
-def seen_through(view: View, requests: Requests[Answer]) -> Requests[Answer]:
+def view_requests(view: View, requests: Requests[Answer]) -> Requests[Answer]:
     """The same requests, about the data as seen through the view."""
     answer: Any = None
     while True:

@@ -28,9 +28,9 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.bootstrap import PairDraws
 from calibdask.statistics.pairs.features import feature_vectors
 from calibdask.statistics.pairs.pair_kernel import PairKernel
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
 from calibdask.statistics.sample import RowSampleState
-from calibdask.statistics.started import Started
 
 # Of the features of drawn outcomes, to limit their time to seconds.
 _MULTIPLICATIONS = 1 << 35
@@ -207,7 +207,7 @@ class SKCETest(KernelTest):
         length = self.block or 2
         size = max(sample_size(self.draws, layout.classes), length)
         if self.method == "asymptotic" and self.delta is None:
-            yield from Started(self.sample(layout, size))
+            yield from Prefetch(self.sample(layout, size))
         moments = yield from block_moments(self, layout, length, self.max_pairs)
         if self.method == "distribution-free":
             return self._bounded(moments.mean, moments.blocks, moments.kernel, moments.notes)
@@ -238,7 +238,7 @@ class SKCETest(KernelTest):
     def _of_pairs(self, layout: Layout) -> Requests[Estimate]:
         size = sample_size(self.draws, layout.classes)
         if self.method == "asymptotic":
-            yield from Started(self.sample(layout, size))
+            yield from Prefetch(self.sample(layout, size))
         pairs = yield from pair_estimates(self, layout, self.max_pairs)
         kernel, rows, notes = pairs.kernel, pairs.rows, pairs.notes
         if self.method == "distribution-free" and self.estimator == "unbiased":
@@ -270,7 +270,7 @@ class SKCETest(KernelTest):
     def _of_features(self, layout: Layout) -> Requests[Estimate]:
         affordable = _MULTIPLICATIONS // (2 * self.features * self.draws * layout.classes)
         size = sample_size(self.draws, layout.classes, affordable)
-        yield from Started(self.sample(layout, size))
+        yield from Prefetch(self.sample(layout, size))
         features = yield from features_estimate(self, self.features)
         values, error = features.unbiased
         sample = yield from self.sampled(size)

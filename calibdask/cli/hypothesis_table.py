@@ -11,9 +11,9 @@ import numpy as np
 import xarray as xr
 
 from calibdask import __version__
+from calibdask.cli.hypothesis_panel import Choices, Entry
 from calibdask.cli.row_options import stem_of
 from calibdask.cli.tables import json_text, metric_values, print_lines, rule_of
-from calibdask.cli.test_panel import Choices, Entry
 from calibdask.estimators.about import Kind, PartInfo
 from calibdask.results.build import FORMAT, variable_attributes, variable_name
 from calibdask.results.format import counted, shown_texts
@@ -24,8 +24,8 @@ from calibdask.results.text_layout import (
     Line,
     aligned,
     asides,
+    column_widths,
     table_lines,
-    taken,
     wrapped,
 )
 from calibdask.results.values import PartResult, Results
@@ -181,7 +181,7 @@ class FileTable:
         files: list[Column] = []
         for file, heading in zip(self.columns, self.headings, strict=True):
             column = aligned(wrap(heading, _WIDEST), [[text] for text in self._texts(file)])
-            if files and taken([labels, *files, column, rests]) - len(GAP) > width:
+            if files and column_widths([labels, *files, column, rests]) - len(GAP) > width:
                 yield [labels, *files, rests]
                 files = []
             files.append(column)

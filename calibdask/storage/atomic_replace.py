@@ -29,7 +29,7 @@ _OLD = "old"
 
 
 @contextmanager
-def replacing(target: Output) -> Iterator[Path]:
+def atomic_replacement(target: Output) -> Iterator[Path]:
     """A name on this machine to write a file or folder under; it takes the target's place if all went well.
 
     Killed at any time, the old result is there or the new one; what else is left ends in ``.partial``, and the next
@@ -72,7 +72,7 @@ def _errors_of(target: Output, room: Path) -> Iterator[None]:
 
 def write_text(target: Output, text: str) -> None:
     """Write a text file so."""
-    with replacing(target) as part, part.open("w", encoding="utf-8") as file:
+    with atomic_replacement(target) as part, part.open("w", encoding="utf-8") as file:
         file.write(text)
         # Else a power cut may leave an empty file under the new name.
         file.flush()

@@ -13,9 +13,9 @@ from calibdask.estimators.parts import Estimate, Number
 from calibdask.statistics import exact
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_terms import RowTerms
-from calibdask.statistics.started import Started
 
 # Sums of terms that are rounded to 2**-44 are off by 1 % and more below this mean; a wrong score of 0 or 1 adds 1.
 _LEAST_VARIANCE, _ONE_WRONG = 2.0**-38, 0.5
@@ -89,7 +89,7 @@ class SpiegelhalterTest(ColumnEstimator):
         layout = yield from Layout()
         setting = self.measured(layout)
         # Started, to be counted in the same pass.
-        yield from Started(RowCount())
+        yield from Prefetch(RowCount())
         state = yield from RowTerms(setting, "spiegelhalter")
         rows = (yield from RowCount()).rows[..., None]
         excess, variance = exact.value(state.sums)

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from calibdask.storage.atomic_replace import is_other_running, owned_name, put_in_place
 from calibdask.storage.documents import parse_json
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import is_intact, sealed
-from calibdask.storage.replacing import is_other_running, owned_name, put_in_place
 
 _PROGRESS = "progress.json"
 _OLD = "old"
@@ -52,7 +52,7 @@ def _check_state(state: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Unfinished:
+class ResumableOutput:
     """An output that is being written.
 
     Parameters

@@ -5,13 +5,13 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from calibdask.statistics.request import Plan, Request, Requests
-from calibdask.statistics.views.view import View, seen_through
+from calibdask.statistics.views.view import View, view_requests
 
 AnswerT = TypeVar("AnswerT")
 
 
 @dataclass(frozen=True)
-class Started(Request[None]):
+class Prefetch(Request[None]):
     """Another request, put to the plan without waiting for its answer: the next pass computes it along with others."""
 
     request: Request[Any]
@@ -21,7 +21,7 @@ class Started(Request[None]):
         """The other request, about the data as seen through the views."""
         requests = iter(self.request)
         for view in self.views:
-            requests = seen_through(view, requests)
+            requests = view_requests(view, requests)
         return requests
 
     def put_to(self, plan: Plan) -> None:
@@ -37,7 +37,7 @@ def together(requests: Iterable[Request[AnswerT]]) -> Requests[list[AnswerT]]:
     """The answers to several requests, for which the same passes serve."""
     wanted = list(requests)
     for request in wanted:
-        yield from Started(request)
+        yield from Prefetch(request)
     answers = []
     for request in wanted:
         answers.append((yield from request))  # noqa: PERF401  # comprehensions cannot ask

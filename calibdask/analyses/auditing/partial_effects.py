@@ -18,7 +18,7 @@ _RIDGE = 1e-10
 
 
 @dataclass(frozen=True)
-class TellingApart:
+class PartialEffects:
     r"""Chooses segments, the strongest evidence first, by their partial effects.
 
     Residuals o - s are regressed, by least squares with the weights of rows, on the indicator of a segment and, for

@@ -5,8 +5,8 @@ import os
 import warnings
 from pathlib import Path
 
+from calibdask.storage.atomic_replace import owned_name
 from calibdask.storage.location import Location
-from calibdask.storage.replacing import owned_name
 from calibdask.storage.retry import with_retries
 
 _PARTIAL, _PROBE = ".partial", "probe"

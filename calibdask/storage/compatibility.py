@@ -5,7 +5,7 @@ from calibdask.storage.summary import Summary
 from calibdask.storage.summary_lattice import Cuts, differing
 
 
-def check_alike(first: Summary, other: Summary, expected: str) -> None:
+def check_compatible(first: Summary, other: Summary, expected: str) -> None:
     """Raise ValueError for summaries whose numbers do not add up; ``expected`` begins the message."""
     both = (first, other)
     layouts = [part.source.layout for part in both]

@@ -21,21 +21,21 @@ _NEARLY_ALL = 0.99
 _FEWEST = 10
 
 
-class OneWay(NamedTuple):
+class FeatureCounts(NamedTuple):
     """Rows and events of all rows, and then of the values of each feature by itself, however few."""
 
     rows: Counts
     events: Counts
 
     @classmethod
-    def of(cls, segments: Segments, state: LatticeState) -> "OneWay":
+    def of(cls, segments: Segments, state: LatticeState) -> "FeatureCounts":
         """Those of a part of a lattice, whose segments of fewer features come first."""
         single = [len(subset) < 2 for subset in segments.subsets]
         count = int(segments.counts[single].sum())
         return cls(state.rows[:count].sum(-1), state.hits[:count].sum(-1))
 
     @classmethod
-    def joined(cls, parts: "list[OneWay]") -> "OneWay":
+    def joined(cls, parts: "list[FeatureCounts]") -> "FeatureCounts":
         """Those of all parts."""
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
@@ -75,7 +75,7 @@ class LabelCounts(SumStatistic[LabelCountsState]):
 
 
 def warn_of_determining(
-    plan: LatticePlan, counts: OneWay, stacklevel: int, labels: LabelCountsState | None = None
+    plan: LatticePlan, counts: FeatureCounts, stacklevel: int, labels: LabelCountsState | None = None
 ) -> None:
     """Warn of features that are the label, or made from it."""
     start = 0

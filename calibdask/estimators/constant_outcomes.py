@@ -8,7 +8,7 @@ from typing_extensions import override
 from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
-from calibdask.estimators.parts import Estimate, Given
+from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.estimators.without_interval import bare
 from calibdask.statistics import exact
 from calibdask.statistics.column_sums import ColumnSums
@@ -25,7 +25,7 @@ def setting_of(metric: Estimator, layout: Layout) -> Setting:
 
 
 @dataclass(frozen=True)
-class OutcomesAlike(Estimator):
+class ConstantOutcomes(Estimator):
     """Whether all outcomes of each column are alike, and the rows of each slice, NaN with weights.
 
     With weights the outcome that did not occur may weigh anything.
@@ -45,6 +45,6 @@ class OutcomesAlike(Estimator):
         rows = np.asarray(sums.rows[..., 0], np.float64)
         alike = (weight > 0) & ((outcome <= 0) | (outcome >= weight))
         return {
-            "alike": Given(alike, ("column",)),
-            "rows": Given(np.full(rows.shape, np.nan) if layout.weighted else rows),
+            "alike": FixedPart(alike, ("column",)),
+            "rows": FixedPart(np.full(rows.shape, np.nan) if layout.weighted else rows),
         }

@@ -17,7 +17,7 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.views.drawn_labels import DrawnLabels
-from calibdask.statistics.views.view import seen_through
+from calibdask.statistics.views.view import view_requests
 
 # Values within this relative difference count as equal, since those of resampled rows are rounded sums.
 _TOLERANCE = 1e-12
@@ -128,7 +128,7 @@ class ConsistencyTest(Estimator):
             rows = FrozenArray((yield from row_counts(layout))[0])
         observed = self._single((yield from self.statistic.estimate()))
         view = DrawnLabels(self.resamples, self.seed, rows)
-        replicates = self._single((yield from seen_through(view, self.statistic.estimate())))
+        replicates = self._single((yield from view_requests(view, self.statistic.estimate())))
         drawn = replicates.values.reshape(self.resamples, *observed.values.shape)
         near = observed.values - _TOLERANCE * np.abs(observed.values)
         with np.errstate(invalid="ignore"):

@@ -10,7 +10,7 @@ from calibdask.results.text_layout import plain_columns
 from calibdask.safe_text import listed
 
 
-def mended_lines(fitted: MulticalibratedScaling) -> Iterator[str]:
+def improvement_lines(fitted: MulticalibratedScaling) -> Iterator[str]:
     """A table with a line for each segment and round, and the improvement with its interval.
 
     Examples

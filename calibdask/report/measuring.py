@@ -11,7 +11,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.analyses.evaluation import evaluate, usual_metrics
-from calibdask.analyses.gating.check import Gate, Given, check
+from calibdask.analyses.gating.check import Gate, LimitSource, check
 from calibdask.calibrators.comparing.comparison import compare_calibrators
 from calibdask.data.data import Data
 from calibdask.data.options import InputKeywords, InputOptions
@@ -78,7 +78,7 @@ class Measured:
         such.
     recalibration : xarray.Dataset or str
         What `calibdask.compare_calibrators` gives, or why there is no such comparison.
-    over_time : Watched or None
+    over_time : ModelOverTime or None
         Calibration over time, if it was asked for.
     audited : xarray.Dataset or None
         What `calibdask.audit` gives for the same rows, if it was asked for.
@@ -131,8 +131,8 @@ def measure(
     shown: SideMetrics | None = None,
     reading: InputKeywords | None = None,
     watching: Watching | None = None,
-    limits: Given = None,
-    slice_limits: Given = None,
+    limits: LimitSource = None,
+    slice_limits: LimitSource = None,
 ) -> Measured:
     """Measure what a report says about one model.
 

@@ -253,15 +253,15 @@ import os, signal, sys
 from calibdask.calibrators import applying
 from calibdask.cli import main
 from calibdask.storage import csv_files
-from calibdask.storage.resumable_output import Unfinished
+from calibdask.storage.resumable_output import ResumableOutput
 applying.TARGET_BYTES = 10_000
-save, left = Unfinished.save, [int(sys.argv[1])]
+save, left = ResumableOutput.save, [int(sys.argv[1])]
 def dying(self, **state):
     left[0] -= 1
     if left[0] < 0:
         os.kill(os.getpid(), signal.SIGKILL)
     save(self, **state)
-Unfinished.save = dying
+ResumableOutput.save = dying
 sys.exit(main(sys.argv[2:]))
 """
 

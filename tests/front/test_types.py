@@ -12,7 +12,7 @@ import pytest
 
 import calibdask
 import calibdask as cd
-from calibdask import shorthands
+from calibdask.analyses import shorthands
 from calibdask.estimators import keywords
 
 pytest.importorskip("mypy")
@@ -39,7 +39,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.poisson import PoissonWeights
-from calibdask.statistics.views.view import seen_through
+from calibdask.statistics.views.view import view_requests
 
 def gap(setting: Setting) -> Requests[float]:
     layout = yield from Layout()
@@ -53,7 +53,7 @@ def gap(setting: Setting) -> Requests[float]:
     BinSums(setting, edges).taken_from(layout)
     return "none"
 
-reveal_type(seen_through(PoissonWeights(200, 0), gap(Setting("confidence"))))
+reveal_type(view_requests(PoissonWeights(200, 0), gap(Setting("confidence"))))
 """
 NAMES = [name for name in calibdask.__all__ if name != "__version__"]
 

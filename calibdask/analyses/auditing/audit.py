@@ -14,7 +14,7 @@ from calibdask.analyses.auditing.cutting import learnt_cuts
 from calibdask.analyses.auditing.describing import Describing, SegmentGapSums
 from calibdask.analyses.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.analyses.auditing.features import Values, check_values, is_whole
-from calibdask.analyses.auditing.label_leakage import FeatureCounts, LabelCounts, LabelCountsState, warn_of_determining
+from calibdask.analyses.auditing.label_leakage import FeatureCounts, LabelCounts, LabelCountsState, warn_of_leakage
 from calibdask.analyses.auditing.measures import cells_of, measured, residual_square
 from calibdask.analyses.auditing.overlaps import LatticeOverlaps, Overlaps, RowOverlaps
 from calibdask.analyses.auditing.partial_effects import PartialEffects
@@ -225,9 +225,9 @@ def audit(
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, weighted, workers=workers)
     kept, sums, counts, labels = _filled(plan, data, min_rows)
     filled = data.source.passes
-    warn_of_determining(plan, counts, 2, labels)
+    warn_of_leakage(plan, counts, 2, labels)
     table = _Table.of(plan, plan.segments, kept, sums, alpha)
-    table = table.told_apart(RowOverlaps(plan, data), kept, sums)
+    table = table.with_partial_effects(RowOverlaps(plan, data), kept, sums)
     attributes = data.attributes | why_passes(cut, filled - cut, data.source.passes - filled)
     return table.dataset(
         min_rows=min_rows,
@@ -244,9 +244,9 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, cuts.depth, weighted=False)
     kept = plan.kept(plan.segments, state.rows.sum(-1), 0, min_rows)
     cells = cells_of(state, kept)
-    warn_of_determining(plan, FeatureCounts.of(plan.segments, state), 3)
+    warn_of_leakage(plan, FeatureCounts.of(plan.segments, state), 3)
     table = _Table.of(plan, plan.segments, kept, cells, alpha)
-    table = table.told_apart(LatticeOverlaps(plan, state), kept, cells)
+    table = table.with_partial_effects(LatticeOverlaps(plan, state), kept, cells)
     attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _OF_ROWS}
     return table.dataset(
         min_rows=min_rows,
@@ -345,7 +345,7 @@ class _Table:
             plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha, describing.limit, choice
         )
 
-    def told_apart(
+    def with_partial_effects(
         self, sharing: RowOverlaps | LatticeOverlaps, kept: npt.NDArray[np.intp], cells: SegmentCells
     ) -> "_Table":
         """Described are those alone that say more than the others together; ``cells`` are of the segments ``kept``."""

@@ -51,7 +51,7 @@ class Describing:
     segments : Segments
     kept : array of int
         Numbers of the segments that were measured.
-    sums : SegmentSums
+    sums : SegmentGapSums
         Of these.
     alpha : float
         Of all comparisons together.

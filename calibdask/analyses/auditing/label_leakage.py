@@ -74,7 +74,7 @@ class LabelCounts(SumStatistic[LabelCountsState]):
         return LabelCountsState(np.concatenate(parts).astype(np.int64).reshape(-1, classes))
 
 
-def warn_of_determining(
+def warn_of_leakage(
     plan: LatticePlan, counts: FeatureCounts, stacklevel: int, labels: LabelCountsState | None = None
 ) -> None:
     """Warn of features that are the label, or made from it."""

@@ -23,7 +23,7 @@ from calibdask.results.decisions import Outcome
 from calibdask.safe_text import listed
 
 # What limits are given as.
-Given = str | Mapping[str, Any] | Sequence[str | Limit] | None
+LimitSource = str | Mapping[str, Any] | Sequence[str | Limit] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +69,11 @@ class Gate:
 def check(
     y_true: Any,
     y_prob: Any = None,
-    limits: Given = None,
+    limits: LimitSource = None,
     *,
-    slice_limits: Given = None,
+    slice_limits: LimitSource = None,
     by: Any = None,
-    not_worse: Given = None,
+    not_worse: LimitSource = None,
     baseline: Any = None,
     profile: str = "",
     sample_weight: Any = None,

@@ -295,7 +295,7 @@ def _ends(
     return ends
 
 
-def _with_rows_needed(ends: Ends, value: Value, most: float, rows: float) -> Ends:
+def _with_rows_needed(ends: DecidingEnds, value: Value, most: float, rows: float) -> DecidingEnds:
     """Ends of a cut-off error, and the rows that would decide a limit.
 
     At least as many as calibrated models need, whose error is 1.6 standard deviations of its noise, and whose upper end

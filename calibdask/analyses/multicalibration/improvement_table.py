@@ -19,7 +19,7 @@ def improvement_lines(fitted: MulticalibratedScaling) -> Iterator[str]:
     >>> y_prob = np.tile([0.2, 0.4, 0.6, 0.8], 250)
     >>> calibrated = np.arange(1000) // 4 % 10 < 10 * y_prob
     >>> fitted = cd.MulticalibratedScaling().fit(calibrated, y_prob, features={"day": np.arange(1000) // 40 % 3})
-    >>> [*mended_lines(fitted)]
+    >>> [*improvement_lines(fitted)]
     ['No group is off for certain: scores stay as they are.', '1,000 rows, by day.']
     """
     moved, given = len(fitted.segments_), int(fitted._sliced.rows[-1])

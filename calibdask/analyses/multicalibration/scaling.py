@@ -10,7 +10,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibdask.analyses.auditing.features import Values, check_values, is_whole
-from calibdask.analyses.auditing.label_leakage import warn_of_determining
+from calibdask.analyses.auditing.label_leakage import warn_of_leakage
 from calibdask.analyses.auditing.planning import LatticePlan
 from calibdask.analyses.multicalibration import recoding
 from calibdask.analyses.multicalibration.boosting import BoostedFit, Boosting
@@ -362,7 +362,7 @@ class MulticalibratedScaling(Calibrator):
         choosing = Choosing(plan.segments, self.alpha, self.shrinkage)
         boosting = Boosting(plan, choosing, RowFolds(self.folds, self.seed), self.min_rows, self.rounds)
         mended = boosting.mend(data.source)
-        warn_of_determining(plan, mended.counts, 4)
+        warn_of_leakage(plan, mended.counts, 4)
         return codings, mended, learnt[-2].rows[0]
 
     def _as_numbers(self, mended: BoostedFit, rows: Any) -> Sliced:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from calibdask.analyses.evaluation import evaluate
-from calibdask.analyses.gating.check import Gate, Given, check
+from calibdask.analyses.gating.check import Gate, LimitSource, check
 from calibdask.analyses.gating.limits import Limit, limits_of
 from calibdask.analyses.receipts.document import Document, differences, document, hash_of
 from calibdask.analyses.receipts.fingerprint import fingerprint_of
@@ -44,8 +44,8 @@ def receipt(
     y_prob: Any = None,
     metrics: str | Sequence[str] = _USUAL,
     *,
-    limits: Given = None,
-    slice_limits: Given = None,
+    limits: LimitSource = None,
+    slice_limits: LimitSource = None,
     by: Any = None,
     sample_weight: Any = None,
     confidence: float = 0.95,
@@ -119,8 +119,8 @@ def receipt_and_gate(
     given: Data,
     metrics: str | Sequence[str],
     *,
-    limits: Given = None,
-    slice_limits: Given = None,
+    limits: LimitSource = None,
+    slice_limits: LimitSource = None,
     profile: str = "",
     confidence: float,
     n_boot: int,

@@ -12,7 +12,7 @@ from calibdask.safe_text import listed
 
 if TYPE_CHECKING:
     from calibdask.estimators.metrics import Metrics
-    from calibdask.results.table import ResultTable
+    from calibdask.render.table import ResultTable
 
 __all__ = ["CalibrationAccessor"]
 
@@ -169,7 +169,7 @@ class CalibrationAccessor:
 
         Returns
         -------
-        calibdask.results.table.ResultTable
+        calibdask.render.table.ResultTable
             Prints as the table of the command line, in a notebook as HTML; ``to_dataframe()`` converts it to a data
             frame.
 
@@ -189,7 +189,7 @@ class CalibrationAccessor:
         metric
         ece      0.25  0.0  0.45
         """
-        from calibdask.results.table import ResultTable
+        from calibdask.render.table import ResultTable
 
         if "calibdask_version" not in self._dataset.attrs or "passes" not in self._dataset.attrs:
             raise ValueError(

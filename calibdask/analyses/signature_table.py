@@ -14,6 +14,8 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import calibdask
+from calibdask.analyses.analysis import Analysis
+from calibdask.analyses.catalogue import ANALYSES
 from calibdask.calibrators.base import Calibrator
 from calibdask.estimators.estimator import Estimator
 from calibdask.html_repr import class_words
@@ -29,7 +31,7 @@ _REFERENCE = re.compile(r"As (?:in|for) `(?:calibdask\.)?(\w+)`")
 
 
 def table() -> dict[str, dict[str, Any]]:
-    """Name at the shell, public name, summary and choices of every metric and calibrator, as plain values."""
+    """Name at the shell, public name, summary and choices of metrics, calibrators and analyses, as plain values."""
     public = {name: getattr(calibdask, name) for name in calibdask.__all__}
     metrics = {_metric_word(name): _metric(name, value) for name, value in public.items() if _is_metric(value)}
     calibrators = {
@@ -37,7 +39,12 @@ def table() -> dict[str, dict[str, Any]]:
         for name, value in public.items()
         if inspect.isclass(value) and issubclass(value, Calibrator) and value is not Calibrator
     }
-    return {"metrics": dict(sorted(metrics.items())), "calibrators": dict(sorted(calibrators.items()))}
+    analyses = {name: _analysis(analysis) for name, analysis in ANALYSES.items()}
+    return {
+        "metrics": dict(sorted(metrics.items())),
+        "calibrators": dict(sorted(calibrators.items())),
+        "analyses": dict(sorted(analyses.items())),
+    }
 
 
 def table_text() -> str:
@@ -133,6 +140,23 @@ def _calibrator(name: str, value: type) -> dict[str, Any]:
             choices[parameter.name] = choice
     _describe(choices, value.__doc__ or "")
     return _entry(name, value, choices)
+
+
+def _analysis(analysis: type[Analysis]) -> dict[str, Any]:
+    """The fields of an analysis and what the help of its command says besides."""
+    details = inspect.cleandoc(analysis.__doc__ or "").partition("\n\nParameters\n")[0].partition("\n\n")[2]
+    choices = _fields(analysis)
+    for field in fields(analysis):  # type: ignore[arg-type]
+        choices[field.name]["required"] = field.default is MISSING and field.default_factory is MISSING
+    return _entry(analysis.__name__, analysis, choices) | {
+        "module": analysis.__module__,
+        "details": " ".join(details.split("\n")),
+        "examples": [list(example) for example in analysis.examples],
+        "json_shape": analysis.json_shape,
+        "statuses": dict(analysis.statuses),
+        "slices": analysis.slices,
+        "weights": analysis.weights,
+    }
 
 
 def _entry(name: str, value: Any, choices: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,30 +1,56 @@
-"""`threshold`: from which confidence on answers may go out unseen, with a guarantee on their errors."""
+"""`threshold`: the lowest confidence above which predictions can be accepted, with a guarantee on their errors."""
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.analyses.analysis import Analysis, Outcome, SettingName
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
+from calibdask.estimators.about import PartInfo
 from calibdask.estimators.ordered.score_points import histogram_of
 from calibdask.inference.choice import check_confidence, check_level
-from calibdask.inference.fixed_sequence import Fallback, RiskTest, level_of_each
-from calibdask.results.decision_results import PROMISED, Limited, sentence
-from calibdask.results.monitoring_results import described
+from calibdask.inference.risk_control import TIMES, RiskControl
+from calibdask.results.build import described
+from calibdask.results.document import Cell, Document, Section, Sentence, Table, number, text
+from calibdask.results.format import counted, joined, percent, plain, slice_text
+from calibdask.results.values import Results
 from calibdask.statistics.bins.grid import Grid, GridState
-from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.settings import Setting
 
-# How many times the rows the planned coverage is for.
-_TIMES = (2.0, 5.0, 10.0, math.inf)
+_VARIABLES: Mapping[str, PartInfo] = {
+    "threshold": PartInfo("predictions with a larger score can be accepted", "choice"),
+    "coverage": PartInfo("share of the rows above the threshold", "statistic", "higher"),
+    "risk": PartInfo("share of errors above the threshold", "statistic", "lower"),
+    "risk_high": PartInfo("upper confidence limit of the risk at the threshold", "statistic", "lower"),
+    "answers": PartInfo("rows above the threshold", "count"),
+    "errors": PartInfo("errors above the threshold", "count"),
+    "pvalue": PartInfo("p-value for the null hypothesis that the risk exceeds the limit", "pvalue"),
+    "planned_coverage": PartInfo("coverage with so many times the rows and the same rates of errors", "statistic"),
+    "sentence": PartInfo("the promise in words", "choice"),
+}
+
+# What is above a threshold.
+Limited = Literal["score", "confidence", "confidence of a score"]
+
+_MORE = {2.0: "twice the", math.inf: "any number of"}
+_HEADINGS = ("threshold", "accepted", "share", "errors", "errors at most")
+_RECORDED = ("threshold", "coverage", "risk", "risk_high", "answers", "errors", "pvalue", "rows", "sentence")
+_JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "setting": str,
+ "risk": float, "confidence": float, "least_rows": int,
+ "thresholds": [{"by": {COLUMN: value}, "threshold": float or null, "coverage": float,
+                 "risk": float, "risk_high": float, "answers": int, "errors": int,
+                 "pvalue": float, "rows": int, "sentence": str,
+                 "planned_coverage": {"2": float, "5": float, "10": float, "inf": float}}]}
+"planned_coverage": with so many times the rows and errors as frequent as in these."""
 
 
 def threshold(
@@ -47,7 +73,7 @@ def threshold(
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
-    """Choose the lowest confidence above which answers may go out unseen, with a guarantee on their errors.
+    """Choose the lowest confidence above which predictions can be accepted, with a guarantee on their errors.
 
     With s the confidence of a row and error 1 if its prediction is wrong, the threshold t is such that
 
@@ -128,91 +154,127 @@ def threshold(
     >>> round(float(result.threshold), 2), round(float(result.coverage), 2), float(result.risk_high) <= 0.1
     (0.83, 0.34, True)
     """
-    check_level(risk, "risk")
-    check_confidence(confidence)
     options = InputOptions(
         task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )
-    data = Data.of(y_true, y_prob, by, None, options).pooled().read()
-    if data.source.layout.weighted:
-        raise ValueError(
-            "threshold expects rows, or a summary without weights, and multilabel rows without skip_missing: its "
-            "guarantee counts rows."
-        )
-    chosen = data.source.layout.setting("confidence" if setting is None else setting)
-    state, grid = _histogram(data.source, chosen)
-    promise = _Promise(risk, 1 - confidence, grid, _limited(chosen, vector=data.source.layout.vector))
-    models = data.source.layout.batch * math.prod(axis.size for axis in data.by if str(axis.name) in data.batch_names)
-    mass = state.mass[..., ::-1, :].reshape(models, -1, grid.size, 2)
-    values = [promise.values(of_model) for of_model in mass]
-    return _dataset(data, chosen, class_dim, values, promise, data.attributes)
+    return Threshold(risk, confidence, setting).run(Data.of(y_true, y_prob, by, None, options))
 
 
 @dataclass(frozen=True)
-class _Promise:
-    """The risk allowed, the probability of more, the grid of the thresholds, and what is above them."""
+class Threshold(Analysis):
+    """Choose the lowest confidence above which predictions can be accepted without review.
+
+    In 95 of 100 data sets, by default, the true share of errors above the threshold is at most the risk. DATA is a file
+    of scored rows as evaluate takes it, or a summary. With slices, all thresholds together keep the risk with the
+    confidence stated.
+
+    Parameters
+    ----------
+    risk : float
+        Largest share of errors among the accepted predictions.
+    confidence : float
+        Probability of the guarantee.
+    setting : str or int, optional
+        Predicted class (confidence), class 1 (binary), or each class (classwise).
+    """
 
     risk: float
-    chance: float
-    grid: Grid
-    what: Limited
+    confidence: float = 0.95
+    setting: SettingName | str | int | None = None
 
-    @property
-    def test(self) -> RiskTest:
-        """The test of a single threshold."""
-        return RiskTest(self.risk)
+    name: ClassVar[str] = "threshold"
+    json_head: ClassVar[Sequence[str]] = (*Analysis.json_head, "setting", "risk", "confidence", "least_rows")
+    json_shape: ClassVar[str] = _JSON
+    statuses: ClassVar[Mapping[Outcome, str]] = {
+        "met": "every slice has a threshold",
+        "undecided": "in some slice none qualifies",
+    }
+    examples: ClassVar[Sequence[tuple[str, str]]] = (
+        (
+            "calibdask threshold rows.parquet --risk 0.05",
+            "accept predictions with at most 5 % errors",
+        ),
+        ("calibdask threshold rows.parquet --risk 0.01 --by country", "in each country, adjusted for their number"),
+        ("calibdask threshold summary.zarr --risk 0.05 --json", "from a summary, for a program"),
+    )
 
-    def values(self, mass: Counts) -> dict[str, npt.NDArray[Any]]:
-        """The values of all variables by sequence, from rows (sequences, cells from above, outcome)."""
-        borders = self.grid.edges[-2::-1]
-        rows, right = np.cumsum(mass.sum(-1), -1), np.cumsum(mass[..., 1], -1)
-        errors = rows - right
-        tested = [total for total in rows[:, -1].tolist() if total >= self.test.least_rows(self.chance)]
-        part = self.chance / max(1, len(tested))
-        sequences = [Fallback.of(self.test, of, part) for of in rows]
-        pvalues = [
-            self.test.pvalues(n[sequence.steps], e[sequence.steps])
-            for n, e, sequence in zip(rows, errors, sequences, strict=True)
-        ]
-        level = level_of_each(sequences, pvalues, self.chance)
-        planned = np.array(
-            [[self._planned(n, e, times, part) for times in _TIMES] for n, e in zip(rows, errors, strict=True)]
-        )
-        values: dict[str, npt.NDArray[Any]] = {name: np.full(len(mass), np.nan) for name in _MEASURED}
-        values |= {"coverage": np.zeros(len(mass)), **{name: np.zeros(len(mass), np.int64) for name in _COUNTED}}
-        for i, (sequence, of_steps) in enumerate(zip(sequences, pvalues, strict=True)):
-            rejected, levels = sequence.tested(of_steps, level)
-            if not rejected.any():
-                continue
-            last = int(np.flatnonzero(rejected)[-1])
-            place = sequence.steps[last]
-            above, wrong = rows[i, place], errors[i, place]
-            values["threshold"][i], values["pvalue"][i] = borders[place], of_steps[last]
-            values["answers"][i], values["errors"][i] = above, wrong
-            values["coverage"][i], values["risk"][i] = above / rows[i, -1], wrong / above
-            values["risk_high"][i] = self.test.upper(above, wrong, levels[last])
-        values |= {"rows": rows[:, -1], "events": right[:, -1], "frequency": _over(right[:, -1], rows[:, -1])}
-        least = self.test.least_rows(part)
-        words = [
-            sentence({name: of[i] for name, of in values.items()}, self.risk, 1 - self.chance, more, least, self.what)
-            for i, more in enumerate([list(zip(_TIMES, of, strict=True)) for of in planned.tolist()])
-        ]
-        return values | {"planned_coverage": planned, "sentence": np.array(words)}
+    def run(self, data: Data) -> xr.Dataset:
+        """The thresholds, as `calibdask.threshold` returns them."""
+        check_level(self.risk, "risk")
+        check_confidence(self.confidence)
+        rows = data.pooled().read()
+        layout = rows.source.layout
+        if layout.weighted:
+            raise ValueError(
+                "threshold expects rows, or a summary without weights, and multilabel rows without skip_missing: its "
+                "guarantee counts rows."
+            )
+        chosen = layout.setting("confidence" if self.setting is None else self.setting)
+        state, grid = _histogram(rows.source, chosen)
+        control = RiskControl(self.risk, 1 - self.confidence, grid.edges)
+        models = layout.batch * math.prod(axis.size for axis in rows.by if str(axis.name) in rows.batch_names)
+        mass = state.mass[..., ::-1, :].reshape(models, -1, grid.size, 2)
+        limited = _limited(chosen, vector=layout.vector)
+        values = [_with_sentences(control.values(of_model), control, limited) for of_model in mass]
+        return _dataset(rows, chosen, data.options.class_dim, values, control, rows.attributes)
 
-    def _planned(self, rows: Counts, errors: Counts, times: float, chance: float) -> float:
-        """The coverage with so many times the rows, and the errors; NaN if no threshold would qualify."""
-        if not rows[-1]:
-            return math.nan
-        # As good as any number: limits are within a hundredth of a percent of the rates.
-        factor = 1e9 / rows[-1] if math.isinf(times) else times
-        many = (rows * factor).astype(np.int64)
-        sequence = Fallback.of(self.test, many, chance)
-        at = sequence.steps
-        rejected, _ = sequence.tested(self.test.pvalues(many[at], np.ceil(errors[at] * factor)), chance)
-        return float(many[at[rejected]].max() / many[-1]) if rejected.any() else math.nan
+    def document(self, result: xr.Dataset) -> Document:
+        """A sentence for each slice, and their numbers in a table."""
+        slices = list(_slices(result))
+        sentences = [_slice_sentence(labels, here) for labels, here in slices]
+        dims = [str(dim) for dim in result["threshold"].dims]
+        columns = [*((dim, False) for dim in dims), *((heading, True) for heading in _HEADINGS)]
+        rows = [[*map(text, map(slice_text, labels.values())), *_cells(here)] for labels, here in slices]
+        table = Table("", columns, rows, name="thresholds")
+        qualifies = bool(result["threshold"].notnull().any())
+        elements = [*sentences, table] if qualifies else sentences
+        return Document("Acceptance threshold", "", [Section("thresholds", "", elements)], name=self.name)
+
+    def records(self, result: xr.Dataset) -> dict[str, Any]:
+        """A record for each slice."""
+        return {"thresholds": [_record(labels, here) for labels, here in _slices(result)]}
+
+    def outcome(self, result: xr.Dataset) -> Outcome:
+        """Undecided if some slice has no threshold."""
+        return "undecided" if bool(result["threshold"].isnull().any()) else "met"
 
 
-_MEASURED, _COUNTED = ("threshold", "risk", "risk_high", "pvalue"), ("answers", "errors")
+def _slices(result: xr.Dataset) -> Iterator[tuple[Mapping[str, Any], xr.Dataset]]:
+    """Labels by dimension, and the part of the result, of each slice."""
+    dims = [str(dim) for dim in result["threshold"].dims]
+    for at, labels in Results(result).strata(dims):
+        yield {str(dim): plain(label) for dim, label in labels.items()}, result.isel(at)
+
+
+def _slice_sentence(labels: Mapping[str, Any], here: xr.Dataset) -> Sentence:
+    words = str(here["sentence"].values)
+    place = ", ".join(f"{name} {slice_text(label)}" for name, label in labels.items())
+    return Sentence(f"{place}: {words}" if place else words, name="conclusion")
+
+
+def _cells(here: xr.Dataset) -> list[Cell]:
+    """Threshold, coverage, errors and their upper limit of one slice; dashes where there is no threshold."""
+    if math.isnan(float(here["threshold"])):
+        return [Cell("–", numeric=True) for _ in _HEADINGS]
+    border, coverage, share, high = (float(here[name]) for name in ("threshold", "coverage", "risk", "risk_high"))
+    answers = int(here["answers"])
+    return [
+        number(border, f"{border:.6g}"),
+        number(answers, f"{answers:,}"),
+        number(coverage, percent(coverage)),
+        number(share, percent(share)),
+        number(high, percent(high)),
+    ]
+
+
+def _record(labels: Mapping[str, Any], here: xr.Dataset) -> dict[str, Any]:
+    planned = zip(here["times"].values.tolist(), here["planned_coverage"].values.tolist(), strict=True)
+    numbers = {name: plain(here[name].values) for name in _RECORDED}
+    return {
+        "by": dict(labels),
+        **numbers,
+        "planned_coverage": {f"{times:g}": plain(coverage) for times, coverage in planned},
+    }
 
 
 def _limited(setting: Setting, *, vector: bool) -> Limited:
@@ -228,8 +290,18 @@ def _histogram(source: Source, setting: Setting) -> tuple[GridState, Grid]:
     return state, histogram.grid
 
 
-def _over(sums: Counts, count: Counts) -> Array:
-    return np.divide(sums, count, out=np.full(count.shape, np.nan), where=count > 0)
+def _with_sentences(
+    values: dict[str, npt.NDArray[Any]], control: RiskControl, limited: Limited
+) -> dict[str, npt.NDArray[Any]]:
+    """The values with a sentence for each threshold in place of the number of rows that it takes."""
+    numbers = {name: values[name] for name in ("threshold", "coverage", "answers", "errors", "rows")}
+    sentences = []
+    for i, (coverages, least) in enumerate(zip(values["planned_coverage"].tolist(), values["least_rows"], strict=True)):
+        planned = list(zip(TIMES, coverages, strict=True))
+        here = {name: array[i] for name, array in numbers.items()}
+        sentences.append(sentence(here, control.risk, 1 - control.chance, planned, int(least), limited))
+    kept = {name: array for name, array in values.items() if name != "least_rows"}
+    return kept | {"sentence": np.array(sentences)}
 
 
 def _dataset(
@@ -237,7 +309,7 @@ def _dataset(
     setting: Setting,
     class_dim: str,
     values: Sequence[dict[str, npt.NDArray[Any]]],
-    promise: _Promise,
+    control: RiskControl,
     said: dict[str, Any],
 ) -> xr.Dataset:
     class_dim = data.class_dim(class_dim)
@@ -252,12 +324,67 @@ def _dataset(
     joined = {name: np.concatenate([of[name] for of in values]) for name in values[0]}
     shaped = {name: array.reshape((*shape, *array.shape[1:])) for name, array in joined.items()}
     planned = shaped.pop("planned_coverage")
-    attributes: dict[str, Any] = {"rows": data.source.rows, "risk": promise.risk, "confidence": 1 - promise.chance}
-    attributes |= {"least_rows": promise.test.least_rows(promise.chance), **said}
+    attributes: dict[str, Any] = {"rows": data.source.rows, "risk": control.risk, "confidence": 1 - control.chance}
+    attributes |= {"least_rows": control.test.least_rows(control.chance), **said}
     names = {"slices": data.slice_names, "batch": [*(str(axis.name) for axis in data.batch), *data.batch_names]}
     attributes |= {name: of_name for name, of_name in names.items() if of_name}
-    result = described(PROMISED, shaped, dims, coordinates, str(setting), class_dim, **attributes)
+    result = described(_VARIABLES, shaped, dims, coordinates, str(setting), class_dim, **attributes)
     planning = described(
-        PROMISED, {"planned_coverage": planned}, [*dims, "times"], {"times": np.array(_TIMES)}, str(setting), class_dim
+        _VARIABLES,
+        {"planned_coverage": planned},
+        [*dims, "times"],
+        {"times": np.array(TIMES)},
+        str(setting),
+        class_dim,
     )
     return result.assign(planned_coverage=planning["planned_coverage"]).assign_attrs(passes=data.source.passes)
+
+
+def sentence(
+    numbers: Mapping[str, Any],
+    limit: float,
+    confidence: float,
+    planned: Sequence[tuple[float, float]],
+    least: int,
+    what: Limited = "score",
+) -> str:
+    """What is promised for a slice; where there is no threshold, why.
+
+    ``numbers``: threshold, coverage, answers, errors and rows. ``planned``: numbers of times the rows, and the coverage
+    with so many. ``least``: rows that suffice without an error. ``what`` is above the threshold; of a score for one of
+    two classes the confidence is that in the more probable one.
+
+    Examples
+    --------
+    >>> sentence({"threshold": math.nan, "rows": 40, "coverage": 0.0}, 0.05, 0.95, [], 59)
+    'No threshold qualifies: a risk of at most 5 % with confidence 95 % takes 59 rows without an error; there are 40.'
+    """
+    promise = f"a risk of at most {percent(limit)} with confidence {percent(confidence)}"
+    more = [(times, coverage) for times, coverage in planned if coverage > numbers["coverage"]]
+    if not math.isnan(numbers["threshold"]):
+        answers = counted(int(numbers["answers"]), "row")
+        errors = counted(int(numbers["errors"]), "was", "were")
+        border = float(numbers["threshold"])
+        either = f" (scores above {border:.6g} or below {1 - border:.6g})" if what == "confidence of a score" else ""
+        words = (
+            f"Predictions with a {what.partition(' ')[0]} above {border:.6g}{either} can be accepted without review, "
+            f"{percent(numbers['coverage'])} of all: of {answers} {errors} wrong, which gives {promise}."
+        )
+        return f"{words} {_more(more)}" if more else words
+    rows = int(numbers["rows"])
+    if rows < least:
+        return f"No threshold qualifies: {promise} takes {counted(least, 'row')} without an error; there are {rows:,}."
+    words = f"No threshold qualifies for {promise}."
+    if more:
+        return f"{words} {_more(more)}"
+    return f"{words} At these rates of errors none would with any number of rows."
+
+
+def _more(planned: Sequence[tuple[float, float]]) -> str:
+    """Coverages with more rows; those that bring nothing over fewer ones are left out."""
+    kept: list[tuple[float, float]] = []
+    for times, coverage in planned:
+        if not kept or coverage > kept[-1][1]:
+            kept.append((times, coverage))
+    texts = [f"{percent(coverage)} with {_MORE.get(times, f'{times:g} times the')} rows" for times, coverage in kept]
+    return f"At these rates of errors it would be {joined(texts)}."

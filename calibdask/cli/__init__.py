@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from calibdask import __version__
+from calibdask.cli.analysis_command import analysis_commands
 from calibdask.cli.apply import apply as _apply
 from calibdask.cli.audit import audit as _audit
 from calibdask.cli.calibrate import calibrate as _calibrate
@@ -28,7 +29,6 @@ from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
 from calibdask.cli.terminals import discard_output, substitute_characters
-from calibdask.cli.threshold import threshold as _threshold
 from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm
 from calibdask.cli.watch import watch as _watch
@@ -93,7 +93,8 @@ cli.add_command(_audit)
 cli.add_command(_summarize)
 cli.add_command(_merge)
 cli.add_command(_watch)
-cli.add_command(_threshold)
+for _analysis in analysis_commands():
+    cli.add_command(_analysis)
 cli.add_command(_calibrate)
 cli.add_command(_apply)
 cli.add_command(_report)

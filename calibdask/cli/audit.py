@@ -181,10 +181,10 @@ def _refuse_for_summary(
 
 def _show(result: "xr.Dataset", one_way: bool, told: list[str], seconds: float) -> None:
     """Print what was found, or each column by itself, and what is noted of columns and was not ``told`` before."""
+    from calibdask.analyses.auditing.audit_document import audit_lines, one_way_lines
     from calibdask.cli.tables import console, print_lines, rule_of
-    from calibdask.results.audit_results import audit_lines, one_way_lines
-    from calibdask.results.text_layout import asides
-    from calibdask.results.text_table import foot_lines
+    from calibdask.render.text_layout import asides
+    from calibdask.render.text_table import foot_lines
 
     shown = console()
     lines = one_way_lines(result, rule_of(shown)) if one_way else audit_lines(result, rule_of(shown), _MOST_LINES)
@@ -231,7 +231,7 @@ def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
     if target.suffix.lower() == ".json":
         part.write_text(_as_json(result) + "\n", encoding="utf-8")
     elif target.suffix.lower() == ".csv":
-        from calibdask.results.spreadsheet import without_formulas
+        from calibdask.render.spreadsheet import without_formulas
 
         without_formulas(result.to_dataframe().reset_index()).to_csv(part, index=False)
     else:

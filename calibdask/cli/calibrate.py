@@ -235,7 +235,7 @@ def _show(calibrator: "Calibrator", why: str, *, to_stderr: bool) -> None:
     from calibdask.analyses.multicalibration.improvement_table import improvement_lines
     from calibdask.analyses.multicalibration.scaling import MulticalibratedScaling
     from calibdask.calibrators.map_table import MapTable
-    from calibdask.results.text_layout import plain_columns
+    from calibdask.render.text_layout import plain_columns
 
     if isinstance(calibrator, MulticalibratedScaling):
         for line in (f"{type(calibrator).__name__}{f' ({why})' if why else ''}", "", *improvement_lines(calibrator)):

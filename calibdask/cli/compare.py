@@ -114,8 +114,8 @@ def compare(
     from calibdask.cli.tables import console, print_lines, rule_of
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
-    from calibdask.results.comparison_table import comparison_lines
-    from calibdask.results.text_table import foot_lines
+    from calibdask.render.comparison_table import comparison_lines
+    from calibdask.render.text_table import foot_lines
 
     begun = perf_counter()
     first = next(iter(requests.values()))
@@ -199,7 +199,7 @@ def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
     elif target.suffix.lower() == ".csv":
         import pandas as pd
 
-        from calibdask.results.spreadsheet import without_formulas
+        from calibdask.render.spreadsheet import without_formulas
 
         lines = [
             {**record["by"], "challenger": record["model"], "rows": record["rows"], "metric": name, **numbers}

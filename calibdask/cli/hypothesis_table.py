@@ -15,9 +15,7 @@ from calibdask.cli.hypothesis_panel import Choices, Entry
 from calibdask.cli.row_options import stem_of
 from calibdask.cli.tables import json_text, metric_values, print_lines, rule_of
 from calibdask.estimators.about import Kind, PartInfo
-from calibdask.results.build import FORMAT, variable_attributes, variable_name
-from calibdask.results.format import counted, shown_texts
-from calibdask.results.text_layout import (
+from calibdask.render.text_layout import (
     GAP,
     INDENT,
     Column,
@@ -28,6 +26,8 @@ from calibdask.results.text_layout import (
     table_lines,
     wrapped,
 )
+from calibdask.results.build import FORMAT, variable_attributes, variable_name
+from calibdask.results.format import counted, shown_texts
 from calibdask.results.values import PartResult, Results
 
 _WIDEST = 20

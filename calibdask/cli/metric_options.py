@@ -35,18 +35,29 @@ def choice_options() -> tuple[click.Option, ...]:
     return tuple(_option(choice, metrics[name]) for name, choice in merged.items())
 
 
+def first_clause(description: str) -> str:
+    """The first clause of a description, without marks of code and references.
+
+    Examples
+    --------
+    >>> first_clause("Most rows of a ``block`` [1]_; more are an error.")
+    'Most rows of a block'
+    """
+    return _MARKS.sub("", _CLAUSE.split(description, maxsplit=1)[0])
+
+
 def _option(choice: Choice, metrics: list[str]) -> click.Option:
-    said = _MARKS.sub("", _CLAUSE.split(choice.description, maxsplit=1)[0])
+    said = first_clause(choice.description)
     of = f" ({', '.join(metrics)})" if len(metrics) <= _FEW else ""
     default = "" if choice.default in (None, False) else f"  [default: {choice.default}]"
     names = [f"--{choice.name.replace('_', '-')}", choice.name]
     text = f"{said}{of}.{default}"
     if choice.is_flag:
         return click.Option(names, is_flag=True, default=None, help=text)
-    return click.Option(names, type=ChoiceType(choice), metavar=_metavar(choice), help=text)
+    return click.Option(names, type=ChoiceType(choice), metavar=option_metavar(choice), help=text)
 
 
-def _metavar(choice: Choice) -> str:
+def option_metavar(choice: Choice) -> str:
     """Words between brackets, as click has them; a placeholder alone without."""
     name = ChoiceType(choice).name
     return f"[{name}]" if choice.words else name

@@ -26,7 +26,7 @@ def write_result(figures: Any, text: Callable[[], str], written: ExitStack, path
         case ".json":
             part.write_text(text() + "\n", encoding="utf-8")
         case ".csv":
-            from calibdask.results.spreadsheet import without_formulas
+            from calibdask.render.spreadsheet import without_formulas
 
             without_formulas(_frame(figures)).to_csv(part, index=False)
         case _:

@@ -8,9 +8,9 @@ import xarray as xr
 
 from calibdask.cli.terminals import is_encodable
 from calibdask.plot.style import OVER, UNDER
+from calibdask.render.text_layout import Line, asides
+from calibdask.render.text_table import foot_lines, result_lines
 from calibdask.results.format import plain
-from calibdask.results.text_layout import Line, asides
-from calibdask.results.text_table import foot_lines, result_lines
 from calibdask.results.values import BEHIND, PartResult, Results
 from calibdask.safe_text import visible
 

@@ -12,9 +12,9 @@ from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.smooth.adaptive import AdaptiveDiagram
 from calibdask.plot.frame import Frame, notes, score_label
 from calibdask.plot.style import SCORE
+from calibdask.render.text_layout import Line, Role
 from calibdask.results.format import counted
 from calibdask.results.reliability import BinnedReliability
-from calibdask.results.text_layout import Line, Role
 from calibdask.statistics.layout import Layout
 
 _WIDTH, _HEIGHT = 41, 13

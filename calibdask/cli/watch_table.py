@@ -8,9 +8,9 @@ import numpy as np
 
 from calibdask.analyses.monitoring.alarms import Alarm, slice_key, slice_labels
 from calibdask.analyses.monitoring.watch_run import WatchRun
+from calibdask.render.text_layout import Column, Line, aligned, asides, table_lines, wrapped
+from calibdask.render.text_table import MOST_SLICES, label_of
 from calibdask.results.format import counted, named, points, shown_number, shown_texts, slice_text
-from calibdask.results.text_layout import Column, Line, aligned, asides, table_lines, wrapped
-from calibdask.results.text_table import MOST_SLICES, label_of
 
 _MOST_ALARMS = 10
 

@@ -28,7 +28,7 @@ Whole score vectors, many rows?       `SKCE` with ``estimator="features"``; `Mul
 Calibrated, yes or no?                `SKCETest` (10**5 rows), `CMETest` (any), `ConsistencyTest` (any statistic); with
                                       millions of rows, `SKCETest` with ``delta`` tests if the error is small enough
 Does it affect decisions?             `ExcessCost`, with the costs of the actions; `NetBenefit` where one treats or not
-Which answers may go out unseen?      `calibdask.threshold`, with a guarantee; `RiskCoverage` of the order of scores
+Which predictions need no review?     `calibdask.threshold`, with a guarantee; `RiskCoverage` of the order of scores
 Which classes are possible?           `ConformalThreshold`: sets of classes that hold the label, with a guarantee
 Which of two models is better?        `calibdask.compare` of `BrierScore` or `LogLoss`; calibration errors alone favour
                                       a model that always predicts the base rates

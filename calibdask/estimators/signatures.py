@@ -1,4 +1,4 @@
-"""Names and options of the public metrics and calibrators, without their modules.
+"""Names and options of the public metrics, calibrators and analyses, without their modules.
 
 The command line names metrics, completes them and refuses wrong ones before numpy is imported, which takes longer than
 all of that. So they are read from a table, which `calibdask.analyses.signature_table` generates from the classes.
@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from typing import Any
 
@@ -77,6 +78,49 @@ def calibrator_signatures() -> Mapping[str, CallSignature]:
     (['slope', 'smooth_targets', 'setting'], 'PlattScaling')
     """
     return _read("calibrators")
+
+
+@dataclass(frozen=True)
+class AnalysisSignature:
+    """An analysis as its command presents it, see `calibdask.analyses.analysis.Analysis`."""
+
+    word: str
+    public: str
+    summary: str
+    choices: Mapping[str, Choice]
+    required: frozenset[str]
+    module: str
+    details: str
+    examples: tuple[tuple[str, str], ...]
+    json_shape: str
+    statuses: Mapping[str, str]
+    slices: bool
+    weights: bool
+
+    @property
+    def constructor(self) -> Any:
+        """The class itself, which imports its module."""
+        return getattr(import_module(self.module), self.public)
+
+
+@cache
+def analysis_signatures() -> Mapping[str, AnalysisSignature]:
+    """All analyses that follow the pattern, by the names of their commands.
+
+    Examples
+    --------
+    >>> list(analysis_signatures()["threshold"].choices)
+    ['risk', 'confidence', 'setting']
+    """
+    return {word: _analysis(word, **entry) for word, entry in _table()["analyses"].items()}
+
+
+def _analysis(word: str, choices: Mapping[str, Any], examples: list[list[str]], **others: Any) -> AnalysisSignature:
+    required = frozenset(name for name, choice in choices.items() if choice["required"])
+    plain = {name: {key: value for key, value in of.items() if key != "required"} for name, of in choices.items()}
+    made = {name: _choice(name, **choice) for name, choice in plain.items()}
+    pairs = tuple((command, does) for command, does in examples)
+    return AnalysisSignature(word, choices=made, required=required, examples=pairs, **others)
 
 
 def _read(group: str) -> dict[str, CallSignature]:

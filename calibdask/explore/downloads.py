@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from io import StringIO
 from typing import Any
 
-from calibdask.results.spreadsheet import without_formulas
+from calibdask.render.spreadsheet import without_formulas
 
 # The browser renders the file: exactly what is shown, and no renderer to install.
 _SAVE = """

@@ -6,9 +6,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.analyses.auditing.audit_document import points_up
 from calibdask.markup import Html
 from calibdask.plot import svg
-from calibdask.results.audit_results import points_up
 from calibdask.results.format import counted
 from calibdask.statistics.exact import Array
 

@@ -5,14 +5,14 @@ from collections.abc import Iterator
 
 import xarray as xr
 
+from calibdask.analyses.auditing.audit_document import conclusion_of
 from calibdask.report.audit_section import audit_group_blocks, meanings, not_excluded, one_way
-from calibdask.report.blocks import Code, Element, Listing, Page, Section
 from calibdask.report.contents import Origin
-from calibdask.results.audit_results import conclusion_of
+from calibdask.results.document import Code, Document, Element, Listing, Section
 from calibdask.results.format import counted, percent, rests_on
 
 
-def audit_page(result: xr.Dataset, source: str, origin: Origin) -> Page:
+def audit_page(result: xr.Dataset, source: str, origin: Origin) -> Document:
     """The page of the result of `calibdask.audit` on what is called ``source``."""
     parts = {
         "groups": ("Groups", audit_group_blocks(result)),
@@ -22,10 +22,10 @@ def audit_page(result: xr.Dataset, source: str, origin: Origin) -> Page:
         "meanings": ("What the numbers are", meanings()),
         "reproduce": ("How to reproduce", _reproduce(origin)),
     }
-    sections = [Section(anchor, title, blocks) for anchor, (title, made) in parts.items() if (blocks := list(made))]
+    sections = [Section(anchor, title, elements) for anchor, (title, made) in parts.items() if (elements := list(made))]
     lead = ", ".join(filter(None, [source, counted(result.attrs["rows"], "row"), origin.date]))
     foot = f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
-    return Page(origin.title, lead, sections, foot, headline=conclusion_of(result))
+    return Document(origin.title, lead, sections, foot, headline=conclusion_of(result))
 
 
 def _audited(result: xr.Dataset, source: str) -> Iterator[Element]:

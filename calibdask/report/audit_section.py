@@ -6,24 +6,24 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import xarray as xr
 
+from calibdask.analyses.auditing.audit_document import conclusion_of, rows_of_rare_values, small_pvalue
 from calibdask.markup import Html
 from calibdask.report.audit_drawing import funnel_picture, guarantee_picture
-from calibdask.report.blocks import (
+from calibdask.report.drawing import forest, forest_axis, forest_range
+from calibdask.report.model_result import ModelResult
+from calibdask.results.document import (
     Cell,
     Element,
     Figure,
     Figures,
     Heading,
     Links,
-    Paragraph,
+    Sentence,
     Table,
     Terms,
     number,
     text,
 )
-from calibdask.report.drawing import forest, forest_axis, forest_range
-from calibdask.report.model_result import ModelResult
-from calibdask.results.audit_results import conclusion_of, rows_of_rare_values, small_pvalue
 from calibdask.results.format import counted, figure, percent, shown_texts
 
 _MOST_GROUPS, _MOST_FURTHER, _MOST_COLUMNS, _MOST_VALUES = 40, 10, 60, 30
@@ -68,13 +68,13 @@ _TERMS = (
 
 
 def audit_blocks(models: Sequence[ModelResult]) -> Iterator[Element]:
-    """The blocks of all models that have been audited."""
+    """The elements of all models that have been audited."""
     given = [(model.name, model.measured.audited) for model in models]
     shown = [(name, result) for name, result in given if result is not None]
     for place, (name, result) in enumerate(shown, 1):
         if len(models) > 1:
             yield Heading(name)
-        yield Paragraph(conclusion_of(result))
+        yield Sentence(conclusion_of(result))
         yield from audit_group_blocks(result)
         yield from not_excluded(result)
         yield from one_way(result, f"column-{place}")
@@ -93,7 +93,7 @@ def audit_group_blocks(result: xr.Dataset) -> Iterator[Element]:
     if count:
         yield _groups("Groups that say what is wrong, the strongest evidence first", described, _MOST_GROUPS, level)
     else:
-        yield Paragraph(f"No group is off for certain, of {_looked_at(result)}.")
+        yield Sentence(f"No group is off for certain, of {_looked_at(result)}.")
         further = result.isel(segment=(result.depth > 0).values)
     if further.sizes["segment"]:
         what = (
@@ -116,7 +116,7 @@ def not_excluded(result: xr.Dataset) -> Iterator[Element]:
         ]
     )
     level = percent(1 - result.attrs["alpha"])
-    yield Paragraph(f"With {level} confidence, for outcomes of any probabilities, of {_looked_at(result)}.", quiet=True)
+    yield Sentence(f"With {level} confidence, for outcomes of any probabilities, of {_looked_at(result)}.", quiet=True)
 
 
 def one_way(result: xr.Dataset, prefix: str = "column") -> Iterator[Element]:
@@ -136,7 +136,7 @@ def one_way(result: xr.Dataset, prefix: str = "column") -> Iterator[Element]:
         yield Heading(name, anchor=f"{prefix}-{place}")
         yield _one_way_table(name, here, whole, reach, rows_of_rare_values(result, here))
     if hidden := len(names) - len(shown):
-        yield Paragraph(f"{counted(hidden, 'further column')} with less evidence not shown.", quiet=True)
+        yield Sentence(f"{counted(hidden, 'further column')} with less evidence not shown.", quiet=True)
 
 
 def meanings() -> Iterator[Element]:

@@ -4,18 +4,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from calibdask.analyses.auditing.audit_document import conclusion_of
 from calibdask.analyses.gating.check import Gate
 from calibdask.analyses.gating.formats import sentence
 from calibdask.analyses.gating.judging import Judgement
-from calibdask.report.blocks import Banner
 from calibdask.report.cautions import cautions
 from calibdask.report.human_names import NAMES
 from calibdask.report.limit_bar import large_bar
 from calibdask.report.model_result import ModelResult
 from calibdask.report.verdict import verdict_on
-from calibdask.results.audit_results import conclusion_of
 from calibdask.results.cautions import FEW_ROWS, FEWEST_ROWS
 from calibdask.results.decisions import Outcome
+from calibdask.results.document import Banner
 from calibdask.results.format import POINTS, counted, joined, percent, points
 
 # What can be told from a report by its icon, its word, and the colour of that name.

@@ -8,7 +8,7 @@ import xarray as xr
 from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.plot.decision_charts import BELT, KINDS, Chart, Range
-from calibdask.report.blocks import Figure
+from calibdask.results.document import Figure
 from calibdask.results.format import slice_text
 
 # In units of the drawing, which the page scales.

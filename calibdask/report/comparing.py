@@ -4,10 +4,10 @@ from collections.abc import Iterator
 
 import xarray as xr
 
-from calibdask.report.blocks import Cell, Element, Listing, Paragraph, Table, number, text
 from calibdask.report.drawing import forest, forest_range
 from calibdask.report.human_names import human
 from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
+from calibdask.results.document import Cell, Element, Listing, Sentence, Table, number, text
 from calibdask.results.format import counted, minus, percent
 
 _READING = (
@@ -21,7 +21,7 @@ def compared(result: xr.Dataset | str) -> Iterator[Element]:
     """Which model is better, in sentences, and each difference; or why nobody knows."""
     if isinstance(result, str):
         if result:
-            yield Paragraph(f"The models are not compared by pairs of rows: {result}")
+            yield Sentence(f"The models are not compared by pairs of rows: {result}")
         return
     yield Listing([minus(words) for words in verdicts(result)])
     yield _table(list(comparisons(result)), float(result.attrs["ci"]))
@@ -29,7 +29,7 @@ def compared(result: xr.Dataset | str) -> Iterator[Element]:
     left_out = f" {counted(skipped, 'row')} without a label or without a score of one of them are left out." * bool(
         skipped
     )
-    yield Paragraph(f"{_READING}{left_out}", quiet=True)
+    yield Sentence(f"{_READING}{left_out}", quiet=True)
 
 
 def _table(every: list[Comparison], level: float) -> Table:

@@ -12,8 +12,8 @@ from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.plot.decision_charts import rounded_up
 from calibdask.plot.style import FREQUENCY, MEAN_SCORE
-from calibdask.report.blocks import Figure
 from calibdask.report.chart_drawing import BOTTOM, LEFT, MOST_PANELS, RIGHT, SIDE, TOP, chart_axes
+from calibdask.results.document import Figure
 from calibdask.results.format import percent, slice_text
 from calibdask.results.values import Results
 

@@ -1,4 +1,4 @@
-"""The contents of a report on models: its sections and their blocks."""
+"""The contents of a report on models: its sections and their elements."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,18 +10,6 @@ from calibdask.plot.frame import interval_name, notes
 from calibdask.plot.naming import axes_of
 from calibdask.report.audit_section import audit_blocks
 from calibdask.report.banners import AUDITED, AUDITED_TITLE
-from calibdask.report.blocks import (
-    Code,
-    Element,
-    Figure,
-    Figures,
-    Heading,
-    Listing,
-    Page,
-    Paragraph,
-    Section,
-    Terms,
-)
 from calibdask.report.cautions import cautions
 from calibdask.report.drawing import curve_picture, diagram_picture
 from calibdask.report.first_page import against_the_first, decision, facts
@@ -39,6 +27,18 @@ from calibdask.report.tables import (
 from calibdask.report.time_section import over_time
 from calibdask.report.verdict import worst_slices
 from calibdask.results.cautions import MANY_ROWS
+from calibdask.results.document import (
+    Code,
+    Document,
+    Element,
+    Figure,
+    Figures,
+    Heading,
+    Listing,
+    Section,
+    Sentence,
+    Terms,
+)
 from calibdask.results.format import counted, joined, percent
 from calibdask.results.reliability import BinnedReliability, SmoothReliability
 from calibdask.results.values import PartResult
@@ -75,7 +75,7 @@ class Origin:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | str = "") -> Page:
+def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | str = "") -> Document:
     """The page of a report on models; ``paired`` is what `calibdask.compare` gives of them, or why there is nothing.
 
     The first page comes first; then each section answers one question in its first line; then the appendix.
@@ -111,12 +111,12 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
         parts = _with_second(parts, "decision", "pictures", appendix.pop("pictures"))
     titled = {**parts, **{anchor: (f"Appendix: {title}", made) for anchor, (title, made) in appendix.items()}}
     sections = [
-        Section(anchor, title, blocks, anchor == next(iter(appendix)))
+        Section(anchor, title, elements, anchor == next(iter(appendix)))
         for anchor, (title, made) in titled.items()
-        if (blocks := list(made))
+        if (elements := list(made))
     ]
     made = f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
-    return Page(origin.title, lead, sections, " ".join((made, *_hashes(models))))
+    return Document(origin.title, lead, sections, " ".join((made, *_hashes(models))))
 
 
 def _with_second(parts: _Parts, after: str, anchor: str, part: tuple[str, Iterable[Element]]) -> _Parts:
@@ -187,7 +187,7 @@ def _pictures(models: Sequence[ModelResult]) -> Iterator[Element]:
         across, up = axes_of(models[0].kind)
         has_line = any(curve is not None and _is_drawn(curve) for model in models for _, _, curve in model.drawn)
         words = " ".join((_POINTS, _LINE, _READING) if has_line else (_POINTS, _READING))
-        yield Paragraph(words.format(across=across, up=up), quiet=True)
+        yield Sentence(words.format(across=across, up=up), quiet=True)
     for model, figures in drawn:
         if figures:
             if len(models) > 1:
@@ -243,7 +243,7 @@ def _slices(models: Sequence[ModelResult]) -> Iterator[Element]:
             if figures := _worst(sliced, axes_of(model.kind)):
                 number = len(sliced.slices)
                 if number > _MOST_SLICES:
-                    yield Paragraph(
+                    yield Sentence(
                         f"Diagrams of slices by {sliced.name}: the {len(figures)} worst of {number}.", quiet=True
                     )
                 yield Figures(figures, small=True)
@@ -264,16 +264,16 @@ def _worst(sliced: SlicesBy, names: tuple[str, str]) -> list[Figure]:
 def _tests(models: Sequence[ModelResult]) -> Iterator[Element]:
     tested = [model for model in models if model.tests]
     if tested:
-        yield Paragraph(_rejected(tested))
+        yield Sentence(_rejected(tested))
     for model in tested:
         yield test_table(model)
     if tested:
-        yield Paragraph(
+        yield Sentence(
             "A p-value is the probability that a calibrated model would show a statistic as extreme as this one. A "
             "small one is evidence against calibration; a large one does not show calibration."
         )
     if any(model.rows >= MANY_ROWS for model in tested):
-        yield Paragraph(
+        yield Sentence(
             "With so many rows even negligible errors are rejected: judge by the size of the error and its interval."
         )
 
@@ -297,8 +297,8 @@ def _warnings(models: Sequence[ModelResult]) -> Iterator[Element]:
         if warnings:
             yield Listing(warnings)
         elif len(models) == 1:
-            yield Paragraph(_NOTHING)
-    yield Paragraph(
+            yield Sentence(_NOTHING)
+    yield Sentence(
         "Rows are assumed to be independent of each other and of the rows that the model was fitted to; on these a "
         "model looks better than it is. The results hold for rows like these: another time or place may differ.",
         quiet=True,
@@ -306,20 +306,20 @@ def _warnings(models: Sequence[ModelResult]) -> Iterator[Element]:
 
 
 def _reproduce(origin: Origin) -> Iterator[Element]:
-    yield Paragraph(
+    yield Sentence(
         "The same data, versions and seeds give the same numbers on any number of workers (with weights, up to "
         "rounding)."
     )
     if origin.command:
         yield Code(origin.command, copied=True)
     versions = ", ".join(f"{name} {version}" for name, version in origin.versions.items())
-    yield Paragraph(f"Versions: {versions}.", quiet=True)
+    yield Sentence(f"Versions: {versions}.", quiet=True)
 
 
 def _measures(models: Sequence[ModelResult]) -> Iterator[Element]:
     yield Terms(_definitions(models))
     yield Heading("As they were computed")
-    yield Paragraph("Random numbers come from the seeds above and those in these descriptions.")
+    yield Sentence("Random numbers come from the seeds above and those in these descriptions.")
     yield Listing(sorted({part.estimator for model in models for part in model.metrics}))
 
 

@@ -9,11 +9,22 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.report.blocks import Code, Element, Heading, Listing, Page, Paragraph, Section, Table, number, text
 from calibdask.report.contents import Origin
 from calibdask.report.cube_summary import ReplicateQuantiles, summary_of
 from calibdask.report.drawing import forest_axis, forest_range
 from calibdask.report.tables import drawn_cell, value_cell
+from calibdask.results.document import (
+    Code,
+    Document,
+    Element,
+    Heading,
+    Listing,
+    Section,
+    Sentence,
+    Table,
+    number,
+    text,
+)
 from calibdask.results.format import counted, figure, joined
 from calibdask.results.values import Value
 from calibdask.storage.cube_layout import DONE, FAILED
@@ -26,7 +37,7 @@ _LONGEST_ERROR = 1500
 _ENDS = ("value", "low", "high")
 
 
-def cube_page(cube: StoredCube, origin: Origin) -> Page:
+def cube_page(cube: StoredCube, origin: Origin) -> Document:
     """The page of the cube of a study, which is read and closed."""
     known = cube.fingerprint
     with cube.dataset as dataset:
@@ -36,9 +47,9 @@ def cube_page(cube: StoredCube, origin: Origin) -> Page:
             "results": ("Results", _results(dataset)),
             "reproduce": ("How to reproduce", _reproduce(cube.url, known, _versions(dataset), origin)),
         }
-        sections = [Section(anchor, title, list(blocks)) for anchor, (title, blocks) in parts.items()]
+        sections = [Section(anchor, title, list(elements)) for anchor, (title, elements) in parts.items()]
     lead = f"The cube of the study {known['study']}, version {known.get('version', 1)}; {origin.date}"
-    return Page(
+    return Document(
         origin.title, lead, sections, f"Made by calibdask {origin.versions.get('calibdask', '')}, {origin.date}."
     )
 
@@ -49,16 +60,16 @@ def _cells(cube: xr.Dataset, axes: Mapping[str, Any]) -> Iterator[Element]:
     todo = status.size - done - failed
     said = f"{figure(done)} of {counted(status.size, 'cell')} {'is' if done == 1 else 'are'} done"
     left = [f"{figure(number)} {word}" for number, word in ((failed, "failed"), (todo, "to do")) if number]
-    yield Paragraph(f"{said}{f', {joined(left)}' if left else ''}.")
+    yield Sentence(f"{said}{f', {joined(left)}' if left else ''}.")
     if left:
-        yield Paragraph("Cells that are not done are left out of all results below, which may change.")
+        yield Sentence("Cells that are not done are left out of all results below, which may change.")
     errors = errors_of(cube)
     for cell in list(errors)[:_MOST_ERRORS]:
         at = ", ".join(f"{name} = {value}" for name, value in coordinates_of(axes, cell).items())
         yield Heading(f"Failed: {at}")
         yield Code(errors[cell].strip()[-_LONGEST_ERROR:])
     if len(errors) > _MOST_ERRORS:
-        yield Paragraph(f"... and {counted(len(errors) - _MOST_ERRORS, 'more failed cell')}.")
+        yield Sentence(f"... and {counted(len(errors) - _MOST_ERRORS, 'more failed cell')}.")
 
 
 def _study(known: Mapping[str, Any]) -> Iterator[Element]:
@@ -139,7 +150,7 @@ def _summarized(summary: ReplicateQuantiles) -> Iterator[Element]:
     sizes = {dim: len(labels) for dim, labels in summary.labels.items() if 1 < len(labels) <= _MOST_ROWS}
     named = [dim for dim in sizes if not all(label.lstrip("-").isdigit() for label in summary.labels[dim])]
     down = max(named or sizes, key=sizes.__getitem__, default=None)
-    yield Paragraph(_how(summary), quiet=True)
+    yield Sentence(_how(summary), quiet=True)
     if down is None:
         low, middle, high = summary.at({})
         yield Table(
@@ -189,17 +200,17 @@ def _versions(cube: xr.Dataset) -> list[dict[str, str]]:
 def _reproduce(
     store: str, known: Mapping[str, Any], versions: Sequence[Mapping[str, str]], origin: Origin
 ) -> Iterator[Element]:
-    yield Paragraph(
+    yield Sentence(
         f"STUDY is the folder or module:object that holds {known['study']}; the cube does not record where that is. "
         "The command completes a cube that is incomplete."
     )
     yield Code(_command(store, known))
-    yield Paragraph(
+    yield Sentence(
         "Numbers depend on the seed and the cell alone, not on the cluster or the order of work. Computed with:"
     )
     yield Listing([", ".join(f"{name} {version}" for name, version in packages.items()) for packages in versions])
     if origin.command:
-        yield Paragraph("This page:")
+        yield Sentence("This page:")
         yield Code(origin.command, copied=True)
 
 

@@ -7,12 +7,12 @@ import xarray as xr
 from calibdask.analyses.gating.check import Gate
 from calibdask.plot.naming import axes_of
 from calibdask.report.banners import banner, by_name
-from calibdask.report.blocks import Element, Facts, Figure, Figures, Paragraph, Signature
 from calibdask.report.comparing import compared
 from calibdask.report.matrix import adjustment, event_noun, gap_matrix, limit_matrix
 from calibdask.report.model_result import ModelResult
 from calibdask.report.overlay_drawing import FEWEST_ROWS, MOST_MODELS, overlay_notes, overlay_picture
 from calibdask.report.slices import events_of
+from calibdask.results.document import Element, Facts, Figure, Figures, Sentence, Signature
 from calibdask.results.format import counted, named, percent, slice_text
 
 # What people say about a page, in the order of the grid; other names follow.
@@ -85,7 +85,7 @@ def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterato
     gates = [(model, gate) for model in models if model.decides and (gate := model.measured.gate) is not None]
     if gates:
         yield limit_matrix(gates)
-        yield Paragraph(" ".join((_DECIDING, *_adjusted(gates), *_meanings(gates))), quiet=True)
+        yield Sentence(" ".join((_DECIDING, *_adjusted(gates), *_meanings(gates))), quiet=True)
     elif any(model.sliced for model in models) and (table := gap_matrix(models)) is not None:
         yield table
     yield Signature()

@@ -11,7 +11,6 @@ from calibdask.analyses.gating.check import Gate
 from calibdask.analyses.gating.formats import accepted, interval_text
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.report.banners import ICONS, WORDS, by_name
-from calibdask.report.blocks import Cell, Table, number, text
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.human_names import gap_name
 from calibdask.report.limit_bar import range_of, small_bar
@@ -19,6 +18,7 @@ from calibdask.report.measuring import GAP
 from calibdask.report.model_result import ModelResult
 from calibdask.report.slices import events_of
 from calibdask.results.decisions import OUTCOMES
+from calibdask.results.document import Cell, Table, number, text
 from calibdask.results.format import PLAIN, counted, figure, joined, percent, slice_text
 from calibdask.results.values import Results, Value
 

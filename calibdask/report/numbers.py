@@ -4,12 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from calibdask.analyses.gating.check import Gate
 from calibdask.analyses.gating.profiles import Named, Profile, profile_of
-from calibdask.report.blocks import Cell, Element, Figures, Heading, Paragraph, Table, number, text
 from calibdask.report.chart_drawing import chart_figures
 from calibdask.report.consistency_drawing import consistency_figures
 from calibdask.report.model_result import ModelResult
 from calibdask.report.tables import best_of, few_table, model_table
 from calibdask.report.verdict import verdict_on
+from calibdask.results.document import Cell, Element, Figures, Heading, Sentence, Table, number, text
 from calibdask.results.format import counted, percent
 from calibdask.results.values import Results
 
@@ -40,7 +40,7 @@ def profile_numbers(models: Sequence[ModelResult]) -> Iterator[Element]:
         yield from of_slices
 
 
-def _first_number(numbers: Mapping[str, Sequence[Named]]) -> Iterator[Paragraph]:
+def _first_number(numbers: Mapping[str, Sequence[Named]]) -> Iterator[Sentence]:
     """The first number of the profession in a line."""
     firsts = {name: own[0] for name, own in numbers.items() if own}
     said = [
@@ -48,7 +48,7 @@ def _first_number(numbers: Mapping[str, Sequence[Named]]) -> Iterator[Paragraph]
         for name, one in firsts.items()
     ]
     if said:
-        yield Paragraph(f"{next(iter(firsts.values())).name}: {'; '.join(said)}.")
+        yield Sentence(f"{next(iter(firsts.values())).name}: {'; '.join(said)}.")
 
 
 def _side_by_side(profile: Profile, numbers: Mapping[str, Sequence[Named]], confidence: float) -> Table:
@@ -92,14 +92,14 @@ def few_numbers(models: Sequence[ModelResult]) -> Iterator[Element]:
     """How far off each model is, in a line; the few numbers that matter; and the same in words."""
     verdicts = [verdict_on(model) for model in models]
     if len(models) > 1:
-        yield Paragraph(best_of(models))
+        yield Sentence(best_of(models))
         yield model_table(models)
     else:
-        yield from (Paragraph(words) for words in verdicts[0].sentences[:1])
+        yield from (Sentence(words) for words in verdicts[0].sentences[:1])
         if models[0].metrics:
             yield few_table(models[0])
     for model, verdict in zip(models, verdicts, strict=True):
         sentences = verdict.sentences if len(models) > 1 else verdict.sentences[1:]
         if sentences:
             yield Heading(f"In words: {model.name}" if len(models) > 1 else "In words")
-            yield Paragraph(" ".join(sentences))
+            yield Sentence(" ".join(sentences))

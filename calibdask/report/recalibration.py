@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 
 import xarray as xr
 
-from calibdask.report.blocks import Cell, Element, Heading, Paragraph, Table, number, text
 from calibdask.report.model_result import ModelResult
+from calibdask.results.document import Cell, Element, Heading, Sentence, Table, number, text
 from calibdask.results.format import counted, figure, joined, minus, percent
 from calibdask.results.improvements import improvement_heads, improvement_texts
 
@@ -19,19 +19,19 @@ _READING = (
 def recalibration(models: Sequence[ModelResult]) -> Iterator[Element]:
     """What calibrators would change for each model; why this is not known, where it is not."""
     if len(models) > 1 and (words := _in_a_line(models)):
-        yield Paragraph(words)
+        yield Sentence(words)
     for model in models:
         compared = model.measured.recalibration
         if len(models) > 1 and not isinstance(compared, str):
             yield Heading(model.name)
         if not isinstance(compared, str):
-            yield Paragraph(minus(compared.attrs["reason"]))
-            yield from map(Paragraph, _maps_of_slices(model))
+            yield Sentence(minus(compared.attrs["reason"]))
+            yield from map(Sentence, _maps_of_slices(model))
             yield _table(model, compared)
         elif compared:
-            yield Paragraph(f"Not known for {model.name}: {compared}")
+            yield Sentence(f"Not known for {model.name}: {compared}")
     if any(not isinstance(model.measured.recalibration, str) for model in models):
-        yield Paragraph(_READING, quiet=True)
+        yield Sentence(_READING, quiet=True)
 
 
 def _maps_of_slices(model: ModelResult) -> Iterator[str]:

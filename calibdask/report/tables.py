@@ -8,13 +8,13 @@ import numpy as np
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.markup import Html
 from calibdask.plot.naming import axes_of
-from calibdask.report.blocks import Cell, Table, number, text
 from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.headline import is_mean_gap
 from calibdask.report.human_names import gap_name, human
 from calibdask.report.measuring import GAP
 from calibdask.report.model_result import CalibrationTest, ModelResult, SlicesBy
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
+from calibdask.results.document import Cell, Table, number, text
 from calibdask.results.format import PLAIN, counted, figure, percent, pvalue_text
 from calibdask.results.values import PartResult, Value
 from calibdask.statistics.settings import Setting

@@ -10,9 +10,9 @@ from calibdask.plot.over_time import (
     small_picture,
     small_range,
 )
-from calibdask.report.blocks import Cell, Element, Figure, Figures, Finding, Findings, Paragraph, Table, number, text
 from calibdask.report.model_result import ModelResult
 from calibdask.report.over_time import ModelOverTime
+from calibdask.results.document import Cell, Element, Figure, Figures, Finding, Findings, Sentence, Table, number, text
 from calibdask.results.format import counted, percent
 from calibdask.results.over_time import (
     OverTime,
@@ -28,13 +28,13 @@ _MOST_SMALL, _MOST_LINES = 12, 20
 
 
 def over_time(models: Sequence[ModelResult]) -> Iterator[Element]:
-    """The blocks of all models that have been watched."""
+    """The elements of all models that have been watched."""
     given = [(model.name, model.measured.over_time) for model in models]
     shown = [(name, watched) for name, watched in given if watched is not None]
     if not shown:
         return
     yield Findings([_finding(name, watched) for name, watched in shown])
-    yield Paragraph(_reading(shown[0][1]), quiet=True)
+    yield Sentence(_reading(shown[0][1]), quiet=True)
     for name, watched in shown:
         yield from _model(f"{name}: " if len(shown) > 1 else "", watched)
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.analyses.auditing.audit_document import is_audit
 from calibdask.cluster.versions import installed
+from calibdask.render.html import page as html_page
 from calibdask.report.audit_page import audit_page
-from calibdask.report.blocks import Page
 from calibdask.report.contents import Origin, page_of
 from calibdask.report.cubes import cube_page
 from calibdask.report.measuring import Measured
 from calibdask.report.model_result import ModelResult
-from calibdask.report.page import rendered
-from calibdask.results.audit_results import is_audit
+from calibdask.results.document import Document
 from calibdask.results.values import Results, is_result, named_strata
 from calibdask.safe_text import without_credentials
 from calibdask.storage.atomic_replace import Output, write_text
@@ -173,9 +173,9 @@ def write_audit_report(
     _write(target, audit_page(result, source, origin))
 
 
-def _write(target: Output, page: Page) -> None:
+def _write(target: Output, page: Document) -> None:
     """Write a page as HTML."""
-    html = rendered(page)
+    html = html_page(page)
     write_text(target, html)
 
 

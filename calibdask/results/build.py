@@ -1,10 +1,11 @@
 """Estimates as results: datasets whose variables say what they are. The one place that writes these attributes."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from calibdask import __version__
@@ -27,6 +28,10 @@ _PVALUES = {
 
 # The smallest p-value of a result, the smallest positive number.
 LEAST_PVALUE = float(np.finfo(np.float64).smallest_subnormal)
+_TOTALS = dict(
+    zip(TOTALS, ("number of rows", "number of outcomes", "mean score", "frequency of the outcome"), strict=True)
+)
+_BOUNDS = ("low", "high")
 # What datasets of results have as their attribute ``format``.
 FORMAT = "calibdask result 1"
 # Their attribute ``panel`` where nobody has named the metrics: tables show one number of each.
@@ -219,3 +224,35 @@ def _of_bound(bound: str, info: PartInfo) -> PartInfo:
     if bound in _PVALUES:
         return PartInfo(_PVALUES[bound], "pvalue", "none")
     return replace(info, meaning="")
+
+
+def described(
+    infos: Mapping[str, PartInfo],
+    values: Mapping[str, npt.NDArray[Any]],
+    dims: Sequence[Hashable],
+    coordinates: Mapping[Hashable, Any],
+    setting: str,
+    class_dim: str,
+    **attributes: Any,
+) -> xr.Dataset:
+    """The dataset of these values, by name; ends of an interval are called ``<name>_low`` and ``<name>_high``.
+
+    Rows, events, mean score and frequency become coordinates.
+    """
+    variables, totals = {}, {}
+    for name, array in values.items():
+        if name in _TOTALS:
+            totals[name] = xr.Variable(dims, array, {"meaning": _TOTALS[name]})
+            continue
+        metric, _, bound = name.rpartition("_")
+        if bound not in _BOUNDS or metric not in infos:
+            metric, bound = name, ""
+        info = infos[metric].settled("number")
+        said = variable_attributes(metric, "", info, bound=bound) | {"setting": setting}
+        if classes := [dim for dim in dims if dim == class_dim]:
+            said["own_dims"] = classes
+        # The null hypothesis is never impossible.
+        variables[name] = xr.Variable(dims, np.maximum(array, LEAST_PVALUE) if info.kind == "pvalue" else array, said)
+    written = {"passes": 0, "calibdask_version": __version__, "setting": setting, "class_dim": class_dim}
+    written |= {**attributes, "format": FORMAT}
+    return xr.Dataset(variables, {**coordinates, **totals}, written)

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.results.audit_results import one_way_lines
+from calibdask.analyses.auditing.audit_document import one_way_lines
 
 N = 6000
 

@@ -6,7 +6,7 @@ import pytest
 from numpy.typing import NDArray
 
 import calibdask as cd
-from calibdask.results.audit_results import audit_lines, signed_points
+from calibdask.analyses.auditing.audit_document import audit_lines, signed_points
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.lattice.coding import Cut
 

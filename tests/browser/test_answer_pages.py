@@ -38,7 +38,7 @@ def test_the_views(visit: Callable[..., Any], explored: Callable[[Path], str], t
     visited = visit(width=1440, height=1000)
     page = visited.page
     page.goto(f"{explored(tmp_path / 's.zarr')}?view=decisions&risk=15.0")
-    page.get_by_text("may go out unseen,").wait_for(timeout=60_000)
+    page.get_by_text("can be accepted without review,").wait_for(timeout=60_000)
     page.locator("svg.picture").nth(1).wait_for()
     assert findings(page) == []
     # The boxes are reached by the keyboard, one after the other, and answer to it.

@@ -16,8 +16,8 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.cli.text_plot import PLAIN, SIGNS, Signs, TextDiagram, heading_of, picture_lines, suited
+from calibdask.render.text_layout import joined, width_of
 from calibdask.results.reliability import BinnedReliability
-from calibdask.results.text_layout import joined, width_of
 
 RNG = np.random.default_rng(4)
 ROWS = 3000

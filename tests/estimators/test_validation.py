@@ -332,8 +332,8 @@ def test_wrong_choices_are_refused(made: Any, words: str) -> None:
 
 
 def test_what_is_missing_stands_beneath_the_table() -> None:
-    from calibdask.results.text_layout import joined
-    from calibdask.results.text_table import foot_lines
+    from calibdask.render.text_layout import joined
+    from calibdask.render.text_table import foot_lines
 
     scores = np.r_[SEPARATED[1], 1.0]
     result = cd.evaluate([*SEPARATED[0], 1], scores, cd.CalibrationSlope())

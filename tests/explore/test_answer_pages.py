@@ -55,7 +55,7 @@ def page_of(summary: Any, view: str) -> tuple[SummaryPage, ShownPage, AnswerPage
 
 
 def lines(page: ShownPage) -> list[str]:
-    return [unescape(line) for line in re.findall("<p class='line'>(.*?)</p>", page.text)]
+    return [unescape(line) for line in re.findall('<p class="line">(.*?)</p>', page.text)]
 
 
 def test_decisions_begin_with_what_may_go_out_and_what_scores_gain(summary: xr.Dataset) -> None:
@@ -151,7 +151,7 @@ def test_commands_of_one_of_several_models_give_what_is_shown(
     (again,) = (unescape(code) for code in re.findall("<code>(.*?)</code>", page.text))
     capsys.readouterr()
     assert main(shlex.split(again)[1:]) == 0
-    assert capsys.readouterr().out.strip() == lines(page)[0]
+    assert " ".join(capsys.readouterr().out.split()).startswith(lines(page)[0])
 
 
 def test_calibrated_scores_are_left_as_they_are() -> None:
@@ -189,9 +189,13 @@ def test_a_slice_that_is_off_is_named_and_can_be_selected() -> None:
 
 def test_numbers_of_one_column_have_the_same_digits(summary: xr.Dataset) -> None:
     _, page, _ = page_of(summary, "recalibration")
-    heads = re.findall("<th scope='col'>(.*?)</th>", page.text)
+    heads = re.findall('<th role="columnheader" scope="col" class="number">(.*?)</th>', page.text)
     assert heads[-2:] == ["95 % interval, alone", "p, adjusted for 3 calibrators"]
-    rows_of = [re.findall("<td>(.*?)</td>", row) for row in re.findall("<tr>(.*?)</tr>", page.text)[1:]]
+    body = page.text.partition("calibrator</th>")[2]
+    rows_of = [
+        [re.sub("<.*?>", "", cell) for cell in re.findall(r"<td.*?>(.*?)</td>", row)]
+        for row in re.findall('<tr role="row">(.*?)</tr>', body, re.DOTALL)
+    ]
     for column in ("improvement", "95 % interval, alone"):
         cells = [row[heads.index(column)] for row in rows_of[1:]]
         numbers = [number for cell in cells for number in cell.split(" to ")]
@@ -241,7 +245,7 @@ def test_what_a_summary_lacks_is_said() -> None:
     labels, scores, _ = rows(2000)
     _, page, _ = page_of(cd.summarize(labels, scores, settings=["binary"]), "decisions")
     unseen, gain = lines(page)
-    assert unseen.startswith("From which confidence answers may go out unseen is not known: ")
+    assert unseen.startswith("Which predictions can be accepted is not known: ")
     assert "summarize the data with that one too" in unseen
     assert "cting on scores above 20 %" in gain
     assert page.text.count("<svg class=") == 1

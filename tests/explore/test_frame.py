@@ -206,7 +206,7 @@ def test_colours_mean_the_same_in_reports_and_in_the_explorer() -> None:
     """Decisions have three colours, and the two sides two others, on light paper and on dark."""
     sheets = [
         (files("calibdask") / folder / name).read_text(encoding="utf-8")
-        for folder, name in (("explore", "frame.css"), ("report", "page.css"))
+        for folder, name in (("explore", "frame.css"), ("render", "page.css"))
     ]
     for word in ("met", "broken", "undecided"):
         light, dark = (re.findall(rf"--{word}: (#\w+)", sheet)[:2] for sheet in sheets)

@@ -11,7 +11,7 @@ import pytest
 
 from calibdask.cli import main
 from calibdask.explore.downloads import downloads
-from calibdask.results.spreadsheet import without_formulas
+from calibdask.render.spreadsheet import without_formulas
 
 FORMULAS = [
     "=1+1",

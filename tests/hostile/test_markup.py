@@ -11,7 +11,7 @@ import pytest
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.estimators.metrics import Metrics
-from calibdask.results.table import ResultTable
+from calibdask.render.table import ResultTable
 
 MARKUP = [
     "<script>alert(1)</script>",

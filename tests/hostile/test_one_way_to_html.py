@@ -11,7 +11,7 @@ TREES = {str(path.relative_to(PACKAGE)): ast.parse(path.read_text("utf-8")) for 
 LAYER, WIDGETS = "markup.py", "explore/html_widgets.py"
 EXPLORER = [name for name in TREES if name.startswith("explore/") and name != WIDGETS]
 # These make HTML of files of the package.
-FILES = {"report/page.py"}
+FILES = {"render/html.py"}
 # What the explorer uses of Panel: what it shows are texts, panes of other things, or no texts at all.
 PANEL = {
     *(

@@ -11,7 +11,7 @@ import pandas as pd
 
 import calibdask as cd
 from calibdask.accessor import CalibrationAccessor
-from calibdask.results.table import ResultTable
+from calibdask.render.table import ResultTable
 from calibdask.storage.writers import write_dataset
 from calibdask.study.example import Means
 from calibdask.study.seeds import Seeds

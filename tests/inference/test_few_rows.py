@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import binom
 
 import calibdask as cd
+from calibdask.render.table import ResultTable
 from calibdask.results.comparison import verdicts
-from calibdask.results.table import ResultTable
 from tests.inference.test_coverage import CHANCE
 
 EQUIVALENCE = [

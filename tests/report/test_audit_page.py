@@ -10,9 +10,9 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.analyses.auditing.audit_document import one_way_lines
 from calibdask.cli import main
 from calibdask.report import write_audit_report
-from calibdask.results.audit_results import one_way_lines
 from tests.report.page_reader import Reader, scripts_allowed
 
 

@@ -5,9 +5,9 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.render.comparison_table import comparison_lines
+from calibdask.render.text_layout import joined, width_of
 from calibdask.results.comparison import comparisons, verdicts
-from calibdask.results.comparison_table import comparison_lines
-from calibdask.results.text_layout import joined, width_of
 
 RNG = np.random.default_rng(7)
 ROWS = 900

@@ -10,9 +10,9 @@ import xarray as xr
 
 import calibdask as cd
 import calibdask.accessor
+from calibdask.render.text_layout import joined, width_of
+from calibdask.render.text_table import MOST_SLICES, foot_lines, label_of, result_lines
 from calibdask.results.format import shown_texts
-from calibdask.results.text_layout import joined, width_of
-from calibdask.results.text_table import MOST_SLICES, foot_lines, label_of, result_lines
 from calibdask.results.values import PartResult, Results
 from tests.results.html_cells import Cells
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.analyses.auditing.audit_document import OF_SEGMENTS
 from calibdask.analyses.auditing.conclusions import conclusion, not_excluded, remarks, why_passes
 from calibdask.analyses.auditing.cutting import learnt_cuts
 from calibdask.analyses.auditing.describing import Describing, SegmentGapSums
@@ -26,8 +27,7 @@ from calibdask.data.options import InputOptions, Task
 from calibdask.engine.plan import run_requests
 from calibdask.inference.choice import check_level
 from calibdask.inference.multiplicity import e_benjamini_hochberg, holm
-from calibdask.results.audit_results import OF_SEGMENTS
-from calibdask.results.monitoring_results import described as described_dataset
+from calibdask.results.build import described as described_dataset
 from calibdask.statistics.lattice.lattice_sums import LatticeState, LatticeSums
 from calibdask.statistics.lattice.overlap_sums import shifts
 from calibdask.statistics.lattice.segments import Segments

@@ -1,6 +1,6 @@
 """`attribute`: a change of the mean gap as other people (mix) and other behaviour (within)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +10,28 @@ from scipy import special
 
 from calibdask.analyses.monitoring.period_sums import PeriodSums
 from calibdask.data.data import summary_input
+from calibdask.estimators.about import PartInfo
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import GROUP_EDGES, GROUPS, PeriodCells
-from calibdask.results.monitoring_results import CHANGE, described
+from calibdask.results.build import described
 from calibdask.statistics.exact import Array
 
 _GROUP = "score_group"
+
+_MIX, _WITHIN = "by other shares of the slices", "by other gaps within the slices"
+# What the numbers of `calibdask.attribute` are.
+CHANGE: Mapping[str, PartInfo] = {
+    "mix": PartInfo(f"change of the mean gap {_MIX}", "difference"),
+    "within": PartInfo(f"change of the mean gap {_WITHIN}", "difference"),
+    "total": PartInfo("change of the mean gap that the slice contributes", "difference"),
+    "all_mix": PartInfo(f"change of the mean gap of all rows {_MIX}", "difference"),
+    "all_within": PartInfo(f"change of the mean gap of all rows {_WITHIN}", "difference"),
+    "all_total": PartInfo("change of the mean gap of all rows", "difference"),
+    "rows_before": PartInfo("number of rows before", "count"),
+    "rows_after": PartInfo("number of rows after", "count"),
+    "gap_before": PartInfo("mean outcome less mean score before", "difference"),
+    "gap_after": PartInfo("mean outcome less mean score after", "difference"),
+}
 
 
 def attribute(

@@ -14,18 +14,40 @@ from calibdask.analyses.monitoring.period_sums import PeriodSums
 from calibdask.analyses.monitoring.segment_sums import SegmentSums
 from calibdask.analyses.monitoring.slice_processes import PeriodTotals, SliceProcesses, period_numbers
 from calibdask.data.data import summary_input
+from calibdask.estimators.about import PartInfo
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import Index, PeriodCells
 from calibdask.inference.sequential.processes import Monitor, ProcessState
 from calibdask.inference.sequential.saved import MonitoringSettings, SavedState
+from calibdask.results.build import described
 from calibdask.results.format import plain
-from calibdask.results.monitoring_results import OVER_TIME, SO_FAR, described
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary
 
 Labels = npt.NDArray[Any]
 
 _MOST_BYTES = 1 << 28
+
+# What the numbers of `calibdask.watch` are, by the name of the variable.
+OVER_TIME: Mapping[str, PartInfo] = {
+    "log_e": PartInfo("logarithm of the e-process against calibration within the tolerance", "statistic"),
+    "pvalue": PartInfo("p-value that holds at all periods together", "pvalue"),
+    "alarm": PartInfo("whether the e-process has ever reached 1 / alpha", "choice"),
+    "found": PartInfo("whether the slice is a discovery of e-BH at this period", "choice"),
+    "since": PartInfo("the period from which on the evidence is largest", "choice"),
+    "gap": PartInfo("mean outcome less mean score of all rows so far", "difference"),
+    "error": PartInfo("mean absolute gap over 20 groups of scores of all rows so far", "error"),
+    "log_detector": PartInfo("logarithm of the restarting detector", "statistic"),
+    "detected": PartInfo("whether the restarting detector has reached 1 / alpha in this period", "choice"),
+    "run_length": PartInfo("periods with rows since the detector was restarted", "count"),
+    "period_gap": PartInfo("mean outcome less mean score of this period", "difference"),
+    "period_pvalue": PartInfo("p-value of this period alone, for one look", "pvalue"),
+}
+# Those that are of all rows so far.
+SO_FAR = (
+    *("log_e", "pvalue", "alarm", "found", "since"),
+    *("gap", "gap_low", "gap_high", "error", "error_low", "error_high"),
+)
 
 
 @dataclass(frozen=True, eq=False)

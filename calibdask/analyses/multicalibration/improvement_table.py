@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from calibdask.analyses.multicalibration.scaling import LEVEL, MulticalibratedScaling
+from calibdask.render.text_layout import plain_columns
 from calibdask.results.format import PLAIN, figure, pvalue_text
-from calibdask.results.text_layout import plain_columns
 from calibdask.safe_text import listed
 
 

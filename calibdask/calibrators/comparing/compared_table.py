@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import xarray as xr
 
+from calibdask.render.text_layout import plain_columns
 from calibdask.results.format import PLAIN, figure, percent, pvalue_text
-from calibdask.results.text_layout import plain_columns
 
 
 def compared_lines(compared: xr.Dataset) -> Iterator[str]:

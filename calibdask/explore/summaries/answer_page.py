@@ -1,4 +1,4 @@
-"""A view that answers one question of a selection: the sentence first, then pictures, then a small table."""
+"""A view of one analysis of a selection: its sentences first, then figures, then a table."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,8 @@ from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import selection_text
 from calibdask.markup import Html
 from calibdask.plot.style import BAND
-from calibdask.results.format import minus
+from calibdask.render.html import element_html
+from calibdask.results.document import Document, Element, Section, Sentence
 
 _ACTED = {f"{share} %": share / 100 for share in (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90)}
 _CSS = Template("""
@@ -30,7 +31,8 @@ figure { margin: 8px 0; max-width: 34rem; } figcaption { font-size: 12.5px; colo
 .curve { fill: none; stroke: var(--ink, #1d2329); stroke-width: 2.1; stroke-linejoin: round; }
 .reference { fill: none; stroke: var(--soft, #56606a); stroke-width: 1.7; stroke-dasharray: 6 4; }
 .reference.dotted { stroke-dasharray: 1.5 3.5; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; margin: 8px 0; font-size: 13px; }
+.table { overflow-x: auto; } caption { text-align: left; color: var(--soft); }
+table { border-collapse: collapse; margin: 8px 0; font-size: 13px; }
 th, td { padding: 3px 14px 3px 0; text-align: right; white-space: nowrap;
   border-bottom: 1px solid var(--rule, #d9dee3); }
 th { font-weight: 600; vertical-align: bottom; white-space: normal; max-width: 9rem; }
@@ -44,54 +46,36 @@ class Answer:
 
     Attributes
     ----------
-    lines : tuple of str
-        The answer, a sentence or two each.
-    notes : tuple of Html or str
-        Sentences below it.
-    figures : tuple of (Html, str)
-        Pictures and their captions.
-    heads, rows : tuple
-        The table.
+    document : Document
     numbers : tuple of xarray.Dataset
-        What is behind all that, to save.
-    reading : str
-        How to read the numbers, in small letters below.
+        The results that it was made from, to save.
     offered : tuple of str and mapping, optional
         A slice to look at next: its name, and its position along dimensions.
     """
 
-    lines: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    figures: tuple[tuple[Html, str], ...] = ()
-    heads: tuple[str, ...] = ()
-    rows: tuple[tuple[str, ...], ...] = ()
+    document: Document
     numbers: tuple[xr.Dataset, ...] = ()
-    reading: str = ""
     offered: tuple[str, Mapping[str, int]] | None = None
+
+    @classmethod
+    def of(cls, *elements: Element, numbers: tuple[xr.Dataset, ...] = ()) -> "Answer":
+        """An answer of these elements."""
+        return cls(Document("", "", [Section("answer", "", elements)]), numbers)
 
     @property
     def words(self) -> Html:
-        """The answer, and the sentences below it."""
-        lines = [Html("<p class='line'>{}</p>").format(minus(line)) for line in self.lines]
-        return Html().join([*lines, *map(Html("<p>{}</p>").format, self.notes)])
+        """The sentences, but for those in small letters."""
+        return Html().join(element_html(element) for element in self.document.elements() if _is_said(element))
 
     @property
     def evidence(self) -> Html:
-        """Pictures and numbers, below each other."""
-        figures = [Html("<figure>{}<figcaption>{}</figcaption></figure>").format(*figure) for figure in self.figures]
-        return Html(
-            "<div class='figures'>{}</div>"
-            "<div class='wide' tabindex='0' role='region' aria-label='Numbers'>{}</div>"
-            "<p class='quiet'>{}</p>"
-        ).format(Html().join(figures), self._table, self.reading)
+        """Figures, tables and small print, below each other."""
+        elements = [element for element in self.document.elements() if not _is_said(element)]
+        return Html().join(map(element_html, elements))
 
-    @property
-    def _table(self) -> Html:
-        if not self.rows:
-            return Html()
-        heads = Html().join(map(Html("<th scope='col'>{}</th>").format, self.heads))
-        lines = [heads, *(Html().join(map(Html("<td>{}</td>").format, row)) for row in self.rows)]
-        return Html("<table>{}</table>").format(Html().join(map(Html("<tr>{}</tr>").format, lines)))
+
+def _is_said(element: Element) -> bool:
+    return isinstance(element, Sentence) and not element.quiet
 
 
 class AnswerPage:
@@ -195,7 +179,7 @@ class AnswerPage:
     def _fail(self, error: Exception) -> None:
         self._answer = None
         self.busy.object, self.shown.object, self.offer.visible = "", "", False
-        self.said.object = Html("<p class='line'>{}</p>").format(error_text(error))
+        self.said.object = element_html(Sentence(error_text(error), lead=True))
 
 
 def answer_pages(

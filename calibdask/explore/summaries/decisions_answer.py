@@ -1,4 +1,4 @@
-"""What scores are worth in decisions: answers that may go out unseen, and what acting on the scores gains."""
+"""The value of scores in decisions: predictions that can be accepted, and the net benefit of acting on scores."""
 
 import shlex
 from dataclasses import replace
@@ -7,7 +7,8 @@ import numpy as np
 import xarray as xr
 
 from calibdask.analyses.evaluation import evaluate
-from calibdask.analyses.threshold import threshold
+from calibdask.analyses.threshold import Threshold
+from calibdask.data.data import Data
 from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.estimators.decisions.net_benefit import NetBenefit
 from calibdask.estimators.decisions.risk_coverage import RiskCoverageCurve
@@ -17,11 +18,13 @@ from calibdask.explore.summaries.pseudo_rows import PseudoRows
 from calibdask.markup import Html
 from calibdask.plot.decision_charts import DECISION, RISK_COVERAGE, Line
 from calibdask.report.chart_drawing import chart_picture
-from calibdask.results.format import PLAIN, figure, percent
+from calibdask.results.document import Cell, Figure, Figures, Sentence, Table, number, text
+from calibdask.results.format import PLAIN, figure, minus, percent
 
 _LEVEL, _HEIGHT = 0.95, 190.0
 CHOOSE = "This page is about one score at a time: choose the confidence or a class as Setting."
-_UNKNOWN = "From which confidence answers may go out unseen is not known"
+_COLUMNS = (("", False), ("value", True), ("95 % interval", True))
+_UNKNOWN = "Which predictions can be accepted is not known"
 _READING = (
     "Net benefit: rows with the outcome that are acted on, less those without it, each of which counts as the odds of "
     "the score from which one acts; per row. Intervals: 95 %, for a score that was chosen beforehand."
@@ -31,7 +34,7 @@ _READING = (
 def decisions(
     pool: Pool, name: str, selection: Selection, setting: str | int | None, risk: float | None, act: float
 ) -> Answer:
-    """From which confidence answers may go out unseen; of binary scores and classes also what acting on them gains.
+    """The threshold of acceptance; of binary scores and classes also the net benefit of acting on them.
 
     Parameters
     ----------
@@ -41,60 +44,68 @@ def decisions(
     selection : Selection
     setting : str, int or None
     risk : float or None
-        The largest share of errors among answers that go out, in per cent.
+        The largest share of errors among accepted predictions, in per cent.
     act : float
         The score from which one acts.
     """
     if setting == "classwise":
-        return Answer((CHOOSE,))
+        return Answer.of(Sentence(CHOOSE, lead=True))
     if risk is None or not 0 < risk < 100:
         raise ValueError("The risk allowed is a share between 0 and 100 %.")
     chosen = "confidence" if setting is None else setting
-    parts = [_unseen(pool, selection, chosen, risk / 100)]
-    # Without a threshold there is nothing to print again.
-    notes = (_printed(pool, name, selection, chosen, risk / 100),) if len(parts[0].rows) > 1 else ()
+    parts = [_accepting(pool, name, selection, chosen, risk / 100)]
     if setting != "confidence":
         parts.append(_acting(pool, selection, setting, act))
-    return Answer(
-        tuple(line for part in parts for line in part.lines),
-        notes,
-        tuple(shown for part in parts for shown in part.figures),
-        ("", "value", "interval or limit"),
-        tuple(row for part in parts for row in part.rows),
-        tuple(of_part for part in parts for of_part in part.numbers),
-        "".join(part.reading for part in parts),
-    )
+    elements = [element for part in parts for element in part.document.elements()]
+    return Answer.of(*elements, numbers=tuple(numbers for part in parts for numbers in part.numbers))
 
 
-def _unseen(pool: Pool, selection: Selection, setting: str | int, risk: float) -> Answer:
-    """Answers that may go out unseen."""
+def _accepting(pool: Pool, name: str, selection: Selection, setting: str | int, risk: float) -> Answer:
+    """The threshold of acceptance, and the risk by coverage."""
     try:
         pooled = pool.pooled(selection, setting)
         curve = evaluate(pooled, metrics={"risk": RiskCoverageCurve(setting=setting)}, ci=_LEVEL)
     except ValueError as error:
-        return Answer((f"{_UNKNOWN}: {error}",))
-    chart = RISK_COVERAGE.chart(curve, "risk", {})
-    rows: tuple[tuple[str, str, str], ...]
+        return Answer.of(Sentence(f"{_UNKNOWN}: {error}", lead=True))
+    analysis = Threshold(risk, _LEVEL, setting)
     try:
-        found = threshold(pooled, risk=risk, confidence=_LEVEL, setting=setting)
+        found = analysis.run(Data.of(pooled, by=()))
     except ValueError as error:
-        line, coverage, rows = f"{_UNKNOWN}: {error}", 0.0, ()
-    else:
-        line, coverage, rows = str(found["sentence"].item()), float(found["coverage"]), _rows(found)
-    # As far as answers may go out; over all of the curve where none may.
+        return Answer.of(Sentence(f"{_UNKNOWN}: {error}", lead=True), _risk_figure(curve, risk, 0.0), numbers=(curve,))
+    elements = [
+        replace(element, lead=True) if isinstance(element, Sentence) else element
+        for element in analysis.document(found).elements()
+    ]
+    coverage = float(found["coverage"])
+    # Without a threshold there is nothing to print again.
+    notes = [Sentence(_printed(pool, name, selection, setting, risk))] if coverage else []
+    return Answer.of(*elements, *notes, _risk_figure(curve, risk, coverage), _all_errors(curve), numbers=(curve,))
+
+
+def _risk_figure(curve: xr.Dataset, risk: float, coverage: float) -> Figures:
+    """Risk by coverage, with the risk allowed up to the coverage of the threshold, or along the whole curve."""
+    chart = RISK_COVERAGE.chart(curve, "risk", {})
     allowed = np.where(chart.x <= (coverage or 1.0), risk, np.nan)
     ends = f", up to the coverage of {percent(coverage)}" if coverage else ""
     references = (Line("risk allowed", allowed), *(line for line in chart.references if line.name == "random order"))
     top = max(chart.reach_y[1], 1.3 * risk)
     drawn = replace(chart, references=references, reach_y=(0.0, min(top, 1.0)))
-    words = (
-        f"Risk and coverage: the share of errors among the most confident answers, with its pointwise 95 % interval. "
-        f"Dashed: the risk allowed, {percent(risk)}{ends}. Dotted: an order that tells nothing."
+    caption = (
+        f"Risk and coverage: the share of errors among the most confident predictions, with its pointwise 95 % "
+        f"interval. Dashed: the risk allowed, {percent(risk)}{ends}. Dotted: a random order."
     )
+    return Figures([Figure(chart_picture(drawn, "Risk and coverage", _HEIGHT), caption)])
+
+
+def _all_errors(curve: xr.Dataset) -> Table:
+    """The error rate of all predictions with its interval."""
     last = {end: float(curve[f"risk_risk{end}"][-1]) for end in ("", "_low", "_high")}
-    every = ("errors of all answers", percent(last[""]), f"{percent(last['_low'])} to {percent(last['_high'])}")
-    picture = chart_picture(drawn, "Risk and coverage", _HEIGHT)
-    return Answer((line,), (), ((picture, words),), (), (*rows, every), (curve,))
+    row = [
+        text("errors of all predictions"),
+        number(last[""], percent(last[""])),
+        text(f"{percent(last['_low'])} to {percent(last['_high'])}"),
+    ]
+    return Table("", _COLUMNS, [row], name="all-errors")
 
 
 def _printed(pool: Pool, name: str, selection: Selection, setting: str | int, risk: float) -> Html:
@@ -109,18 +120,6 @@ def _printed(pool: Pool, name: str, selection: Selection, setting: str | int, ri
     of_setting = [] if setting == "confidence" else ["--setting", str(setting)]
     command = shlex.join(["calibdask", "threshold", store, "--risk", f"{risk:g}", *of_setting])
     return Html("The threshold again: <code>{}</code>").format(command)
-
-
-def _rows(found: xr.Dataset) -> tuple[tuple[str, str, str], ...]:
-    if np.isnan(float(found["threshold"])):
-        return ()
-    answers, errors = (int(found[name]) for name in ("answers", "errors"))
-    guarantee = f"at most {percent(float(found['risk_high']))}, with confidence {percent(_LEVEL)}"
-    return (
-        ("answers may go out above", f"{float(found['threshold']):.6g}", "–"),
-        ("share of answers that go out", percent(float(found["coverage"])), f"{answers:,} rows"),
-        ("errors among them", percent(errors / answers), guarantee),
-    )
 
 
 def _acting(pool: Pool, selection: Selection, setting: str | int | None, act: float) -> Answer:
@@ -144,12 +143,19 @@ def _acting(pool: Pool, selection: Selection, setting: str | int | None, act: fl
         "Decision curve: net benefit by the score from which one acts, with its pointwise 95 % interval. Dashed: "
         "acting on all. Dotted: on none."
     )
-    picture = chart_picture(chart, "Decision curve", _HEIGHT)
-    rows = tuple(
-        (f"gain over acting on {name}", figure(float(mean.mean)), PLAIN.span(*map(float, mean.ends(_LEVEL))))
-        for name, mean in gains.items()
-    )
-    return Answer((line,), (), ((picture, words),), (), rows, (curve,), _READING)
+    figures = Figures([Figure(chart_picture(chart, "Decision curve", _HEIGHT), words)])
+    rows = [_gain_row(name, mean) for name, mean in gains.items()]
+    table = Table("", _COLUMNS, rows, name="gains")
+    return Answer.of(Sentence(minus(line), lead=True), figures, table, Sentence(_READING, quiet=True), numbers=(curve,))
+
+
+def _gain_row(name: str, mean: BoundedMean) -> list[Cell]:
+    gain = float(mean.mean)
+    return [
+        text(f"gain over acting on {name}"),
+        number(gain, figure(gain)),
+        text(PLAIN.span(*map(float, mean.ends(_LEVEL)))),
+    ]
 
 
 def _gains(rows: PseudoRows, act: float) -> dict[str, BoundedMean]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.analyses.auditing.audit_document import conclusion_of, points_up
 from calibdask.explore.cancellation import LatestOnly, error_text
 from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.summaries.audited_groups import AuditedGroups, GroupsQuery
@@ -12,7 +13,6 @@ from calibdask.explore.summaries.group_table import TABLE_WIDTH, GroupTable
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.reliability_panel import ReliabilityPanel
 from calibdask.markup import Html
-from calibdask.results.audit_results import conclusion_of, points_up
 from calibdask.results.format import counted, minus
 
 _LEAST = {f"{rows:,} rows": rows for rows in (30, 100, 300, 1000, 3000, 10_000, 100_000)}

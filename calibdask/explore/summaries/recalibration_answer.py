@@ -1,6 +1,7 @@
 """Whether recalibration would help, and the map that does: cross-fitted to the cells of a summary."""
 
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import xarray as xr
@@ -22,7 +23,8 @@ from calibdask.explore.summaries.worst_slice import worst_slice
 from calibdask.markup import Html
 from calibdask.plot.decision_charts import Chart, Line
 from calibdask.report.chart_drawing import chart_picture
-from calibdask.results.format import figure, percent
+from calibdask.results.document import Cell, Figure, Figures, Sentence, Table, number, text
+from calibdask.results.format import figure, minus, percent
 from calibdask.results.improvements import improvement_heads, improvement_texts
 from calibdask.statistics.exact import Array
 from calibdask.storage.summary import Summary
@@ -55,7 +57,7 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     setting : str, int or None
     """
     if setting == "classwise":
-        return Answer((CHOOSE,))
+        return Answer.of(Sentence(CHOOSE, lead=True))
     pooled = pool.pooled(selection, setting)
     found = PseudoRows.of(pooled, setting)
     if found.weighted:
@@ -67,14 +69,12 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     try:
         compared = compare_calibrators(outcomes, scores, {_named(one): one for one in _METHODS.values()})
     except ValueError as error:
-        return Answer((f"{_UNKNOWN}: it {str(error).removeprefix('compare_calibrators ')}",))
+        reason = str(error).removeprefix("compare_calibrators ")
+        return Answer.of(Sentence(f"{_UNKNOWN}: it {reason}", lead=True))
     best, reason = compared.attrs["best"], compared.attrs["reason"]
-    texts = improvement_texts(compared)
-    rows = tuple((of, *_losses(compared.sel(calibrator=of)), *improved) for of, improved in texts.items())
-    tried = compared.sizes["calibrator"] - 1
-    heads = ("calibrator", "log loss", "Brier score", *improvement_heads(percent(compared.attrs["ci"]), tried))
+    table = _table(compared)
     if np.isnan(compared["improvement_low"]).all():
-        return Answer((f"{_UNKNOWN}. {reason}",), (), (), heads, rows, (compared,))
+        return Answer.of(Sentence(f"{_UNKNOWN}. {reason}", lead=True), table, numbers=(compared,))
     # Where none helps, the one that comes closest to it.
     shown = str(compared["improvement"][1:].idxmax().item()) if best == "none" else best
     method = next(method for method, one in _METHODS.items() if _named(one) == shown)
@@ -82,26 +82,37 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     binary = pooled if setting is None else Summary.of(summarize(outcomes, scores, settings=["binary"]))
     calibrator = fit_to_data(clone(_METHODS[method]), Data.of(binary, by=()))
     picture = chart_picture(_chart(calibrator, scores), f"{shown}: calibrated score by score", _HEIGHT)
-    figures = ((picture, f"Solid: {shown}, fitted to all rows of the selection. Dashed: scores as they are."),)
+    figures = Figures([Figure(picture, f"Solid: {shown}, fitted to all rows. Dashed: scores as they are.")])
     notes: tuple[str, ...] = tuple(calibrator.cautions_)
     if found.weights.sum() > _MOST_ROWS:
         notes += (f"Compared on {len(scores):,} of the {int(found.weights.sum()):,} rows, drawn at random.",)
+    evidence = (*map(Sentence, notes), figures, table, Sentence(_READING, quiet=True))
     if best == "none":
         hint, offered = worst_slice(pool, selection, setting)
-        lines = tuple(filter(None, (f"No: leave the scores as they are. {reason}", hint)))
-        return Answer(lines, notes, figures, heads, rows, (compared,), _READING, offered)
+        lines = filter(None, (f"No: leave the scores as they are. {reason}", hint))
+        said = [Sentence(minus(line), lead=True) for line in lines]
+        return replace(Answer.of(*said, *evidence, numbers=(compared,)), offered=offered)
     share = float(compared["improvement"].sel(calibrator=best) / compared["log_loss"].sel(calibrator="none"))
     line = f"Yes, recalibration would take away {percent(share)} of the log loss: {reason}"
-    applied = _applied(pool, name, selection, setting, method)
-    return Answer((line,), (applied, *notes), figures, heads, rows, (compared,), _READING)
+    applied = Sentence(_applied(pool, name, selection, setting, method))
+    return Answer.of(Sentence(minus(line), lead=True), applied, *evidence, numbers=(compared,))
+
+
+def _table(compared: xr.Dataset) -> Table:
+    """Losses of each map, and their improvement with its interval."""
+    tried = compared.sizes["calibrator"] - 1
+    headings = ("log loss", "Brier score", *improvement_heads(percent(compared.attrs["ci"]), tried))
+    rows = []
+    for name, improved in improvement_texts(compared).items():
+        here = compared.sel(calibrator=name)
+        losses = [number(float(here[loss]), figure(float(here[loss]))) for loss in ("log_loss", "brier_score")]
+        rows.append([text(name), *losses, *(Cell(words, numeric=True) for words in improved)])
+    columns = [("calibrator", False), *((heading, True) for heading in headings)]
+    return Table("", columns, rows, name="calibrators")
 
 
 def _named(calibrator: Calibrator) -> str:
     return type(calibrator).__name__
-
-
-def _losses(values: xr.Dataset) -> tuple[str, str]:
-    return figure(float(values["log_loss"])), figure(float(values["brier_score"]))
 
 
 def _chart(calibrator: Calibrator, scores: Array) -> Chart:

@@ -8,8 +8,8 @@ from typing import Any
 import xarray as xr
 
 from calibdask.estimators.about import PVALUE, PartInfo
+from calibdask.render.text_layout import Line, plain_columns
 from calibdask.results.format import counted
-from calibdask.results.text_layout import Line, plain_columns
 from calibdask.statistics.lattice.coding import DATE_PARTS
 
 OF_SEGMENTS: Mapping[str, PartInfo] = {

@@ -10,8 +10,8 @@ import xarray as xr
 
 from calibdask.html_repr import framed, table_of
 from calibdask.markup import Html, in_markdown
-from calibdask.results.text_layout import Column, joined
-from calibdask.results.text_table import MOST_SLICES, foot_lines, result_columns, result_lines
+from calibdask.render.text_layout import Column, joined
+from calibdask.render.text_table import MOST_SLICES, foot_lines, result_columns, result_lines
 from calibdask.results.values import PartResult, Results
 
 _WIDTH = 100

@@ -68,14 +68,14 @@ def width_of(text: str) -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of that width."""
-    return wrap(text, max(SHORTEST, width)) or [""]
+    """The text in lines of that width, none of which begins with the unit of a number."""
+    lines = wrap(re.sub(r"(?<=\d) (?=%|s\b)", _TIE, text), max(SHORTEST, width))
+    return [line.replace(_TIE, " ") for line in lines] or [""]
 
 
 def asides(text: str, width: int) -> Iterator[Line]:
-    """Words in lines, none of which begins with the unit of a number."""
-    lines = wrap(re.sub(r"(?<=\d) (?=%|s\b)", _TIE, text), max(SHORTEST, width))
-    return (((line.replace(_TIE, " "), "aside"),) for line in lines)
+    """Words in lines of small print; none for an empty text."""
+    return (((line, "aside"),) for line in (wrapped(text, width) if text else ()))
 
 
 def _words(name: str) -> list[str]:

@@ -1,8 +1,14 @@
-"""What pages are made of: sections of blocks, as plain data; the template decides how they look."""
+"""Documents: what an analysis says, as plain data. Renderers turn them into text, HTML, Markdown and JUnit.
 
-from collections.abc import Sequence
+A document is a list of sections, a section a list of elements: sentences, tables, figures and the furniture of pages.
+Elements have names, so that tests and programs find them. Cells keep the numbers behind their texts, so that all
+renderers show the same numbers.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from importlib import import_module
+from typing import Any, ClassVar
 
 from calibdask.markup import Html
 
@@ -39,11 +45,13 @@ class Element:
 
 
 @dataclass(frozen=True)
-class Paragraph(Element):
-    """A paragraph; a ``quiet`` one is set smaller."""
+class Sentence(Element):
+    """A sentence or a few. The ``lead`` is the conclusion; ``quiet`` ones are notes, set smaller."""
 
-    words: str
+    words: str | Html
     quiet: bool = False
+    lead: bool = False
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,19 @@ class Table(Element):
     rows: Sequence[Sequence[Cell]]
     note: str = ""
     compact: bool = False
+    name: str = ""
+
+    def numbers(self) -> dict[str, float]:
+        """The numbers in the cells, by the name of the table, the first cell of their row and their column."""
+        numbers: dict[str, float] = {}
+        headings = [heading for heading, _ in self.columns]
+        for row in self.rows:
+            labels = [cell.text for cell in row if cell.value is None and not cell.numeric and cell.text]
+            row_name = ", ".join(labels[:1])
+            for heading, cell in zip(headings, row, strict=True):
+                if cell.value is not None:
+                    numbers["/".join(filter(None, (self.name, row_name, heading)))] = cell.value
+        return numbers
 
 
 @dataclass(frozen=True)
@@ -168,16 +189,72 @@ class Section:
 
     anchor: str
     title: str
-    blocks: Sequence[Element]
+    elements: Sequence[Element]
     starts_page: bool = False
 
 
 @dataclass(frozen=True)
-class Page:
-    """A page: its title, what it says in a sentence, a line below that, and its sections."""
+class Document:
+    """What an analysis says: its title, a line about the data, and sections.
+
+    Attributes
+    ----------
+    title, lead, headline, foot : str
+        The heading, what it is about, the conclusion in a sentence, and a last line.
+    sections : sequence of Section
+    name : str
+        The analysis that it is the document of.
+
+    Examples
+    --------
+    >>> cells = [text("all rows"), number(0.03, "0.030")]
+    >>> table = Table("Error", [("slice", False), ("ece", True)], [cells], name="errors")
+    >>> document = Document("Calibration", "", [Section("errors", "Errors", [Sentence("Small.", lead=True), table])])
+    >>> print(document.to_text())
+    Small.
+    <BLANKLINE>
+    Error
+    slice       ece
+    ───────────────
+    all rows  0.030
+    >>> document.numbers()
+    {'errors/all rows/ece': 0.03}
+    """
 
     title: str
     lead: str
     sections: Sequence[Section]
-    foot: str
+    foot: str = ""
     headline: str = ""
+    name: str = ""
+
+    def elements(self) -> Iterator[Element]:
+        """All elements, section by section."""
+        for section in self.sections:
+            yield from section.elements
+
+    def to_text(self, width: int = 100) -> str:
+        """Plain text, in lines of at most this width where tables allow it."""
+        return str(_renderer("text").document_text(self, width))
+
+    def to_markdown(self) -> str:
+        """GitHub-flavoured Markdown: for pull requests, job summaries, and model trackers."""
+        return str(_renderer("markdown").markdown(self))
+
+    def to_html(self) -> Html:
+        """HTML without a style: for notebooks and other pages. All texts are escaped."""
+        html: Html = _renderer("html").html(self)
+        return html
+
+    def numbers(self) -> dict[str, float]:
+        """All numbers of the tables, by table, row and column: what ``mlflow.log_metrics`` takes."""
+        numbers: dict[str, float] = {}
+        for element in self.elements():
+            if isinstance(element, Table):
+                numbers |= element.numbers()
+        return numbers
+
+
+def _renderer(name: str) -> Any:
+    """The module that renders a format; renderers import documents, so that it is imported when it is needed."""
+    return import_module(f"calibdask.render.{name}")

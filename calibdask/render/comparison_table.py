@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 
 import xarray as xr
 
+from calibdask.render.text_layout import Column, Line, aligned, table_lines, wrapped
+from calibdask.render.text_table import MOST_SLICES, label_of
 from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
 from calibdask.results.format import shown_texts
-from calibdask.results.text_layout import Column, Line, aligned, table_lines, wrapped
-from calibdask.results.text_table import MOST_SLICES, label_of
 
 
 def comparison_lines(dataset: xr.Dataset, width: int, *, rule: str = "─") -> Iterator[Line]:
@@ -16,7 +16,7 @@ def comparison_lines(dataset: xr.Dataset, width: int, *, rule: str = "─") -> I
     Examples
     --------
     >>> import numpy as np, calibdask as cd
-    >>> from calibdask.results.text_layout import joined
+    >>> from calibdask.render.text_layout import joined
     >>> scores = np.linspace(0, 1, 100)
     >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, metrics=cd.BrierScore(), n_boot=20)
     >>> [*map(joined, comparison_lines(result, 100))][-4].split()

@@ -10,9 +10,7 @@ import xarray as xr
 
 from calibdask.estimators.about import LOSSES
 from calibdask.estimators.slice_totals import TOTALS
-from calibdask.results.cautions import FEW_IN_A_SLICE, of_metrics
-from calibdask.results.format import counted, rests_on, shown_texts, slice_text
-from calibdask.results.text_layout import (
+from calibdask.render.text_layout import (
     GAP,
     INDENT,
     SHORTEST,
@@ -27,6 +25,8 @@ from calibdask.results.text_layout import (
     width_of,
     wrapped,
 )
+from calibdask.results.cautions import FEW_IN_A_SLICE, of_metrics
+from calibdask.results.format import counted, rests_on, shown_texts, slice_text
 from calibdask.results.values import PartResult, Results
 from calibdask.safe_text import listed, visible
 
@@ -60,7 +60,7 @@ def result_lines(
     Examples
     --------
     >>> import calibdask as cd
-    >>> from calibdask.results.text_layout import joined
+    >>> from calibdask.render.text_layout import joined
     >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"ece": cd.ECE(bins=2)})
     >>> [*map(joined, result_lines(result, 60))][2]
     'ece      0.25  mean gap of score and frequency, in 2 bins'
@@ -116,7 +116,7 @@ def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]
     Examples
     --------
     >>> import calibdask as cd
-    >>> from calibdask.results.text_layout import joined
+    >>> from calibdask.render.text_layout import joined
     >>> [joined(line) for line in foot_lines(cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ECE()), 100)]
     ['4 rows, 3 events (frequency 0.75, mean score 0.50), 1 pass over the data']
     """

@@ -1,0 +1,73 @@
+"""`Analysis`: what a user asks of data, as a frozen description; the pattern that all surfaces share."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Literal
+
+import xarray as xr
+
+from calibdask.data.data import Data
+from calibdask.html_repr import HtmlRepr
+from calibdask.results.document import Document
+from calibdask.results.format import plain
+
+# The settings of scores that summaries hold; the number of a class is one too.
+SettingName = Literal["confidence", "classwise", "binary"]
+# What an exit status of the shell says: all is well, something was found or broken, nothing can be decided.
+Outcome = Literal["met", "found", "undecided"]
+STATUS: Mapping[Outcome, int] = {"met": 0, "found": 1, "undecided": 3}
+
+
+class Analysis(HtmlRepr):
+    """A question about calibration: from data to numbers, and from numbers to a document.
+
+    A subclass is a frozen dataclass in a file of its own, named once in `calibdask.analyses.catalogue`. Its fields are
+    the options of the command with its name, in the order of their declaration; its docstring is the help text. `run`
+    computes, `document` presents; the shell, pages, the explorer, Markdown and JSON show that document.
+
+    Class attributes
+    ----------------
+    name : str
+        Of the command, and in results.
+    json_format : int
+        Version of the JSON, which grows when what programs rely on changes.
+    json_head : sequence of str
+        Attributes of the result at the head of its JSON.
+    json_shape : str
+        What the JSON holds, as the help text of the command shows it.
+    examples : sequence of (str, str)
+        Commands, and what each does.
+    slices, weights : bool
+        Whether rows may have slices, and weights.
+    statuses : mapping from outcome to str
+        What each exit status means here.
+    """
+
+    name: ClassVar[str]
+    json_format: ClassVar[int] = 1
+    json_head: ClassVar[Sequence[str]] = ("rows", "rows_skipped", "rows_ignored", "passes", "calibdask_version")
+    json_shape: ClassVar[str] = ""
+    examples: ClassVar[Sequence[tuple[str, str]]] = ()
+    slices: ClassVar[bool] = True
+    weights: ClassVar[bool] = False
+    statuses: ClassVar[Mapping[Outcome, str]] = {"met": "done"}
+
+    def run(self, data: Data) -> xr.Dataset:
+        """The numbers: a dataset whose variables say what they are."""
+        raise NotImplementedError
+
+    def document(self, result: xr.Dataset) -> Document:
+        """What the result says: sentences, tables and figures, for every surface."""
+        raise NotImplementedError
+
+    def records(self, result: xr.Dataset) -> dict[str, Any]:
+        """The body of the JSON."""
+        raise NotImplementedError
+
+    def outcome(self, result: xr.Dataset) -> Outcome:
+        """What the exit status says."""
+        return "met"
+
+    def to_json(self, result: xr.Dataset) -> dict[str, Any]:
+        """The result as plain values for JSON: its head, and its records."""
+        head = {name: plain(result.attrs[name]) for name in self.json_head if name in result.attrs}
+        return {"format": self.json_format, **head, **self.records(result)}

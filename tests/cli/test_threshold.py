@@ -34,8 +34,12 @@ def test_sentences(run: Run, rows: Path) -> None:
     assert run("threshold", rows, "--risk", "0.05", "--setting", "1")[1].startswith("Predictions with a score above 0.")
     status, out, _ = run("threshold", rows, "--risk", "0.05", "--by", "country")
     assert status == 3
-    assert [line.partition(":")[0] for line in out.splitlines()] == ["country be", "country fr", "country lu"]
-    assert "rows without an error; there are 10." in out.splitlines()[2]
+    assert [line.partition(":")[0] for line in out.splitlines() if ":" in line[:12]] == [
+        "country be",
+        "country fr",
+        "country lu",
+    ]
+    assert "rows without an error; there are 10." in " ".join(out.split())
 
 
 def test_json_of_rows_and_of_a_summary(run: Run, rows: Path) -> None:

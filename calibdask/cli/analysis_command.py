@@ -173,7 +173,7 @@ def _show(analysis: "Analysis", result: "xr.Dataset") -> None:
 
 def _write_document(analysis: "Analysis", result: "xr.Dataset", written: ExitStack, target: Any) -> None:
     from calibdask.render.html import page
-    from calibdask.storage.atomic_replace import replacing
+    from calibdask.storage.atomic_replace import atomic_replacement
 
     document = analysis.document(result)
     match target.suffix.lower():
@@ -183,7 +183,7 @@ def _write_document(analysis: "Analysis", result: "xr.Dataset", written: ExitSta
             content = page(document)
         case _:
             content = document.to_text()
-    part = written.enter_context(replacing(target))
+    part = written.enter_context(atomic_replacement(target))
     part.write_text(content, encoding="utf-8")
 
 

@@ -98,8 +98,8 @@ def check_possible(statistic: Statistic[Any], state: Any, rows: int) -> None:
 
 def _refuse(statistic: Statistic[Any], field: str, expected: str) -> None:
     raise ValueError(
-        f"load_state_dict expects {expected} in {field} of {statistic.word}, got others, which no rows can give: the "
-        "state is damaged, or was made by hand."
+        f"load_state_dict expects {expected} in {field} of {statistic.display_name}, got others, which no rows can "
+        "give: the state is damaged, or was made by hand."
     )
 
 
@@ -143,7 +143,7 @@ def from_numbers(numbers: Counts) -> Layout | None:
 
 def entry_name(number: int, statistic: Statistic[Any], field: str) -> str:
     """The name of a field of a state in a state dictionary."""
-    return f"{number}.{statistic.word}.{field}"
+    return f"{number}.{statistic.display_name}.{field}"
 
 
 def state_arrays(states: Mapping[Statistic[Any], Any]) -> dict[str, npt.NDArray[Any]]:

@@ -330,8 +330,8 @@ class Accumulator:
             try:
                 requests += requests_of_one_pass(metric, layout)
             except NotOnePass as reason:
-                if not _is_told(metric, self._settings, layout, self._step):
-                    may_be = not self._settings and _is_told(metric, _SETTINGS, layout, self._step)
+                if not _supports(metric, self._settings, layout, self._step):
+                    may_be = not self._settings and _supports(metric, _SETTINGS, layout, self._step)
                     raise NotOnePass(_refusal(name, metric, reason, may_be=may_be)) from None
         return apart(tuple(dict.fromkeys(requests)))[0]
 
@@ -359,7 +359,7 @@ def _kept_for(settings: tuple[str | int, ...], layout: Layout, step: float) -> t
     return (RowCount(), ScoreSums(), *histograms(stored_settings(settings, layout), layout.classes, step))
 
 
-def _is_told(metric: Estimator, settings: tuple[str | int, ...], layout: Layout, step: float) -> bool:
+def _supports(metric: Estimator, settings: tuple[str | int, ...], layout: Layout, step: float) -> bool:
     """Whether the histograms of these settings tell a metric."""
     kept = _kept_for(settings, layout, step)
     states = dict(zip(kept, states_of(few_rows(layout), kept), strict=True))

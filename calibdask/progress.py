@@ -43,8 +43,8 @@ def shown_progress(what: str, console: Any = None) -> Iterator[None]:
         return
     with (
         _bar(what, console, "tasks") as bar,
-        _threads_watched(bar),
-        _cluster_watched(bar),
+        _follow_threads(bar),
+        _follow_cluster(bar),
         observed(bar.compile),
         watching(bar, bar.start_stage),
     ):
@@ -185,7 +185,7 @@ def _bar(what: str, console: Any, unit: str, pace: _Pace | None = None) -> Itera
             waiting.cancel()
 
 
-def _threads_watched(bar: _Bar) -> Any:
+def _follow_threads(bar: _Bar) -> Any:
     """Follow Dask's threads, if it is imported: the tasks of the current stage, or all tasks if it has none."""
     if "dask" not in sys.modules:
         # As for rows in memory, whose passes tell how far they are themselves.
@@ -218,7 +218,7 @@ def _name(task: Any) -> str:
 
 
 @contextmanager
-def _cluster_watched(bar: _Bar) -> Iterator[None]:
+def _follow_cluster(bar: _Bar) -> Iterator[None]:
     """Poll the scheduler of the current cluster, if there is one, for the number of finished tasks."""
     client = _current_client()
     if client is None:

@@ -68,14 +68,14 @@ def _without_credentials(text: str, unknown: Callable[[str], str]) -> str:
         text = parameter.sub(lambda found: f"{found[0].partition('=')[0]}={HIDDEN}", text)
 
     def harmless(address: re.Match[str]) -> str:
-        return _ANY_PARAMETER.sub(lambda one: _shown_parameter(one[1], one[2], unknown), address[0])
+        return _ANY_PARAMETER.sub(lambda one: _visible_parameter(one[1], one[2], unknown), address[0])
 
     text = _ADDRESS.sub(harmless, text)
     text = _FOLDER.sub(lambda found: f"{found[0].partition('/')[0]}/{HIDDEN}", text)
     return _TOKEN.sub(HIDDEN, text)
 
 
-def _shown_parameter(name: str, value: str, unknown: Callable[[str], str]) -> str:
+def _visible_parameter(name: str, value: str, unknown: Callable[[str], str]) -> str:
     is_shown = name.lower() in _HARMLESS or value.startswith(HIDDEN)
     return f"{name}={value if is_shown else unknown(value)}"
 
@@ -139,11 +139,11 @@ def listed(names: Iterable[object]) -> str:
     return ", ".join(map(visible, names))
 
 
-def shown_address(url: str) -> str:
+def visible_address(url: str) -> str:
     """A path or an address as it may be shown and stored."""
     return visible(without_credentials(url))
 
 
 def message(text: object) -> str:
     """A message of any origin, in one line."""
-    return shown_address(" ".join(str(text).split()))
+    return visible_address(" ".join(str(text).split()))

@@ -336,15 +336,15 @@ def _outcomes(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Est
         metric
         for metric in metrics.values()
         if any(info.kind == "error" for info in metric.describe(layout).values())
-        and (not isinstance(source, SummarySource) or source.sums_up(setting_of(metric, layout)))
+        and (not isinstance(source, SummarySource) or source.has_score_sums(setting_of(metric, layout)))
     ]
     return {_outcomes_of(metric, layout): ConstantOutcomes(setting_of(metric, layout)) for metric in of_errors}
 
 
 def slice_totals(source: Source) -> SliceTotals:
     """What says how many rows the numbers of each slice rest on, as far as the source can tell."""
-    is_told = not isinstance(source, SummarySource) or source.sums_up(source.layout.setting(None))
-    return SliceTotals(rows_only=not is_told)
+    supports = not isinstance(source, SummarySource) or source.has_score_sums(source.layout.setting(None))
+    return SliceTotals(rows_only=not supports)
 
 
 def usual_metrics(source: Source, setting: str | int | None = None, *, full: bool = False) -> dict[str, Estimator]:
@@ -357,14 +357,14 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, full: boo
     if not isinstance(source, SummarySource):
         return default_metrics(layout.classes, layout.vector, full=full)
 
-    def is_told(metric: Any) -> bool:
+    def supports(metric: Any) -> bool:
         if isinstance(metric, BrierScore | LogLoss):
             return source.scores is not None
-        return source.tells(layout.setting(setting if metric.setting is None else metric.setting))
+        return source.has_histogram(layout.setting(setting if metric.setting is None else metric.setting))
 
     # A summary of the classes alone has none of the first calibration errors, but some of the full panel.
     for panel in (summary_metrics(vector=layout.vector, full=full), summary_metrics(vector=layout.vector, full=True)):
-        available = {name: metric for name, metric in panel.items() if is_told(metric)}
+        available = {name: metric for name, metric in panel.items() if supports(metric)}
         if not all(isinstance(metric, BrierScore | LogLoss) for metric in available.values()):
             return on_grid(available, source.step)
     # The source raises an error that lists the stored settings.

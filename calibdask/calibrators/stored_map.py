@@ -159,11 +159,11 @@ class StoredMap:
         codes = self.codes(by, values.shape[0])
         warn_of_unknown(self.row_map, codes, self.further, self.calibrator.of_unknown, 2)
         if not is_dask(values):
-            return _as_given(self.row_map(np.asarray(values), codes), scores)
+            return _with_names_of(self.row_map(np.asarray(values), codes), scores)
         mapped = mapped_rows(self.row_map, values, values, codes, self.calibrator.classes_)
-        return _as_given(mapped[:, 1] if self.columns == 1 else mapped, scores)
+        return _with_names_of(mapped[:, 1] if self.columns == 1 else mapped, scores)
 
 
-def _as_given(values: Any, given: Any) -> Any:
+def _with_names_of(values: Any, given: Any) -> Any:
     """The values with the names of the array that they replace."""
     return given.copy(data=values) if hasattr(given, "dims") else values

@@ -20,7 +20,7 @@ from calibdask.cli.compare import compare as _compare
 from calibdask.cli.completion import completion as _completion
 from calibdask.cli.completion import with_completions
 from calibdask.cli.demo import demo as _demo
-from calibdask.cli.deprecated_test import alias as _test
+from calibdask.cli.deprecated_alias import alias as _test
 from calibdask.cli.evaluate import evaluate as _evaluate
 from calibdask.cli.explore import explore as _explore
 from calibdask.cli.merge import merge as _merge
@@ -131,7 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except click.ClickException as error:
         hint = f" Try '{error.ctx.command_path} --help'." if isinstance(error, click.UsageError) and error.ctx else ""
-        return _said(error.format_message() + hint, _BAD)
+        return _print_error(error.format_message() + hint, _BAD)
     except Exception as error:
         if "--debug" in given:
             sys.stderr.write(visible_lines(without_credentials(traceback.format_exc())))
@@ -147,19 +147,21 @@ def _failed(error: BaseException, given: Sequence[str]) -> int:
         return _UNREAD
     if isinstance(error, OSError) and error.strerror and error.filename is None:
         # Files have a name.
-        return _said(f"The standard output, or a connection, failed: {error.strerror}", _BAD)
+        return _print_error(f"The standard output, or a connection, failed: {error.strerror}", _BAD)
     stopped = _BAD if next((word for word in given if word in cli.commands), "") in _FINDERS else _STOPPED
     if isinstance(error, Unavailable):
-        _said(with_notes(error), stopped)
-        return _said(f"to continue: {shlex.join(['calibdask', *given])}", stopped)
+        _print_error(with_notes(error), stopped)
+        return _print_error(f"to continue: {shlex.join(['calibdask', *given])}", stopped)
     if isinstance(error, ValueError | OSError | NotInstalled):
-        return _said(with_notes(error), _BAD)
+        return _print_error(with_notes(error), _BAD)
     if isinstance(error, MemoryError):
-        return _said(f"The memory of this machine does not suffice: {error}", stopped)
+        return _print_error(f"The memory of this machine does not suffice: {error}", stopped)
     kind = type(error).__name__
-    return _said(f"This should not have happened: {kind}: {with_notes(error)} (calibdask --debug shows where)", stopped)
+    return _print_error(
+        f"This should not have happened: {kind}: {with_notes(error)} (calibdask --debug shows where)", stopped
+    )
 
 
-def _said(text: str, status: int) -> int:
+def _print_error(text: str, status: int) -> int:
     sys.stderr.write(f"calibdask: {message(text)}\n")
     return status

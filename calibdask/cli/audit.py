@@ -129,10 +129,10 @@ def audit(
     begun = perf_counter()
     if isinstance(store, Summary):
         _refuse_for_summary(request, features, setting, values)
-        result, told = cd.audit(store, **given), list[str]()
+        result, messages = cd.audit(store, **given), list[str]()
     else:
         chosen = int(setting) if setting is not None and setting.isdecimal() else setting
-        result, told = _of_rows(request, rows_of(store), features, {**given, "values": values, "setting": chosen})
+        result, messages = _of_rows(request, rows_of(store), features, {**given, "values": values, "setting": chosen})
     with ExitStack() as written:
         if target is not None:
             _write(result, written, target)
@@ -141,7 +141,7 @@ def audit(
     if as_text:
         click.echo(_as_json(result))
     else:
-        _show(result, one_way, told, perf_counter() - begun)
+        _show(result, one_way, messages, perf_counter() - begun)
         for path in filter(None, (target, page)):
             click.echo(f"wrote {visible(path)}")
     if bool(result.found.any()):
@@ -157,14 +157,14 @@ def _of_rows(
     import calibdask as cd
     from calibdask.progress import shown_progress
 
-    with shown_warnings() as told:
+    with shown_warnings() as messages:
         names = feature_names(request, rows, features)
         # They travel in the place of slices.
         table = replace(request, by=(), feature_columns=names).table(rows)
         with request.connected(table), shown_progress("auditing"):
             result = cd.audit(table, **given, **request.reading)
         request.note_excluded(result.attrs)
-        return result, told
+        return result, messages
 
 
 def _refuse_for_summary(
@@ -179,7 +179,7 @@ def _refuse_for_summary(
         )
 
 
-def _show(result: "xr.Dataset", one_way: bool, told: list[str], seconds: float) -> None:
+def _show(result: "xr.Dataset", one_way: bool, messages: list[str], seconds: float) -> None:
     """Print what was found, or each column by itself, and what is noted of columns and was not ``told`` before."""
     from calibdask.analyses.auditing.audit_document import audit_lines, one_way_lines
     from calibdask.cli.tables import console, print_lines, rule_of
@@ -190,7 +190,7 @@ def _show(result: "xr.Dataset", one_way: bool, told: list[str], seconds: float) 
     lines = one_way_lines(result, rule_of(shown)) if one_way else audit_lines(result, rule_of(shown), _MOST_LINES)
     print_lines(lines, shown)
     for note in json.loads(result.attrs["notes"]):
-        if not any(note in message for message in told):
+        if not any(note in message for message in messages):
             print_lines(asides(f"{note}.", shown.width), shown)
     print_lines(foot_lines(result, shown.width, f"{seconds:.2f} s"), shown)
     if why := result.attrs.get("passes_why"):

@@ -143,7 +143,7 @@ def _check_features(
     features: tuple[str, ...], method: Expression | None, request: RowsRequest, *, compare: bool
 ) -> None:
     """Refuse features without a map by them, such a map without features, and both with slices."""
-    by_features = method is not None and method.word == _BY_FEATURES
+    by_features = method is not None and method.keyword == _BY_FEATURES
     if by_features and not features:
         raise click.UsageError(
             f"--method {_BY_FEATURES} expects --features: name columns that describe groups, or all."
@@ -155,7 +155,7 @@ def _check_features(
         )
     if features and method is not None and not by_features:
         raise click.UsageError(
-            f"--features has no effect with --method {method.word}: only {_BY_FEATURES} maps scores by features."
+            f"--features has no effect with --method {method.keyword}: only {_BY_FEATURES} maps scores by features."
         )
     if features and request.by:
         raise click.UsageError("--by has no effect with --features: name the column among them.")

@@ -23,7 +23,7 @@ class Remembering(click.Command):
 
 def command_line() -> str:
     """The command that is running, as it was typed."""
-    return _shown(click.get_current_context().meta[_WORDS])
+    return _shell_text(click.get_current_context().meta[_WORDS])
 
 
 def repeatable_command() -> str:
@@ -37,10 +37,10 @@ def repeatable_command() -> str:
             words[place] = f"{option}={_again(path)}"
         elif place + 1 < len(words):
             words[place + 1] = _again(words[place + 1])
-    return _shown(words)
+    return _shell_text(words)
 
 
-def _shown(words: Sequence[str]) -> str:
+def _shell_text(words: Sequence[str]) -> str:
     name = str(click.get_current_context().info_name)
     return visible(shlex.join(map(without_credentials, ["calibdask", name, *words])))
 

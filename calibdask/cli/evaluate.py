@@ -19,7 +19,7 @@ from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.row_options import check_every, period_options, row_options, shown_warnings
-from calibdask.safe_text import shown_address, visible
+from calibdask.safe_text import visible, visible_address
 
 if TYPE_CHECKING:
     from calibdask.cli.evaluations import Evaluation
@@ -294,7 +294,7 @@ def _plot(dataset: Any, written: ExitStack, path: "Output", request: EvaluateReq
     assert name is not None
     drawn = {CURVE: plot.reliability_curve, DIAGRAM: plot.reliability_diagram}
     drawn |= {f"plotted_{word}": getattr(plot, function) for word, (_, function) in CHARTS.items()}
-    names = ", ".join(map(shown_address, request.files.values()))
+    names = ", ".join(map(visible_address, request.files.values()))
     what = "Reliability" if request.chart is None else "Decisions"
     picture = drawn[name](Results(dataset).only([name]))
     plot.save(picture, written.enter_context(atomic_replacement(path)), title=f"{what} of {names}")

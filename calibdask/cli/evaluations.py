@@ -9,7 +9,7 @@ import click
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.reporting import models_of_rows, models_of_summary
 from calibdask.cli.row_options import rows_of, shown_warnings, stem_of
-from calibdask.safe_text import shown_address
+from calibdask.safe_text import visible_address
 
 if TYPE_CHECKING:
     from calibdask.storage.open_store import Store
@@ -72,7 +72,7 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
             diagram = {
                 name: metric
                 for name, metric in request.diagram(chosen).items()
-                if request.text_plot or kept.tells(layout.setting(metric.setting, metric.k))
+                if request.text_plot or kept.has_histogram(layout.setting(metric.setting, metric.k))
             }
             chosen = {**diagram, **chosen}
         # Pictures are drawn from the cells that the summary has.
@@ -117,7 +117,7 @@ def evaluated(
         try:
             single[name] = _of_store(request.of_file(name), store, tables.get(name), pictured)
         except ValueError as error:
-            shown = shown_address(path)
+            shown = visible_address(path)
             raise ValueError(str(error) if shown in str(error) else f"{shown}: {error}") from error
     first = next(iter(single.values()))
     models = {name: model for name, one in single.items() for model in one.models.values()}

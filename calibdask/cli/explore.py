@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from calibdask.safe_text import shown_address
+from calibdask.safe_text import visible_address
 
 
 @click.command()
@@ -34,13 +34,13 @@ def explore(store: str, due: str | None, port: int, address: str, origins: tuple
     """
     # Panel takes seconds to import.
     if sys.stderr.isatty():
-        click.echo(f"{shown_address(store)}: starting ...", err=True)
+        click.echo(f"{visible_address(store)}: starting ...", err=True)
     if origins and not port:
         raise click.UsageError("--origin names a port, so --port has to be given as well.")
 
     from calibdask.explore import explore as shown
 
     def tell(url: str) -> None:
-        click.echo(f"{shown_address(store)}: {url} (stop: Ctrl-C)")
+        click.echo(f"{visible_address(store)}: {url} (stop: Ctrl-C)")
 
     shown(store, due=due, address=address, port=port, origins=origins, show=show, tell=tell)

@@ -138,8 +138,8 @@ def gated_rows(
         measured = replace(measured, pictures=pictures)
     if not gating.with_receipt:
         return replace(measured, gate=gate, fingerprint=cd.fingerprint(data))
-    filed, digest = gating.document["data"], gating.document["hash"]
-    return replace(measured, gate=gate, fingerprint=filed["fingerprint"], receipt=digest)
+    rows_document, digest = gating.document["data"], gating.document["hash"]
+    return replace(measured, gate=gate, fingerprint=rows_document["fingerprint"], receipt=digest)
 
 
 def _pictures(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -164,8 +164,8 @@ def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], g
     drawn = _pictures(gating.options)
     # A summary tells the rows above a threshold at the borders of its cells only.
     cells = 0.01 / summary.step
-    is_told = drawn and abs(cells - round(cells)) < _CLOSE
-    pictures = cd.evaluate(summary.pooled(()), metrics=drawn, ci=gating.options["confidence"]) if is_told else None
+    on_borders = drawn and abs(cells - round(cells)) < _CLOSE
+    pictures = cd.evaluate(summary.pooled(()), metrics=drawn, ci=gating.options["confidence"]) if on_borders else None
     return replace(measured, gate=cd.check(summary, by=list(by) or None, **gating.options), pictures=pictures)
 
 
@@ -180,8 +180,8 @@ def receipt_and_gate_of(
     from calibdask.estimators.expression import parse_metrics
 
     named = [str(limit.metric) for limit in (*options.get("limits", ()), *(options.get("slice_limits") or ()))]
-    filed = [one for text in profile_of(options.get("profile", "")).names for one in parse_metrics(text)]
-    known = [str(one) for one in filed if table.weights is None or one.make().supports_weights]
+    expressions = [one for text in profile_of(options.get("profile", "")).names for one in parse_metrics(text)]
+    known = [str(one) for one in expressions if table.weights is None or one.make().supports_weights]
     levels: dict[str, Any] = {"confidence": _LEVEL, "n_boot": _N_BOOT, "seed": 0}
     own = {**levels, **options}
     metrics = list(dict.fromkeys((*named, *known))) or list(_USUAL)

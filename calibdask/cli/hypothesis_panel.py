@@ -43,7 +43,7 @@ class Entry:
         return "pvalue" in self.parts
 
     @property
-    def shown(self) -> str:
+    def visible_part(self) -> str:
         """The part that is shown: the p-value of a test."""
         return "pvalue" if self.is_test else ""
 
@@ -108,13 +108,13 @@ class Choices:
     def _kernel(self) -> dict[str, Any]:
         bandwidth = "median-full" if self.bandwidth is None and self.published else self.bandwidth
         given = {"kernel": self.kernel, "distance": self.distance, "bandwidth": bandwidth, "seed": self.seed}
-        return {**_given(given), "setting": self._vectors}
+        return {**_specified(given), "setting": self._vectors}
 
     def _averaged(self, estimator: str) -> dict[str, Any]:
         """The options of a way to average over pairs of rows."""
         own = {"block": self.block} if estimator == "block" else {}
         if estimator == "features":
-            own = _given({"features": self.features})
+            own = _specified({"features": self.features})
         return {**self._kernel, **own, "estimator": estimator, "max_pairs": self._most}
 
     def _ways(self, *ways: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -161,7 +161,7 @@ class Choices:
         import calibdask as cd
 
         drawn = {"predictions": "resampled"} if self.published else {}
-        options: Any = {**_given({"resamples": self.resamples}), **drawn, "seed": self.seed}
+        options: Any = {**_specified({"resamples": self.resamples}), **drawn, "seed": self.seed}
         for word in dict.fromkeys(self.consistency):
             statistic: Any = cd.ECE(setting=self._single) if word == "ece" else self._multiclass(word)
             yield Entry(
@@ -179,5 +179,5 @@ class Choices:
         return cd.MulticlassECE(partition=partition, setting=self._vectors)
 
 
-def _given(options: dict[str, Any]) -> dict[str, Any]:
+def _specified(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}

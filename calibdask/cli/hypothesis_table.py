@@ -71,7 +71,7 @@ class FileResult:
 
     def value(self, entry: Entry, part: str | None = None) -> float:
         """A number of an entry, the one that is shown unless another is meant; NaN where it is left out."""
-        result = self.part(entry, entry.shown if part is None else part)
+        result = self.part(entry, entry.visible_part if part is None else part)
         return np.nan if result is None else float(result.values)
 
 
@@ -154,7 +154,7 @@ class FileTable:
     def _assumed(self, entry: Entry) -> dict[str, str]:
         """What the p-value of the entry rests on, if a file has one."""
         for column in self.columns:
-            result = column.part(entry, entry.shown) if entry.is_test else None
+            result = column.part(entry, entry.visible_part) if entry.is_test else None
             if result is not None:
                 return {"assumes": str(result.notes["assumes"])}
         return {}

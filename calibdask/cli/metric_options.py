@@ -31,7 +31,7 @@ def choice_options() -> tuple[click.Option, ...]:
     for signature in signatures().values():
         for name, choice in signature.choices.items():
             merged[name] = merged[name] | choice if name in merged else choice
-            metrics.setdefault(name, []).append(signature.word)
+            metrics.setdefault(name, []).append(signature.keyword)
     return tuple(_option(choice, metrics[name]) for name, choice in merged.items())
 
 
@@ -47,11 +47,11 @@ def first_clause(description: str) -> str:
 
 
 def _option(choice: Choice, metrics: list[str]) -> click.Option:
-    said = first_clause(choice.description)
+    description = first_clause(choice.description)
     of = f" ({', '.join(metrics)})" if len(metrics) <= _FEW else ""
     default = "" if choice.default in (None, False) else f"  [default: {choice.default}]"
     names = [f"--{choice.name.replace('_', '-')}", choice.name]
-    text = f"{said}{of}.{default}"
+    text = f"{description}{of}.{default}"
     if choice.is_flag:
         return click.Option(names, is_flag=True, default=None, help=text)
     return click.Option(names, type=ChoiceType(choice), metavar=option_metavar(choice), help=text)

@@ -47,7 +47,7 @@ def chosen_metrics(
     known = frozenset[str]().union(*(expression.takes for expression in (*expressions, *drawn.values())))
     if not expressions:
         known |= {field.name for estimator in panel.values() for field in fields(estimator)}
-    words = list(dict.fromkeys(expression.word for expression in expressions)) or list(panel)
+    words = list(dict.fromkeys(expression.keyword for expression in expressions)) or list(panel)
     for option in given:
         if option not in known:
             raise click.UsageError(f"--{option.replace('_', '-')} has no effect on {', '.join(words)}.")
@@ -81,7 +81,7 @@ def _narrow(expressions: Any) -> Iterator[str]:
         signature = expression.signature
         chooses = "setting" in signature.choices and "setting" not in expression.choices
         if chooses and not signature.measures_vectors:
-            yield expression.word
+            yield expression.keyword
 
 
 def _check_narrow(setting: Any, narrow: Sequence[str]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.row_options import shown_warnings
-from calibdask.safe_text import listed, shown_address, visible
+from calibdask.safe_text import listed, visible, visible_address
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -150,4 +150,4 @@ class PeriodRequest:
 
     def _say(self, *parts: str) -> None:
         said, *more = parts
-        click.echo(visible(": ".join([f"{said} {shown_address(str(self.append))}", *more])))
+        click.echo(visible(": ".join([f"{said} {visible_address(str(self.append))}", *more])))

@@ -307,8 +307,8 @@ def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
     of_page = ("profile", "receipt", "facts_path")
     for option in (*rows, "ci", "n_boot", "seed", *names, *of_page):
         if source(option) is ParameterSource.COMMANDLINE:
-            said = names.get(option, option.removesuffix("_path")).replace("_", "-")
-            raise click.UsageError(f"--{said} has no effect on {cube.url}: it is the cube of a study.")
+            option_name = names.get(option, option.removesuffix("_path")).replace("_", "-")
+            raise click.UsageError(f"--{option_name} has no effect on {cube.url}: it is the cube of a study.")
 
 
 def _write_cube(cube: "StoredCube", part: "Path", title: str | None) -> None:

@@ -312,16 +312,16 @@ class _Notes:
     """Shows what the library warns its users of as one line, once, and other warnings as they are."""
 
     show: Callable[..., None]
-    told: list[str] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
 
     def __call__(self, message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
         """Show a warning."""
-        said = one_line(message)
+        line = one_line(message)
         if not issubclass(category, UserWarning):
-            self.show(said, category, *where, **options)
-        elif said not in self.told:
-            self.told.append(said)
-            sys.stderr.write(f"calibdask: {said}\n")
+            self.show(line, category, *where, **options)
+        elif line not in self.lines:
+            self.lines.append(line)
+            sys.stderr.write(f"calibdask: {line}\n")
 
 
 @contextmanager
@@ -331,4 +331,4 @@ def shown_warnings() -> Iterator[list[str]]:
         shown = warnings.showwarning
         notes = shown if isinstance(shown, _Notes) else _Notes(shown)
         warnings.showwarning = notes
-        yield notes.told
+        yield notes.lines

@@ -57,8 +57,8 @@ def same_rows(
     return tables
 
 
-def _note(said: str) -> None:
-    click.echo(f"calibdask: {visible(said)}", err=True)
+def _note(text: str) -> None:
+    click.echo(f"calibdask: {visible(text)}", err=True)
 
 
 def _without_unlabelled(table: "RowTable") -> "RowTable":

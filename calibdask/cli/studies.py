@@ -6,7 +6,7 @@ from calibdask.cli.cluster_options import cluster_options
 from calibdask.cli.row_options import shown_warnings
 from calibdask.cli.stopping import TERMINATED, stopped_by_term
 from calibdask.cluster import ClusterSpec
-from calibdask.safe_text import shown_address, visible, visible_lines
+from calibdask.safe_text import visible, visible_address, visible_lines
 
 _FAILED = 3
 _SHOWN_ERRORS = 3
@@ -51,18 +51,20 @@ def run(
         running.lay_out_together(chosen, store, part)
     elif lay_out:
         counts = running.lay_out(chosen, store, overwrite=overwrite)
-        click.echo(f"{shown_address(store)}: laid out, {counts.done} of {counts.total} cells done")
+        click.echo(f"{visible_address(store)}: laid out, {counts.done} of {counts.total} cells done")
         return
     with stopped_by_term() as stop, cell_progress(f"running {chosen.name}"), shown_warnings():
         counts = running.run(chosen, store, cluster, overwrite=overwrite, shard=part, stop=stop)
     whose = "cells" if shard is None else f"cells of shard {shard}"
-    click.echo(f"{shown_address(store)}: {counts.done} of {counts.total} {whose} done, {counts.computed} computed now")
+    click.echo(
+        f"{visible_address(store)}: {counts.done} of {counts.total} {whose} done, {counts.computed} computed now"
+    )
     if stop():
         click.echo("calibdask: stopped by TERM; the same command resumes the run", err=True)
         context.exit(TERMINATED)
     if counts.failed:
         what = "1 cell" if counts.failed == 1 else f"{counts.failed} cells"
-        click.echo(f"calibdask: {what} failed; see calibdask status {shown_address(store)}", err=True)
+        click.echo(f"calibdask: {what} failed; see calibdask status {visible_address(store)}", err=True)
         context.exit(_FAILED)
 
 

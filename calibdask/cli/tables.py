@@ -147,7 +147,7 @@ def _described(parts: Sequence[PartResult]) -> dict[str, Any]:
     first = min(parts, key=lambda part: part.part != "")
     # The rows behind a number are no number that needs words of its own.
     parts = [part for part in parts if (part.part, part.kind) != BEHIND]
-    said = {
+    notes = {
         "kind": {part.part or "value": part.kind for part in parts},
         "direction": {part.part or "value": part.direction for part in parts if part.direction},
         "meaning": {part.part or "value": part.meaning for part in parts if part.meaning},
@@ -158,6 +158,6 @@ def _described(parts: Sequence[PartResult]) -> dict[str, Any]:
         "label": first.label,
         "definition": first.definition,
         "setting": first.setting,
-        **{name: words["value"] if list(words) == ["value"] else words for name, words in said.items()},
+        **{name: words["value"] if list(words) == ["value"] else words for name, words in notes.items()},
     }
     return {name: value for name, value in described.items() if value not in ("", {})}

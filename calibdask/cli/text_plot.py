@@ -139,8 +139,8 @@ def picture_lines(bins: BinnedReliability, title: str, axis: str, width: int, si
     below = f"{scaled}, and how many rows have it"
     yield ((blank + (below if len(below) <= grid.columns else scaled).center(grid.columns), "aside"),)
     yield from _legend(bins.gap[frame.inside(bins)], few[frame.inside(bins)], width, signs)
-    said = notes(bins) if signs is not PLAIN else [sentence.replace("−", "-") for sentence in notes(bins)]
-    yield from (((line, "aside"),) for sentence in said for line in wrap(sentence, max(width, _NARROWEST)))
+    caption = notes(bins) if signs is not PLAIN else [sentence.replace("−", "-") for sentence in notes(bins)]
+    yield from (((line, "aside"),) for sentence in caption for line in wrap(sentence, max(width, _NARROWEST)))
 
 
 class _Grid:

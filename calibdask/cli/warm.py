@@ -35,7 +35,7 @@ def warm(metrics: tuple[list[Expression], ...], jobs: int | None) -> None:
             "Compiled kernels cannot be kept: neither the folder of the package nor that for caches can be written by "
             "this user alone. Set NUMBA_CACHE_DIR to a folder of your own."
         )
-    words = list(dict.fromkeys(metric.word for chosen in metrics for metric in chosen))
+    words = list(dict.fromkeys(metric.keyword for chosen in metrics for metric in chosen))
     with shown_progress("compiling"):
         compiled = warming.warm(warming.jobs(words), jobs)
     click.echo(f"compiled {compiled} kernels; they are kept in {visible(folder)}")

@@ -121,7 +121,7 @@ def watch(
     with store.dataset, shown_warnings():
         period = period_name or store.period or "day"
         run = WatchRun.of(store, period, by, tolerance, alpha, setting, before.processes, due, now, features)
-        alarms = raised_alarms(run, before.known)
+        alarms = raised_alarms(run, before.alarm_keys)
         kept = before.after(run.saved.to_dict(), alarms, {alarm.key for alarm in alarms})
         new = kept.untold
         if not dry_run:
@@ -130,7 +130,7 @@ def watch(
                     write_result(run.result, str, written, target)
                 if metrics is not None:
                     part = written.enter_context(atomic_replacement(metrics))
-                    part.write_text(exposition(name, run, kept.known), encoding="utf-8")
+                    part.write_text(exposition(name, run, kept.alarm_keys), encoding="utf-8")
                 # Fails where another run has written it, and then no output appears.
                 kept = kept.written()
     lines = {alarm.key: _line(name, run, alarm, new=alarm.key in new) for alarm in kept.alarms}
@@ -138,7 +138,7 @@ def watch(
     if command and new and not dry_run:
         failure = _failure(command, [line for key, line in lines.items() if key in new])
         # Killed before this, the next run tells them again: none is lost.
-        kept = kept if failure else kept.told().written()
+        kept = kept if failure else kept.acknowledged().written()
     if as_text:
         click.echo("".join(f"{line}\n" for line in lines.values()), nl=False)
     else:
@@ -147,7 +147,7 @@ def watch(
         rest = "" if state is None else f"; the alarms are kept in {visible(state)}, and the next run tells them again"
         raise ValueError(f"--on-alarm {on_alarm!r} {failure}{rest}.")
     if not dry_run:
-        kept.told().written()
+        kept.acknowledged().written()
     return _ALARM if kept.alarms else 0
 
 
@@ -197,15 +197,15 @@ def _failure(command: list[str], lines: list[str]) -> str:
 
     Files in the place of pipes: whatever it prints, leaves unread or has left running is its own affair.
     """
-    with TemporaryFile() as given, TemporaryFile() as said:
+    with TemporaryFile() as given, TemporaryFile() as output:
         given.write("".join(f"{line}\n" for line in lines).encode())
         given.seek(0)
         try:
-            status = subprocess.run(command, stdin=given, stdout=said, stderr=said, check=False).returncode
+            status = subprocess.run(command, stdin=given, stdout=output, stderr=output, check=False).returncode
         except (OSError, ValueError) as error:
             return f"failed: {message(error)}"
         if not status:
             return ""
-        said.seek(max(0, said.seek(0, os.SEEK_END) - _MOST_SAID))
-        last = said.read().decode(errors="replace").strip().splitlines()[-1:]
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _MOST_SAID))
+        last = output.read().decode(errors="replace").strip().splitlines()[-1:]
         return f"ended with status {status}" + "".join(f" ({message(line)})" for line in last)

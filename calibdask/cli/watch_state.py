@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from calibdask.analyses.monitoring.alarms import Alarm
-from calibdask.safe_text import shown_address
+from calibdask.safe_text import visible_address
 from calibdask.storage.atomic_replace import Output, write_text
 from calibdask.storage.documents import parse_json, read_bytes
 from calibdask.storage.location import Location
@@ -60,13 +60,13 @@ class WatchState:
             return cls(target, text, document["state"], alarms, untold, watch)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"{_shown(target)} is no state that calibdask watch --state wrote, or it is damaged: "
+                f"{_target_text(target)} is no state that calibdask watch --state wrote, or it is damaged: "
                 f"{f'it lacks {error}' if isinstance(error, KeyError) else error}. Give another name, or remove it to "
                 "watch all periods anew."
             ) from error
 
     @property
-    def known(self) -> list[str]:
+    def alarm_keys(self) -> list[str]:
         """The keys of slices with an alarm."""
         return [alarm.key for alarm in self.alarms]
 
@@ -76,7 +76,7 @@ class WatchState:
             self, processes=processes, alarms=(*self.alarms, *alarms), untold=self.untold | frozenset(untold)
         )
 
-    def told(self) -> "WatchState":
+    def acknowledged(self) -> "WatchState":
         """What there is to remember when all alarms have been told."""
         return replace(self, untold=frozenset())
 
@@ -102,8 +102,8 @@ class WatchState:
             return self
         if _text_of(self.target) != self.text:
             raise ValueError(
-                f"Another run has written {_shown(self.target)} meanwhile, and this one tells and keeps nothing; run "
-                "one at a time, and this one again."
+                f"Another run has written {_target_text(self.target)} meanwhile, and this one tells and keeps nothing; "
+                "run one at a time, and this one again."
             )
         write_text(self.target, text)
         return replace(self, text=text)
@@ -120,5 +120,5 @@ def _text_of(target: Output | None) -> str | None:
     return None
 
 
-def _shown(target: Output | None) -> str:
-    return shown_address(target.url if isinstance(target, Location) else str(target))
+def _target_text(target: Output | None) -> str:
+    return visible_address(target.url if isinstance(target, Location) else str(target))

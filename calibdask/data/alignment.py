@@ -36,8 +36,8 @@ def aligned(arrays: Mapping[str, Any]) -> dict[str, Any]:
         if not same:
             first_too = "" if indexed[0] == FRAME else f"{indexed[0]}.to_numpy() and "
             raise ValueError(
-                f"{indexed[0]} and {name} are of pandas and have different indexes, {_shown(first.index)} and "
-                f"{_shown(other.index)}: their rows cannot be told to belong together. Select the rows of both by one "
+                f"{indexed[0]} and {name} are of pandas and have different indexes, {_index_text(first.index)} and "
+                f"{_index_text(other.index)}: their rows cannot be matched. Select the rows of both by one "
                 f"index; or, if their order is the same, give {first_too}{name}.to_numpy()."
             )
         warnings.warn(
@@ -60,12 +60,12 @@ def check_divisions(series: Mapping[str, Any]) -> None:
     for name, divisions in known.items():
         if divisions != known[first]:
             raise ValueError(
-                f"{first} and {name} are of Dask and have different divisions, {_shown(known[first])} and "
-                f"{_shown(divisions)}: their rows cannot be told to belong together. Take them from one frame, or "
+                f"{first} and {name} are of Dask and have different divisions, {_index_text(known[first])} and "
+                f"{_index_text(divisions)}: their rows cannot be matched. Take them from one frame, or "
                 "repartition both by the same divisions; or, if their order is the same, give to_dask_array() of both."
             )
 
 
-def _shown(index: Any) -> str:
+def _index_text(index: Any) -> str:
     few = ", ".join(map(repr, list(index[:_SHOWN])))
     return f"[{few}, ...]" if len(index) > _SHOWN else f"[{few}]"

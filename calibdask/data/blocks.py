@@ -181,13 +181,13 @@ def _like(first: Rows, rows: Rows) -> Rows:
     ):
         raise ValueError(
             "Blocks expect the same classes and precision, and weights in all or none; got a block of scores of "
-            f"{widths[0]} columns, {types[0]}, {_weights_word(first)} weights, and one of {widths[1]}, {types[1]}, "
-            f"{_weights_word(rows)}."
+            f"{widths[0]} columns, {types[0]}, {_weights_text(first)} weights, and one of {widths[1]}, {types[1]}, "
+            f"{_weights_text(rows)}."
         )
     return rows
 
 
-def _weights_word(rows: Rows) -> str:
+def _weights_text(rows: Rows) -> str:
     return "without" if rows.weights is None else "with"
 
 

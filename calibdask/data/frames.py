@@ -98,7 +98,7 @@ def _joined(*parts: Any) -> Any:
         if len(part) == len(parts[0]) and not part.index.equals(parts[0].index):
             raise ValueError(
                 "Series and data frames of Dask expect the same index in each partition, got different ones: their "
-                "rows cannot be told to belong together. Take them from one frame; or, if their order is the same, "
+                "rows cannot be matched. Take them from one frame; or, if their order is the same, "
                 "give to_dask_array() of all."
             )
     return pd.DataFrame(np.column_stack([np.asarray(part, np.float64) for part in parts]))

@@ -56,17 +56,17 @@ class Input:
     @property
     def attributes(self) -> dict[str, Any]:
         """What results say about their input, once the rows have been read: guessed columns, rows left out."""
-        said: dict[str, Any] = {"guessed_columns": self.guess} if self.guess else {}
+        extra: dict[str, Any] = {"guessed_columns": self.guess} if self.guess else {}
         if self.negatives:
-            said["negative_labels"] = self.negatives
+            extra["negative_labels"] = self.negatives
         excluded = self.source.excluded
         if self.options.ignore_label is not None:
-            said["rows_ignored"] = excluded["ignored"]
+            extra["rows_ignored"] = excluded["ignored"]
         if self.options.skip_missing:
             skipped = "cells_skipped" if self.options.task == "multilabel" else "rows_skipped"
-            said[skipped] = excluded["skipped"]
-            said |= {name: excluded[role] for role, name in _MISSING.items()}
-        return said
+            extra[skipped] = excluded["skipped"]
+            extra |= {name: excluded[role] for role, name in _MISSING.items()}
+        return extra
 
     def class_dim(self, name: str) -> str:
         """The dimension of the classes of one problem: another name where classes are problems of their own."""

@@ -132,16 +132,16 @@ def codes_among(axes: tuple[Axis, ...], by: Any, n: float) -> Any:
         _check_rows(str(axis.name), array.shape, n)
         labels = np.arange(axis.size) if axis.labels is None else np.asarray(axis.labels)
         if is_dask(array):
-            codes = array.map_blocks(_found, labels, dtype=np.int64, meta=np.empty(0, np.int64))
+            codes = array.map_blocks(_positions, labels, dtype=np.int64, meta=np.empty(0, np.int64))
             both = None if total is None else (codes >= 0) & (total >= 0)
             total = codes if both is None else (total * axis.size + codes) * both - (1 - both)
         else:
-            codes = _found(array, labels)
+            codes = _positions(array, labels)
             total = codes if total is None else np.where((codes >= 0) & (total >= 0), total * axis.size + codes, -1)
     return total
 
 
-def _found(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _positions(values: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """The position of each value among labels in any order, -1 where it is not among them."""
     absent, absent_labels = _absent(values), _absent(labels)
     # Rows without a value have the last slice, if there were such.

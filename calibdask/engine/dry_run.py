@@ -52,7 +52,7 @@ def requests_of_one_pass(estimator: Estimator, layout: Layout) -> tuple[Statisti
     """
     source = _FirstPass(layout)
     _computed(estimator, source)
-    return source.asked
+    return source.requested
 
 
 def supports(estimator: Estimator, source: Source) -> bool:
@@ -77,7 +77,7 @@ class _FirstPass(Source):
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
         self.rows = _FEW
-        self.asked: tuple[Statistic[Any], ...] = ()
+        self.requested: tuple[Statistic[Any], ...] = ()
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """The states of few rows."""
@@ -88,8 +88,8 @@ class _FirstPass(Source):
             raise NotOnePass("it reads the rows several times")
         for statistic in statistics:
             if statistic.ordered:
-                raise NotOnePass(f"it needs {statistic.word}, which depends on the order of the rows")
+                raise NotOnePass(f"it needs {statistic.display_name}, which depends on the order of the rows")
             if not statistic.adds:
-                raise NotOnePass(f"it needs {statistic.word}, which is no sum over the rows")
-        self.passes, self.asked = 1, statistics
+                raise NotOnePass(f"it needs {statistic.display_name}, which is no sum over the rows")
+        self.passes, self.requested = 1, statistics
         return states_of(few_rows(self.layout), statistics)

@@ -50,7 +50,7 @@ class _Plan:
         """Whether a request is answered as soon as it is put; others wait."""
         if request not in self._waiting:
             self._waiting[request] = []
-            request.put_to(self)
+            request.submit(self)
         return request in self._answers
 
     def look_up(self, layout: Layout) -> None:
@@ -64,10 +64,10 @@ class _Plan:
     def start(self, started: Prefetch) -> None:
         """Ask for something, and answer at once."""
 
-        def asked() -> Requests[None]:
-            yield from started.asked()
+        def viewed_request() -> Requests[None]:
+            yield from started.viewed_request()
 
-        self.resume(asked())
+        self.resume(viewed_request())
         self._answer(started, None)
 
     def compute(self, statistic: Statistic[Any]) -> None:

@@ -49,20 +49,20 @@ class Expression:
     (0.0, 0.5, 1.0)
     """
 
-    word: str
+    keyword: str
     choices: Mapping[str, Any] = field(default_factory=dict)
     vocabulary: Vocabulary = "metric"
 
     @property
     def signature(self) -> CallSignature:
         """What it is and takes."""
-        return _known(self.vocabulary)[self.word]
+        return _known(self.vocabulary)[self.keyword]
 
     @property
     def inner(self) -> dict[str, "Expression"]:
         """The metrics that are choices of this one, by the name of the choice; those of its defaults too."""
         defaults = {name: choice.default for name, choice in self.signature.choices.items() if "metric" in choice.kinds}
-        return {name: self.choices.get(name, Expression(_word(metric))) for name, metric in defaults.items()}
+        return {name: self.choices.get(name, Expression(_keyword(metric))) for name, metric in defaults.items()}
 
     @property
     def takes(self) -> frozenset[str]:
@@ -71,7 +71,7 @@ class Expression:
 
     def __str__(self) -> str:
         choices = ", ".join(f"{name}={_text(value)}" for name, value in self.choices.items())
-        return f"{self.word}({choices})" if choices else self.word
+        return f"{self.keyword}({choices})" if choices else self.keyword
 
     def with_choices(self, given: Mapping[str, Any]) -> "Expression":
         """The same with choices of all metrics written out, as far as it takes them and does not choose itself."""
@@ -79,7 +79,7 @@ class Expression:
         taken = {name: value for name, value in given.items() if name in known}
         inner = {name: metric.with_choices(given) for name, metric in self.inner.items()}
         changed = {name: metric for name, metric in inner.items() if name in self.choices or metric.choices}
-        return Expression(self.word, {**taken, **self.choices, **changed}, self.vocabulary)
+        return Expression(self.keyword, {**taken, **self.choices, **changed}, self.vocabulary)
 
     def make(self, given: Mapping[str, Any] | None = None) -> Any:
         """The estimator; ``given`` are choices of all metrics, for those that take them and do not choose themselves.
@@ -184,7 +184,7 @@ class _Parser:
         self._at += taken
         return taken
 
-    def _word(self, what: str) -> str:
+    def _token(self, what: str) -> str:
         token = self._next
         if not token or token in "()[],=":
             raise self._error(f"{what} is missing {f'before {token!r}' if token else 'at the end'}")
@@ -199,10 +199,10 @@ class _Parser:
 
     def metric(self) -> Expression:
         """A name with choices."""
-        return self._choices(self._word(f"the name of a {self._vocabulary}"), self._vocabulary)
+        return self._choices(self._token(f"the name of a {self._vocabulary}"), self._vocabulary)
 
     def _choices(self, name: str, vocabulary: Vocabulary = "metric") -> Expression:
-        word = _known_word(name, vocabulary)
+        word = _known_keyword(name, vocabulary)
         known = _known(vocabulary)[word].choices
         choices: dict[str, Any] = {}
         if self.take("("):
@@ -215,7 +215,7 @@ class _Parser:
         return Expression(word, choices, vocabulary)
 
     def _name(self) -> str:
-        name = self._word("the name of a choice")
+        name = self._token("the name of a choice")
         if not self.take("="):
             raise self._error(f"{name!r} is not a name=value pair")
         return name
@@ -233,7 +233,7 @@ class _Parser:
                 values.append(self.value())
                 self._separate("]", "bracket")
             return tuple(values)
-        token = self._word("a value")
+        token = self._token("a value")
         if self._next == "(":
             return self._choices(token)
         return _constant(token)
@@ -265,7 +265,7 @@ def _known(vocabulary: Vocabulary) -> Mapping[str, CallSignature]:
     return signatures() if vocabulary == "metric" else calibrator_signatures()
 
 
-def _word(name: str, vocabulary: Vocabulary = "metric") -> str:
+def _keyword(name: str, vocabulary: Vocabulary = "metric") -> str:
     """The name at the shell of what is called by another spelling; calibrators by the names of their classes too."""
     word = name.lower().replace("_", "-")
     if vocabulary == "metric":
@@ -274,8 +274,8 @@ def _word(name: str, vocabulary: Vocabulary = "metric") -> str:
     return classes.get(word.replace("-", ""), word)
 
 
-def _known_word(name: str, vocabulary: Vocabulary = "metric") -> str:
-    word, there = _word(name, vocabulary), _known(vocabulary)
+def _known_keyword(name: str, vocabulary: Vocabulary = "metric") -> str:
+    word, there = _keyword(name, vocabulary), _known(vocabulary)
     if word not in there:
         raise ValueError(f"There is no {vocabulary} {name!r}; there are {', '.join(there)}.{_meant(word, there)}")
     return word
@@ -297,7 +297,7 @@ def _meant(name: str, known: Mapping[str, Any]) -> str:
 def _checked(word: str, choice: Choice, value: Any) -> Any:
     """The value; the name of a metric where one is expected is that metric."""
     if isinstance(value, str) and "metric" in choice.kinds:
-        value = Expression(_known_word(value))
+        value = Expression(_known_keyword(value))
     if not choice.accepts(value):
         raise ValueError(f"{choice.name} of {word} expects {choice.expected}, got {_text(value)!r}.")
     return value

@@ -94,11 +94,11 @@ def _distinguished(name: str, estimator: Any, others: list[Estimator]) -> str:
         value = getattr(estimator, field.name)
         differs = any(getattr(other, field.name, None) != value for other in others)
         if differs and value != getattr(usual, field.name):
-            words.append(value if isinstance(value, str) else f"{field.name}_{_word(value)}")
+            words.append(value if isinstance(value, str) else f"{field.name}_{_value_text(value)}")
     return "_".join(words).replace("-", "_")
 
 
-def _word(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, tuple):
         return f"{len(value)}_values"
     return str(value) if isinstance(value, int | float | str | None) else "given"

@@ -35,7 +35,7 @@ class CallSignature:
         Its options.
     """
 
-    word: str
+    keyword: str
     public: str
     summary: str
     choices: Mapping[str, Choice] = field(default_factory=dict)
@@ -43,7 +43,7 @@ class CallSignature:
     @property
     def variable(self) -> str:
         """The name of the variable of its result."""
-        return _VARIABLES.get(self.word, self.word.replace("-", "_"))
+        return _VARIABLES.get(self.keyword, self.keyword.replace("-", "_"))
 
     @property
     def measures_vectors(self) -> bool:

@@ -10,7 +10,7 @@ from calibdask.estimators.metrics import Metrics
 from calibdask.explore.server import PageContent, serve
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.extras import check_plot
-from calibdask.safe_text import shown_address
+from calibdask.safe_text import visible_address
 from calibdask.storage.open_store import Store, StoredCube, StoredResult, open_store
 from calibdask.storage.readers import StoredRows
 from calibdask.storage.summary import Summary
@@ -80,7 +80,7 @@ def page_of(store: str, metrics: Metrics | None = None, due: str | None = None) 
     ValueError
         As for `explore`.
     """
-    shown = shown_address(store)
+    shown = visible_address(store)
     name = shown.rstrip("/").rpartition("/")[2]
     opened, own = open_store(store), OwnMetrics.of(metrics)
     if own.estimators and not isinstance(opened, Summary):

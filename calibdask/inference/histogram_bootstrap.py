@@ -65,7 +65,7 @@ class HistogramBootstrap:
             return self._together(records, source, by_chance)
         together = {name: record for name, record in records.items() if not record.coarsened}
         shared: dict[str, Replicates] = {}
-        for some in _by_what_is_drawn(together, source):
+        for some in _split_by_draws(together, source):
             shared |= self._together(some, source, by_chance)
         return {
             name: shared[name] if name in shared else self._coarsened(name, record, source, by_chance)
@@ -122,7 +122,7 @@ class HistogramBootstrap:
         return Replicates(centre, fields)
 
 
-def _by_what_is_drawn(
+def _split_by_draws(
     records: Mapping[str, FromHistograms], source: SummarySource
 ) -> tuple[Mapping[str, FromHistograms], ...]:
     """Those for which only sums over bins are drawn, and those that need cells.

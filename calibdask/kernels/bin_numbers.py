@@ -64,7 +64,7 @@ def _exact_bins(scores, number, right, cells):
 
 
 @inlined
-def _given_bins(scores, n_columns, group, thresholds, cells):
+def _edge_bins(scores, n_columns, group, thresholds, cells):
     """Bin = number of thresholds below the score, those of its column (and group) where each has its own."""
     groups, columns, n_thresholds = thresholds.shape
     few = n_thresholds <= _COUNTED_THRESHOLDS
@@ -115,7 +115,7 @@ def locate(scores, n_columns, group, n_bins, uniform, exact, thresholds, columns
     if exact is not None:
         _exact_bins(scores, np.float64(n_bins), exact, cells)
     if thresholds is not None:
-        _given_bins(scores, n_columns, group, thresholds, cells)
+        _edge_bins(scores, n_columns, group, thresholds, cells)
     if n_columns > 1:
         for e in range(scores.size):
             cells[e] += columns[e]

@@ -69,7 +69,7 @@ def _warn_not_kept() -> None:
     )
 
 
-def _found(name: str, target: Any) -> CompileResult | None:
+def _cached(name: str, target: Any) -> CompileResult | None:
     """What a folder has under that name, if any."""
     for folder in folders().read:
         content = loaded(folder, name)
@@ -100,12 +100,12 @@ class _KernelCache:
         # Nothing is compiled here, so that numba's implementations of functions, half a second of imports, can wait.
         rtsys.initialize(target)
         name = self._file_name(signature, target.codegen())
-        found = _found(name, target)
+        found = _cached(name, target)
         folder = folders().write
         if found is None and folder is not None and name not in self._claims:
             self._claims[name] = Claim(folder, name)
             # Whoever had the claim before has written it.
-            found = _found(name, target)
+            found = _cached(name, target)
             if found is not None:
                 self._claims.pop(name).release()
         if found is None:

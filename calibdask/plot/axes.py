@@ -129,12 +129,12 @@ def _line(
     (line,) = ax.plot(shown.score[on], upward(values), **{**usual, "label": label or None, **style})
     color, kind = line.get_color(), interval_name(shown)
     if kind:
-        said = kind if kind not in ax.get_legend_handles_labels()[1] else None
+        caption = kind if kind not in ax.get_legend_handles_labels()[1] else None
         low, high = upward(shown.low), upward(shown.high)
         if is_bins:
-            ax.vlines(shown.score[on], low, high, color=color, linewidth=1.2, alpha=0.8, label=said)
+            ax.vlines(shown.score[on], low, high, color=color, linewidth=1.2, alpha=0.8, label=caption)
         else:
-            ax.fill_between(shown.score[on], low, high, color=color, alpha=0.2, linewidth=0, label=said)
+            ax.fill_between(shown.score[on], low, high, color=color, alpha=0.2, linewidth=0, label=caption)
     beneath = _beneath(ax)
     if beneath is not None:
         _rows(beneath, shown, color)
@@ -161,6 +161,6 @@ def _note(ax: Any, shown: BinnedReliability | SmoothReliability, label: str) -> 
     if shown.drawn is not None and shown.drawn.axis.logit and ax.get_xscale() != "logit":
         # The axes held something already, and their scale is that of the first.
         shown = replace(shown, drawn=shown.drawn._replace(axis=shown.drawn.axis._replace(logit=False)))
-    said = " ".join(notes(shown))
-    lines = wrap(f"{label}: {said}" if label else said, _LONGEST) if said else []
+    caption = " ".join(notes(shown))
+    lines = wrap(f"{label}: {caption}" if label else caption, _LONGEST) if caption else []
     axis.set_xlabel("\n".join((axis.get_xlabel(), *lines)), fontsize="small")

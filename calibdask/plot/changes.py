@@ -48,8 +48,8 @@ def change_picture(changes: Sequence[GapChange], words: str) -> Html:
                 reach = svg.line(along(part[1]), at, along(part[2]), at, f"{name} reach")
                 dot = svg.dots(np.array([along(part[0])]), np.array([at]), name)
                 value, *reached = (f"{100 * end:+.2f}" for end in part)
-                told = f"{change.label}, {name}: {value} points ({' to '.join(reached)})"
-                parts.append(svg.titled(reach + dot, told))
+                tooltip = f"{change.label}, {name}: {value} points ({' to '.join(reached)})"
+                parts.append(svg.titled(reach + dot, tooltip))
     return svg.picture("time change", width, foot + 32, parts, words)
 
 

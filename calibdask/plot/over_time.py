@@ -132,8 +132,8 @@ def gap_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending 
         parts += [svg.sticks(x, bottom, over, "alone"), svg.dots(x, running, "now")]
     parts += [_rows(across, process, pending), across.ticks(_HEIGHT - 5, _SIGN, 4)]
     parts += _hints(across, process, top, _HEIGHT - _BOTTOM)
-    told = points_text(process.running) if seen.any() else "no rows"
-    return svg.picture("time", _WIDTH, _HEIGHT, parts, f"{_name(process)}: running gap by {process.period}; {told}")
+    tooltip = points_text(process.running) if seen.any() else "no rows"
+    return svg.picture("time", _WIDTH, _HEIGHT, parts, f"{_name(process)}: running gap by {process.period}; {tooltip}")
 
 
 def evidence_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending | None = None) -> Html:
@@ -160,8 +160,8 @@ def evidence_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pen
     parts.append(svg.text(across.left + 4, up(line) + (12 if below else -4), words, "start", "alarming"))
     parts.append(across.ticks(_HEIGHT - 5, _SIGN, 4))
     parts += _hints(across, process, top, foot)
-    told = f"{evidence_text(process.evidence)} at the last, {evidence_text(process.largest)} at most"
-    return svg.picture("time", _WIDTH, _HEIGHT, parts, f"{_name(process)}: evidence by {process.period}, {told}")
+    tooltip = f"{evidence_text(process.evidence)} at the last, {evidence_text(process.largest)} at most"
+    return svg.picture("time", _WIDTH, _HEIGHT, parts, f"{_name(process)}: evidence by {process.period}, {tooltip}")
 
 
 def small_picture(process: OverTime, powers: tuple[float, float], pending: Pending | None = None) -> Html:
@@ -179,8 +179,8 @@ def small_picture(process: OverTime, powers: tuple[float, float], pending: Pendi
     if x.size == 1:
         parts.append(svg.dots(x, power, "now"))
     parts.append(across.ticks(_MINI_HEIGHT - 4, _MINI_SIGN, 2))
-    told = f"evidence {evidence_text(process.evidence)} by {process.period}"
-    return svg.picture("time mini", _MINI_WIDTH, _MINI_HEIGHT, parts, f"{_name(process)}: {told}")
+    tooltip = f"evidence {evidence_text(process.evidence)} by {process.period}"
+    return svg.picture("time mini", _MINI_WIDTH, _MINI_HEIGHT, parts, f"{_name(process)}: {tooltip}")
 
 
 def small_range(processes: Sequence[OverTime]) -> tuple[float, float]:
@@ -298,12 +298,12 @@ def _hints(across: _Timeline, process: OverTime, top: float, foot: float) -> lis
     step = -(-process.periods.size // _MOST_HINTS)
     x, parts = across.at(process.periods), []
     for number in range(step - 1, process.periods.size, step):
-        told = [period_text(process.periods[number]), counted(int(process.rows[number]), "row")]
+        tooltip = [period_text(process.periods[number]), counted(int(process.rows[number]), "row")]
         if math.isfinite(process.gap[number]):
-            told.append(f"so far {100 * process.gap[number]:+.2f} points")
+            tooltip.append(f"so far {100 * process.gap[number]:+.2f} points")
         if process.rows[number]:
-            told.append(f"alone {100 * process.period_gap[number]:+.2f} points")
-        told.append(f"evidence {evidence_text(float(process.log_e[number]))}")
+            tooltip.append(f"alone {100 * process.period_gap[number]:+.2f} points")
+        tooltip.append(f"evidence {evidence_text(float(process.log_e[number]))}")
         start, end = x[max(0, number - step + 1)] - across.half, x[number] + across.half
-        parts.append(svg.titled(svg.rect(start, top, end, foot, "hint"), " · ".join(told)))
+        parts.append(svg.titled(svg.rect(start, top, end, foot, "hint"), " · ".join(tooltip)))
     return parts

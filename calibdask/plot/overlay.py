@@ -155,8 +155,8 @@ def _beneath(names: list[str], series: Sequence[_Series], words: str) -> Any:
     panel, frame = series[0].panel, Frame.of([one.shown for one in series])
     label, y = SCORE, panel.upward("density", words)
     if any(one.shown.drawn is not None for one in series):
-        said = notes({name: one.shown for name, one in zip(names, series, strict=True)})
-        label = named_score(frame, said)
+        caption = notes({name: one.shown for name, one in zip(names, series, strict=True)})
+        label = named_score(frame, caption)
     x, _ = framed(panel.across("score", label), y, frame)
     parts: list[Any] = []
     for number, one in enumerate(series):

@@ -95,7 +95,11 @@ def result_columns(dataset: xr.Dataset) -> list[Column]:
     results = Results(dataset)
     if not results.shared_dims:
         named, *numbers = _number_columns(results)
-        return [named, *numbers, Column(["what it says"], [[said] for said in _meanings(results)], role="aside")]
+        return [
+            named,
+            *numbers,
+            Column(["what it says"], [[meaning_column] for meaning_column in _meanings(results)], role="aside"),
+        ]
     places = shown_strata(results)
     heads = [*_label_columns(results, places, sys.maxsize), *_total_columns(results, places)]
     return [*heads, *(column for part in results.shown for column in _beside(results, part, places))]
@@ -186,8 +190,8 @@ def _of_numbers(results: Results, width: int, rule: str) -> Iterator[Line]:
     if not any(meanings):
         yield from table_lines([named, *numbers], rule)
     elif left >= _NARROWEST_MEANING:
-        said = Column(["what it says"], [wrapped(meaning, left) for meaning in meanings], role="aside")
-        yield from table_lines([named, *numbers, said], rule)
+        meaning_column = Column(["what it says"], [wrapped(meaning, left) for meaning in meanings], role="aside")
+        yield from table_lines([named, *numbers, meaning_column], rule)
     else:
         room = max(SHORTEST, width - used)
         named = Column(["metric"], [folded(name, room) for (name,) in named.cells])

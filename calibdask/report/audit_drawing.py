@@ -55,8 +55,8 @@ def guarantee_picture(excluded: Mapping[int, float]) -> Html:
         parts.append(svg.text(left + width / 2, foot + 14, short_count(size), "middle"))
     parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 6, "groups of at least so many rows", "middle"))
     parts.append(svg.upward(_NAME_AT, _TOP + _HIGH / 2, "points not excluded"))
-    said = ", ".join(f"{points_up(error)} points from {size:,} rows on" for size, error in excluded.items())
-    return _svg(parts, f"Largest error that is not excluded: {said}")
+    text = ", ".join(f"{points_up(error)} points from {size:,} rows on" for size, error in excluded.items())
+    return _svg(parts, f"Largest error that is not excluded: {text}")
 
 
 def short_count(count: float) -> str:

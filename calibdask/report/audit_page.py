@@ -18,7 +18,7 @@ def audit_page(result: xr.Dataset, source: str, origin: Origin) -> Document:
         "groups": ("Groups", audit_group_blocks(result)),
         "excluded": ("What is not excluded", not_excluded(result)),
         "columns": ("One column at a time", one_way(result)),
-        "audited": ("What was audited", _audited(result, source)),
+        "audited": ("What was audited", _audit_facts(result, source)),
         "meanings": ("What the numbers are", meanings()),
         "reproduce": ("How to reproduce", _reproduce(origin)),
     }
@@ -28,7 +28,7 @@ def audit_page(result: xr.Dataset, source: str, origin: Origin) -> Document:
     return Document(origin.title, lead, sections, foot, headline=conclusion_of(result))
 
 
-def _audited(result: xr.Dataset, source: str) -> Iterator[Element]:
+def _audit_facts(result: xr.Dataset, source: str) -> Iterator[Element]:
     attributes = result.attrs
     depth, least = attributes["depth"], attributes["min_rows"]
     listed = [

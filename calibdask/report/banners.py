@@ -41,12 +41,12 @@ def banner(model: ModelResult, *, several: bool) -> Banner:
     of_slices = outcome != "met" and any(one.where for one in deciding)
     line = "; ".join(filter(None, (_decided(outcome, deciding, gate), _tendency(model, of_all_rows=of_slices))))
     first = deciding[0]
-    said = sentence(first)
+    text = sentence(first)
     slices = len({one.place for one in gate.judgements if one.where.keys() == first.where.keys()})
     adjusted = f", adjusted for {slices} slices" if slices > 1 else ""
     caption = f"{first.limit}, {first.place}: {percent(gate.confidence)} interval{adjusted}; shaded: within the limit"
-    sentences = [*_audited(model), *_reasons(outcome, deciding, gate), *_warned(model)]
-    return Banner(name, WORDS[outcome], ICONS[outcome], line, sentences, large_bar(first, said), caption, link)
+    sentences = [*_audit_sentences(model), *_reasons(outcome, deciding, gate), *_warned(model)]
+    return Banner(name, WORDS[outcome], ICONS[outcome], line, sentences, large_bar(first, text), caption, link)
 
 
 def by_name(judgement: Judgement) -> Judgement:
@@ -94,17 +94,17 @@ def _findings(model: ModelResult) -> Iterator[str]:
     tendency = _tendency(model)
     found = model.measured.audited is not None and bool(model.measured.audited.described.any())
     if found:
-        yield from _audited(model)
+        yield from _audit_sentences(model)
         yield from (f"{_capital(words)}." for words in (tendency, verdict.line) if words)
     else:
         yield from filter(None, (tendency, f"{verdict.line}." if tendency else verdict.line))
     if not tendency:
         yield from verdict.sentences[:1]
     if not found:
-        yield from _audited(model)
+        yield from _audit_sentences(model)
 
 
-def _audited(model: ModelResult) -> Iterator[str]:
+def _audit_sentences(model: ModelResult) -> Iterator[str]:
     """What the audit of a model concludes, if there is one."""
     if model.measured.audited is not None:
         yield conclusion_of(model.measured.audited)

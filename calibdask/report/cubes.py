@@ -58,9 +58,9 @@ def _cells(cube: xr.Dataset, axes: Mapping[str, Any]) -> Iterator[Element]:
     status = cube["status"].values
     done, failed = int((status == DONE).sum()), int((status == FAILED).sum())
     todo = status.size - done - failed
-    said = f"{figure(done)} of {counted(status.size, 'cell')} {'is' if done == 1 else 'are'} done"
+    summary = f"{figure(done)} of {counted(status.size, 'cell')} {'is' if done == 1 else 'are'} done"
     left = [f"{figure(number)} {word}" for number, word in ((failed, "failed"), (todo, "to do")) if number]
-    yield Sentence(f"{said}{f', {joined(left)}' if left else ''}.")
+    yield Sentence(f"{summary}{f', {joined(left)}' if left else ''}.")
     if left:
         yield Sentence("Cells that are not done are left out of all results below, which may change.")
     errors = errors_of(cube)
@@ -73,13 +73,13 @@ def _cells(cube: xr.Dataset, axes: Mapping[str, Any]) -> Iterator[Element]:
 
 
 def _study(known: Mapping[str, Any]) -> Iterator[Element]:
-    parameters = [[text(name), text(_shown(value))] for name, value in known["parameters"].items()]
+    parameters = [[text(name), text(_value_text(value))] for name, value in known["parameters"].items()]
     yield Table("Parameters", [("parameter", False), ("value", False)], parameters)
     if known.get("inputs"):
-        inputs = [[text(name), text(_shown(value))] for name, value in known["inputs"].items()]
+        inputs = [[text(name), text(_value_text(value))] for name, value in known["inputs"].items()]
         yield Table("Inputs: sizes and dates of what cells read", [("input", False), ("value", False)], inputs)
     axes = [
-        [text(name), text(where), number(len(labels), figure(len(labels))), text(_shown(labels))]
+        [text(name), text(where), number(len(labels), figure(len(labels))), text(_value_text(labels))]
         for where, kind in (("of the cells", "cells"), ("within a cell", "inside"))
         for name, labels in known[kind].items()
     ]
@@ -88,7 +88,7 @@ def _study(known: Mapping[str, Any]) -> Iterator[Element]:
     yield Table("Variables of each cell", [("variable", False), ("along", False)], outputs)
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     """Values in a few words."""
     if not isinstance(value, list):
         return str(value)
@@ -217,12 +217,14 @@ def _reproduce(
 def _command(store: str, known: Mapping[str, Any]) -> str:
     """The command of the run, one parameter a line."""
     settings = [
-        f"--set {shlex.quote(f'{name}={_given(value)}')}" for name, value in known["parameters"].items() if value != ""
+        f"--set {shlex.quote(f'{name}={_option_text(value)}')}"
+        for name, value in known["parameters"].items()
+        if value != ""
     ]
     return " \\\n  ".join([f"calibdask run STUDY --store {shlex.quote(store)}", *settings])
 
 
-def _given(value: Any) -> str:
+def _option_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)

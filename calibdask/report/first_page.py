@@ -36,8 +36,8 @@ def stated_facts(models: Sequence[ModelResult], given: Mapping[str, str]) -> Ite
     missing = dict.fromkeys(_NEEDED, _MISSING) if any(model.decides for model in models) else {}
     known = {**missing, **_periods(models), **given}
     if known:
-        said = {"model": named([model.name for model in models]), **known}
-        yield _grid([(name, said[name]) for name in (*_FACTS, *said) if name in said])
+        facts_by_name = {"model": named([model.name for model in models]), **known}
+        yield _grid([(name, facts_by_name[name]) for name in (*_FACTS, *facts_by_name) if name in facts_by_name])
 
 
 def facts(models: Sequence[ModelResult], date: str) -> Iterator[Facts]:

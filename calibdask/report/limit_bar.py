@@ -43,7 +43,7 @@ def small_bar(judgement: Judgement, reach: tuple[float, float]) -> Html:
     return svg.hidden("limit-bar", _WIDTH, _HEIGHT, parts)
 
 
-def large_bar(judgement: Judgement, said: str) -> Html:
+def large_bar(judgement: Judgement, caption: str) -> Html:
     """For a banner, with a scale; ``said`` is what it shows, for screen readers."""
     reach = range_of([judgement])
     place = (_LARGE_WIDTH, _LARGE_MARGIN)
@@ -62,7 +62,7 @@ def large_bar(judgement: Judgement, said: str) -> Html:
             words = f"limit {end:g}".replace("-", "−") if name else "0" if end == 0 else figure(end)
             parts.append(svg.line(x, _AXIS, x, _AXIS + 4, "axis"))
             parts.append(svg.text(x, _AXIS + 17, words, "middle", name))
-    return svg.picture("limit-bar large", _LARGE_WIDTH, _LARGE_HEIGHT, parts, said)
+    return svg.picture("limit-bar large", _LARGE_WIDTH, _LARGE_HEIGHT, parts, caption)
 
 
 def _parts(

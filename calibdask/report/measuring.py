@@ -189,7 +189,7 @@ def measure(
         measured = request.of_summary(summary, by if watching is None else slices)
         judged = data.sliced(slices)
         if watching is not None:
-            over_time = summary_over_time(summary, slices, watching, _watched(measured.setting))
+            over_time = summary_over_time(summary, slices, watching, _monitored_setting(measured.setting))
             measured = replace(measured, over_time=over_time)
     else:
         judged = data.sliced([name for name in data.slice_names if watching is None or str(name) not in watching.names])
@@ -197,7 +197,7 @@ def measure(
         if watching is not None:
             if data.weights is not None:
                 raise ValueError("Watching expects rows without weights: bets need the weight of each row.")
-            over_time = rows_over_time(data, watching, _watched(measured.setting))
+            over_time = rows_over_time(data, watching, _monitored_setting(measured.setting))
             measured = replace(measured, over_time=over_time)
     if limits or slice_limits:
         held: dict[str, Any] = {
@@ -257,16 +257,16 @@ class _Request:
         given = () if by is None else tuple(dict.fromkeys([by] if isinstance(by, str) else map(str, by)))
         layout = summary.source.layout
         meant = layout.setting(self.setting, self.k)
-        if self.setting is None and not summary.tells(meant):
+        if self.setting is None and not summary.has_histogram(meant):
             meant = layout.setting("classwise")
         chosen = usual_metrics(summary.source, full=True) if self.metrics is None else self.metrics
-        is_told, classwise = summary.tells(meant), summary.tells(Setting("classwise"))
-        drawn = self._pictures(layout, meant, classwise=classwise) if is_told else {}
+        has_pictures, classwise = summary.has_histogram(meant), summary.has_histogram(Setting("classwise"))
+        drawn = self._pictures(layout, meant, classwise=classwise) if has_pictures else {}
         own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")
         names = summary.slices if by is None else given
         sliced = on_grid(own._of_slices(chosen, layout), summary.step)
         whole = on_grid({**chosen, **drawn}, summary.step)
-        asked = _by_slices(whole, sliced, names if is_told else ())
+        asked = _by_slices(whole, sliced, names if has_pictures else ())
         measured = self._measured(lambda kept: partial(evaluate, summary.pooled(kept)), asked, given)
         weights = "in the summary" if layout.weighted else ""
         unknown = "it takes rows, which are divided into folds; a summary has none."
@@ -355,7 +355,7 @@ def _recalibrated(data: Data) -> xr.Dataset | str:
             return str(reason)
 
 
-def _watched(setting: Setting | None) -> str | int:
+def _monitored_setting(setting: Setting | None) -> str | int:
     """The setting that is watched: that of the pictures, the confidence in place of the sum of several scores."""
     if setting is None or setting.kind not in ("class", "classwise"):
         return "confidence"

@@ -43,12 +43,12 @@ def profile_numbers(models: Sequence[ModelResult]) -> Iterator[Element]:
 def _first_number(numbers: Mapping[str, Sequence[Named]]) -> Iterator[Sentence]:
     """The first number of the profession in a line."""
     firsts = {name: own[0] for name, own in numbers.items() if own}
-    said = [
+    notes = [
         f"{one.text}{f' ({one.ends})' * bool(one.ends)}{f' for {name}' * (len(numbers) > 1)}"
         for name, one in firsts.items()
     ]
-    if said:
-        yield Sentence(f"{next(iter(firsts.values())).name}: {'; '.join(said)}.")
+    if notes:
+        yield Sentence(f"{next(iter(firsts.values())).name}: {'; '.join(notes)}.")
 
 
 def _side_by_side(profile: Profile, numbers: Mapping[str, Sequence[Named]], confidence: float) -> Table:

@@ -155,7 +155,7 @@ def summary_over_time(
             f"{watching.period!r}."
         )
     by_name = {name: summary.pooled([name, watching.period]).dataset for name in names}
-    return _watched(by_name, summary, watching, setting, summary.dataset)
+    return _model_over_time(by_name, summary, watching, setting, summary.dataset)
 
 
 def rows_over_time(data: Data, watching: Watching, setting: str | int) -> ModelOverTime:
@@ -179,10 +179,10 @@ def rows_over_time(data: Data, watching: Watching, setting: str | int) -> ModelO
     by_name = {name: summary(name, period) for name in columns if name not in watching.names}
     versions = None if version is None else summary(version, period)
     first = next(iter(by_name.values())) if by_name else summary(period) if versions is None else versions
-    return _watched(by_name, Summary.of(first), watching, setting, versions)
+    return _model_over_time(by_name, Summary.of(first), watching, setting, versions)
 
 
-def _watched(
+def _model_over_time(
     by_name: Mapping[str, xr.Dataset],
     any_of: Summary,
     watching: Watching,

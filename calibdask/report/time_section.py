@@ -49,8 +49,10 @@ def _finding(name: str, watched: ModelOverTime) -> Finding:
 
 def _changed(watched: ModelOverTime) -> str:
     """Whether people have changed or behaviour, where something is off."""
-    told = [f"by {name or 'groups of scores'}, {change_text(changes[0])}" for name, changes in watched.changes.items()]
-    return f"Change of outcome less score of all rows since then: {'; '.join(told)}." if told else ""
+    caption = [
+        f"by {name or 'groups of scores'}, {change_text(changes[0])}" for name, changes in watched.changes.items()
+    ]
+    return f"Change of outcome less score of all rows since then: {'; '.join(caption)}." if caption else ""
 
 
 def _reading(watched: ModelOverTime) -> str:
@@ -81,10 +83,10 @@ def _model(name: str, watched: ModelOverTime) -> Iterator[Element]:
     for slices_name, processes in {**_classes(watched), **watched.slices}.items():
         yield from _slices(name, slices_name, processes, watched)
     for slices_name, changes in watched.changes.items():
-        told = f"by {slices_name}" if slices_name else "by groups of scores"
+        caption = f"by {slices_name}" if slices_name else "by groups of scores"
         since = period_text(leading.since) if leading is not None else ""
         level = percent(1 - watched.watching.alpha)
-        words = f"{name or 'What changed, '}{told}: from before {since} to since then, with {level} intervals"
+        words = f"{name or 'What changed, '}{caption}: from before {since} to since then, with {level} intervals"
         yield Figures([Figure(change_picture(changes, words), words)])
 
 

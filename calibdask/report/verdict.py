@@ -80,14 +80,14 @@ class _Assessment:
         return scale_of(self.part)
 
     @property
-    def tells_chance(self) -> bool:
+    def has_chance_interval(self) -> bool:
         """Whether the interval is one that tells error from chance."""
         has_ends = self.error.has_interval and not np.isnan(self.error.low)
         return has_ends and self.part.interval_method in _TELLING_CHANCE
 
     @property
     def excludes_zero(self) -> bool:
-        return self.tells_chance and bool(self.error.low > 0)
+        return self.has_chance_interval and bool(self.error.low > 0)
 
     @cached_property
     def test(self) -> CalibrationTest | None:
@@ -105,7 +105,7 @@ class _Assessment:
         """Whether chance explains the error, as far as the interval and the test tell."""
         if self.excludes_zero:
             return "error"
-        if self.tells_chance:
+        if self.has_chance_interval:
             return "unclear" if self.rejects else "chance"
         if self.rejects is None:
             return "unclear" if self.error.has_interval and not np.isnan(self.error.low) else "unknown"
@@ -141,12 +141,12 @@ class _Assessment:
         rows = f"over {counted(self.model.rows, 'row')}"
         equal = self.part.choices.get("binning") == "uniform" and self.part.label.endswith("bins")
         name = f"{self.part.label} of equal width" if equal else self.part.label
-        said = f"The calibration error ({name}) is {scale.number(error.value)}{scale.unit}{ends}"
+        text = f"The calibration error ({name}) is {scale.number(error.value)}{scale.unit}{ends}"
         if not is_mean_gap(self.part):
-            return f"{said}, {rows}{f': {self.part.meaning}' if self.part.meaning else ''}."
+            return f"{text}, {rows}{f': {self.part.meaning}' if self.part.meaning else ''}."
         setting = Setting.parse(self.part.setting)
         sides = _SIDES.get(setting.kind if setting else "", "score and frequency of the outcome")
-        return f"{said}: {rows}, {sides} differ by that much on average."
+        return f"{text}: {rows}, {sides} differ by that much on average."
 
     @property
     def chance(self) -> str:
@@ -155,7 +155,7 @@ class _Assessment:
             return "Without an interval or a test, nothing can be said about how much of it is due to chance."
         if self.excludes_zero:
             return f"A calibrated model with these scores would hardly show that much by chance. {self._tested}".strip()
-        if not self.tells_chance:
+        if not self.has_chance_interval:
             alone = "The interval alone does not tell chance from error." if self.error.has_interval else ""
             return f"{self._tested} {alone}".strip()
         zero = "begins at 0" if self.error.low == 0 else "extends to 0 or below"

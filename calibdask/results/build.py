@@ -183,8 +183,8 @@ class DatasetBuilder:
         for name, part in estimate.items():
             dims = (*names, *(self.class_dim for _ in part.dims))
             values = np.reshape(part.values, (*sizes, *part.values.shape[2:]))
-            said = {"meaning": infos[name].meaning, **({} if name == "rows" else {"setting": setting})}
-            self.coordinates[name] = xr.Variable(dims, values, said, fastpath=True)
+            attributes = {"meaning": infos[name].meaning, **({} if name == "rows" else {"setting": setting})}
+            self.coordinates[name] = xr.Variable(dims, values, attributes, fastpath=True)
 
     def _add_labels(self, axes: tuple[Axis, ...]) -> None:
         for axis in axes:

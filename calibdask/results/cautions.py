@@ -150,8 +150,8 @@ _NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates")
 
 def of_metrics(parts: Iterable[PartResult]) -> Iterator[str]:
     """What metrics themselves say is missing, clipped or without an interval, once for each."""
-    said = {(part.metric, part.label, tuple(part.notes.get(note) for note in _NOTES)) for part in parts}
-    for _, label, (reason, weight, no_interval, no_replicates) in sorted(said, key=str):
+    distinct = {(part.metric, part.label, tuple(part.notes.get(note) for note in _NOTES)) for part in parts}
+    for _, label, (reason, weight, no_interval, no_replicates) in sorted(distinct, key=str):
         # Counts of columns are no reasons.
         yield from missing_numbers(label, reason if isinstance(reason, str) else "")
         yield from clipped_logits(label, float(weight or 0.0))

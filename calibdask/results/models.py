@@ -35,7 +35,7 @@ def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
     >>> joined.ece.round(2).values, joined.rows.values
     (array([0.15, 0.  ]), array([2, 3]))
     """
-    _check_alike(results)
+    _check_compatible(results)
     datasets = list(results.values())
     first = datasets[0]
     totals = [name for name in TOTALS if all(name in dataset.coords for dataset in datasets)]
@@ -66,7 +66,7 @@ def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
     return joined.transpose(*batch, ...).assign_attrs(written)
 
 
-def _check_alike(results: Mapping[str, xr.Dataset]) -> None:
+def _check_compatible(results: Mapping[str, xr.Dataset]) -> None:
     """Raise ValueError for models whose numbers do not belong side by side."""
     (name, first), *others = results.items()
     if MODEL in first.dims:

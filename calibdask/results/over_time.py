@@ -267,14 +267,14 @@ def sentence(process: OverTime, since: GapEnds | None = None) -> str:
             f"{evidence_text(process.largest)}; by now there is no longer enough: {evidence}."
         )
     seen = counted(int((process.rows > 0).sum()), "period")
-    told = f"scores are {points_text(process.running)} on average"
-    return f"No evidence in {seen} that {whom} is off: {told}; {evidence}."
+    text = f"scores are {points_text(process.running)} on average"
+    return f"No evidence in {seen} that {whom} is off: {text}; {evidence}."
 
 
 def _own(process: OverTime) -> str:
     """The evidence of a discovery, and what was asked of it: no more than of all of them."""
-    told = f"evidence {evidence_text(process.evidence)} against a threshold of {evidence_text(process.threshold)}"
-    return told if process.tests == 1 else f"{told}, a discovery among {process.tests:,} (e-BH)"
+    text = f"evidence {evidence_text(process.evidence)} against a threshold of {evidence_text(process.threshold)}"
+    return text if process.tests == 1 else f"{text}, a discovery among {process.tests:,} (e-BH)"
 
 
 def _how(process: OverTime, since: GapEnds | None) -> str:

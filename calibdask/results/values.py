@@ -57,7 +57,7 @@ class PartResult:
     bounds: Mapping[str, xr.DataArray]
     shared_dims: tuple[str, ...]
 
-    def _said(self, attribute: str) -> str:
+    def _attribute(self, attribute: str) -> str:
         return str(self.values.attrs.get(attribute, ""))
 
     @property
@@ -68,62 +68,62 @@ class PartResult:
     @property
     def metric(self) -> str:
         """The name that the user gave to the metric."""
-        return self._said("metric")
+        return self._attribute("metric")
 
     @property
     def part(self) -> str:
         """The part of the metric; empty for a plain number."""
-        return self._said("part")
+        return self._attribute("part")
 
     @property
     def kind(self) -> str:
         """What it is, see ``calibdask.estimators.about.Kind``."""
-        return self._said("kind")
+        return self._attribute("kind")
 
     @property
     def direction(self) -> str:
         """Which value is best: zero, lower, higher or none."""
-        return self._said("direction")
+        return self._attribute("direction")
 
     @property
     def quantity(self) -> str:
         """What the number is, see ``calibdask.estimators.about.Quantity``; empty where nothing is declared."""
-        return self._said("quantity")
+        return self._attribute("quantity")
 
     @property
     def title(self) -> str:
         """The name of the metric in the literature."""
-        return self._said("title")
+        return self._attribute("title")
 
     @property
     def label(self) -> str:
         """The name of the metric in few words, with its main choice."""
-        return self._said("label")
+        return self._attribute("label")
 
     @property
     def meaning(self) -> str:
         """A few words on the number."""
-        return self._said("meaning")
+        return self._attribute("meaning")
 
     @property
     def definition(self) -> str:
         """Sentences with the formula."""
-        return self._said("definition")
+        return self._attribute("definition")
 
     @property
     def source(self) -> str:
         """The reference."""
-        return self._said("source")
+        return self._attribute("source")
 
     @property
     def setting(self) -> str:
         """What of the predictions is measured."""
-        return self._said("setting")
+        return self._attribute("setting")
 
     @property
     def estimator(self) -> str:
         """The description of the estimator."""
-        return self._said("estimator")
+        return self._attribute("estimator")
 
     @property
     def notes(self) -> Mapping[str, Any]:
@@ -142,7 +142,7 @@ class PartResult:
 
     @property
     def _described(self) -> Any:
-        return json.loads(self._said("estimator_json") or "{}")
+        return json.loads(self._attribute("estimator_json") or "{}")
 
     @property
     def own_dims(self) -> tuple[str, ...]:

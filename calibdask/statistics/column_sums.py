@@ -59,14 +59,14 @@ class ColumnSums(Statistic[ColumnSumsState]):
         """The bins of the setting hold all rows between them."""
         return isinstance(other, BinSums) and other.setting == self.setting
 
-    def taken_from(self, state: BinSumsState) -> ColumnSumsState:  # type: ignore[override]  # the state of the other
+    def extracted_from(self, state: BinSumsState) -> ColumnSumsState:  # type: ignore[override]  # the state of the other
         """The sums over all bins."""
         sums = (exact.pooled(words, 3) for words in (state.weight, state.outcome, state.score))
         return ColumnSumsState(state.rows.sum(-1), *sums)
 
     def from_histograms(self, histograms: "Histograms") -> ColumnSumsState:
         """Sums over all cells."""
-        return self.taken_from(histograms.bin_sums(BinSums(self.setting, _ONE_BIN)))
+        return self.extracted_from(histograms.bin_sums(BinSums(self.setting, _ONE_BIN)))
 
 
 def _weighted(block: Block, columns: Columns, shape: tuple[int, ...]) -> ColumnSumsState:

@@ -34,11 +34,11 @@ class Derived(Request[AnswerT]):
         """The answer of the data, repeated along the batch axis for replicates; only if it is `fixed_in_replicates`."""
         raise NotImplementedError
 
-    def put_to(self, plan: Plan) -> None:
+    def submit(self, plan: Plan) -> None:
         """Ask for the derivation."""
         plan.derive(self)
 
-    def through(self, view: View) -> Requests[AnswerT]:
+    def viewed_by(self, view: View) -> Requests[AnswerT]:
         """The same, derived from the rows seen through the view."""
         return (yield from _ViewedDerived(view, self))
 

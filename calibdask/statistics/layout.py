@@ -76,10 +76,10 @@ class Layout(Request["Layout"]):
         """Smallest number of full precision of the given data type, at which log scores clip."""
         return float(np.finfo("float16" if self.half else self.dtype).smallest_normal)
 
-    def put_to(self, plan: Plan) -> None:
+    def submit(self, plan: Plan) -> None:
         """Ask for the layout of the source."""
         plan.look_up(self)
 
-    def through(self, view: "View") -> Requests["Layout"]:
+    def viewed_by(self, view: "View") -> Requests["Layout"]:
         """The layout of the data seen."""
         return view.layout((yield from self))

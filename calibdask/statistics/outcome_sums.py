@@ -58,7 +58,7 @@ class OutcomeSums(Statistic[OutcomeSumsState]):
         """The sums by column, or by bin, of the setting have these among them."""
         return isinstance(other, BinSums | ColumnSums) and other.setting == self.setting
 
-    def taken_from(self, state: Any) -> OutcomeSumsState:
+    def extracted_from(self, state: Any) -> OutcomeSumsState:
         """Of the columns, or of the columns over all bins."""
         sums = state.weight, state.outcome
         by_bin = state.rows.ndim > 3
@@ -66,7 +66,7 @@ class OutcomeSums(Statistic[OutcomeSumsState]):
 
     def from_histograms(self, histograms: "Histograms") -> OutcomeSumsState:
         """Sums over all cells."""
-        return self.taken_from(ColumnSums(self.setting).from_histograms(histograms))
+        return self.extracted_from(ColumnSums(self.setting).from_histograms(histograms))
 
 
 def _hits(

@@ -17,18 +17,18 @@ class Prefetch(Request[None]):
     request: Request[Any]
     views: tuple[View, ...] = ()
 
-    def asked(self) -> Requests[Any]:
+    def viewed_request(self) -> Requests[Any]:
         """The other request, about the data as seen through the views."""
         requests = iter(self.request)
         for view in self.views:
             requests = view_requests(view, requests)
         return requests
 
-    def put_to(self, plan: Plan) -> None:
+    def submit(self, plan: Plan) -> None:
         """Start it."""
         plan.start(self)
 
-    def through(self, view: View) -> Requests[None]:
+    def viewed_by(self, view: View) -> Requests[None]:
         """The same, about the rows seen through the view."""
         return (yield from replace(self, views=(*self.views, view)))
 

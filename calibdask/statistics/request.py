@@ -26,11 +26,11 @@ class Request(ABC, Generic[Answer]):
         return answer
 
     @abstractmethod
-    def put_to(self, plan: "Plan") -> None:
+    def submit(self, plan: "Plan") -> None:
         """Call the method of the plan that answers requests of this kind."""
 
     @abstractmethod
-    def through(self, view: "View") -> "Requests[Answer]":
+    def viewed_by(self, view: "View") -> "Requests[Answer]":
         """Ask for the same thing about the data as seen through a view."""
 
 

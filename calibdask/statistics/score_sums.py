@@ -65,7 +65,7 @@ class ScoreSums(SumStatistic[ScoreSumsState]):
         """The sums of the logarithmic score alone follow from those of both."""
         return not self.brier and other == ScoreSums(clip=self.clip)
 
-    def taken_from(self, state: ScoreSumsState) -> ScoreSumsState:
+    def extracted_from(self, state: ScoreSumsState) -> ScoreSumsState:
         """Without the Brier score."""
         return state._replace(brier=np.zeros_like(state.brier))
 

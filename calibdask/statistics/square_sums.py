@@ -37,7 +37,7 @@ class SquareSums(Derived[BinSumsState]):
         layout = yield from Layout()
         if not layout.weighted:
             return (yield from self.sums)
-        return (yield from self.sums.through(SquaredWeights()))
+        return (yield from self.sums.viewed_by(SquaredWeights()))
 
     def from_histograms(self, histograms: Histograms) -> Requests[BinSumsState]:
         """From the squared weights of the cells, at the mean score of the rows of each cell and outcome."""

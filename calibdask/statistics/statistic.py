@@ -52,7 +52,7 @@ class Statistic(Request[StateT]):
         """Whether the state of another statistic of the same rows contains the state of this one, to the last bit."""
         return False
 
-    def taken_from(self, state: StateT) -> StateT:
+    def extracted_from(self, state: StateT) -> StateT:
         """The state, extracted from that of a statistic that it follows from."""
         raise NotImplementedError
 
@@ -65,12 +65,12 @@ class Statistic(Request[StateT]):
             If histograms do not determine it.
         """
         raise ValueError(
-            f"A metric needs {self.word}, which cannot be computed from a summary; "
+            f"A metric needs {self.display_name}, which cannot be computed from a summary; "
             "evaluate the data themselves for this metric."
         )
 
     @property
-    def word(self) -> str:
+    def display_name(self) -> str:
         """Its name in messages."""
         return type(self).__name__
 
@@ -82,11 +82,11 @@ class Statistic(Request[StateT]):
         """Schedule the blocks of the data, each by itself."""
         schedule.blocks.append(self)
 
-    def put_to(self, plan: Plan) -> None:
+    def submit(self, plan: Plan) -> None:
         """Ask for a pass over the data."""
         plan.compute(self)
 
-    def through(self, view: View) -> Requests[StateT]:
+    def viewed_by(self, view: View) -> Requests[StateT]:
         """The statistic of the rows seen through the view."""
         return (yield from view.from_states(self) or ViewedStatistic(view, self))
 
@@ -146,9 +146,9 @@ class ViewedStatistic(Statistic[StateT]):
             return False
         return type(other.statistic) is type(self.statistic) and self.statistic.follows_from(other.statistic)
 
-    def taken_from(self, state: StateT) -> StateT:
+    def extracted_from(self, state: StateT) -> StateT:
         """As for the rows themselves."""
-        return self.statistic.taken_from(state)
+        return self.statistic.extracted_from(state)
 
     def check(self, state: StateT) -> None:
         """As for the rows themselves."""
@@ -159,6 +159,6 @@ class ViewedStatistic(Statistic[StateT]):
         return self.statistic.bytes(self.view.memory_layout(layout))
 
     @property
-    def word(self) -> str:
+    def display_name(self) -> str:
         """That of the statistic."""
-        return self.statistic.word
+        return self.statistic.display_name

@@ -154,7 +154,7 @@ class AppliedParquet(AppliedFile):
         columns: dict[str, Any] = {}
         for name in table.column_names:
             if name not in self.names.scores:
-                columns[self._shown(name)] = table.column(name)
+                columns[self._column_name(name)] = table.column(name)
             elif self.score_name is not None:
                 columns |= self._kept_scores(name, table.column(name))
             elif name == self.names.scores[0]:
@@ -164,7 +164,7 @@ class AppliedParquet(AppliedFile):
             columns |= new
         return pyarrow.table(columns)
 
-    def _shown(self, name: str) -> str:
+    def _column_name(self, name: str) -> str:
         """Arrays of many rows become columns of one."""
         if not self.of_arrays:
             return name
@@ -174,18 +174,18 @@ class AppliedParquet(AppliedFile):
         if not self.of_arrays and (self.is_folder or list_width(column.type) is None):
             return {name: column}
         values = to_numpy(column)
-        return {self._shown(name): column} if values.ndim == 1 else _numbered(self._shown(name), values)
+        return {self._column_name(name): column} if values.ndim == 1 else _numbered(self._column_name(name), values)
 
     def _calibrated(self, values: np.ndarray) -> dict[str, Any]:
         import pyarrow
 
         names = self.names.scores
         if values.ndim == 1:
-            return {self.score_name or self._shown(names[0]): pyarrow.array(values)}
+            return {self.score_name or self._column_name(names[0]): pyarrow.array(values)}
         if self.score_name is None and len(names) > 1:
             return {name: pyarrow.array(values[:, k]) for k, name in enumerate(names)}
         if self.of_arrays or len(names) > 1 or not self.is_folder:
-            return _numbered(self.score_name or self._shown(names[0]), values)
+            return _numbered(self.score_name or self._column_name(names[0]), values)
         lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values.reshape(-1)), values.shape[1])
         return {self.score_name or names[0]: lists}
 

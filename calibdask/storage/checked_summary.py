@@ -25,7 +25,7 @@ _FROM_ZERO = "numbers from 0 on (a cell holds up to 2**33 rows; where there are 
 def check_format(name: str, formats: Any) -> None:
     """Raise ValueError unless the mark of a summary is a number, or several equal ones."""
     if formats.dtype.kind not in _NUMBERS or not np.isfinite(formats).all():
-        _refuse(name, "the number of a format", _shown(formats))
+        _refuse(name, "the number of a format", _first_value(formats))
 
 
 def check_opened(dataset: xr.Dataset, numbers: Iterable[str]) -> None:
@@ -47,12 +47,12 @@ def check_opened(dataset: xr.Dataset, numbers: Iterable[str]) -> None:
         if variables[name].dtype.kind not in _NUMBERS:
             _refuse(name, "numbers", f"the type {variables[name].dtype}")
     if variables["vector"].dtype.kind not in f"b{_NUMBERS}" or not np.isin(variables["vector"], (0, 1)).all():
-        _refuse("vector", "0 or 1", _shown(variables["vector"].values))
+        _refuse("vector", "0 or 1", _first_value(variables["vector"].values))
     _check_range("classes", variables["classes"].values, 2, 1 << 31)
     _check_range("cells", variables["cells"].values, 1, _MOST_CELLS)
     rows = variables["rows"].values
     if not (rows == np.rint(rows)).all():
-        _refuse("rows", "whole numbers", _shown(rows[~(rows == np.rint(rows))]))
+        _refuse("rows", "whole numbers", _first_value(rows[~(rows == np.rint(rows))]))
     _check_range("rows", rows, 0, 1 << 53)
 
 
@@ -64,12 +64,16 @@ def check_histogram(name: str, state: GridState, rows: Any) -> None:
         _refuse(f"{name}_count", _FROM_ZERO, str(state.mass.max()))
     full = state.mass.astype(np.float64) * (1.0 if state.weighted else 1 / UNIT)
     if (beyond := state.offset > full * (1 + (_ROUNDING if state.weighted else 0.0))).any():
-        _refuse(f"{name}_offset", "positions from 0 to 1 in a cell", _shown(state.offset[beyond]))
+        _refuse(f"{name}_offset", "positions from 0 to 1 in a cell", _first_value(state.offset[beyond]))
     part, counted = ("rows", state.rows) if state.weighted else ("count", state.mass)
     totals = counted.sum((-1, -2))
     expected = np.broadcast_to(np.reshape(rows, (1, -1, 1)), totals.shape)
     if (differ := totals != expected).any():
-        _refuse(f"{name}_{part}", f"{_shown(expected[differ])} rows in all cells of a slice", _shown(totals[differ]))
+        _refuse(
+            f"{name}_{part}",
+            f"{_first_value(expected[differ])} rows in all cells of a slice",
+            _first_value(totals[differ]),
+        )
 
 
 def check_scores(state: ScoreSumsState, names: tuple[str, ...]) -> None:
@@ -77,7 +81,7 @@ def check_scores(state: ScoreSumsState, names: tuple[str, ...]) -> None:
     for name, values in zip(names, state[1:], strict=True):
         check_sums(name, values)
     if (beyond := state.clipped > state.rows).any():
-        _refuse(names[0], "no more than the rows of a slice", _shown(state.clipped[beyond]))
+        _refuse(names[0], "no more than the rows of a slice", _first_value(state.clipped[beyond]))
 
 
 def check_segments(rows: Any, events: Any, total: int) -> None:
@@ -85,7 +89,7 @@ def check_segments(rows: Any, events: Any, total: int) -> None:
     check_sums("segment_rows", rows)
     check_sums("segment_events", events)
     if (beyond := events > rows).any():
-        _refuse("segment_events", "no more than the rows of a cell", _shown(events[beyond]))
+        _refuse("segment_events", "no more than the rows of a cell", _first_value(events[beyond]))
     if (found := int(rows[0].sum())) != total:
         _refuse("segment_rows", f"{total} rows in all segments of a subset", str(found))
 
@@ -94,7 +98,7 @@ def check_sums(name: str, values: Any) -> None:
     """Raise ValueError unless these are sums of what is finite and not negative."""
     fit = values >= 0 if values.dtype.kind != "f" else (values >= 0) & (values < np.inf)
     if not fit.all():
-        _refuse(name, _FROM_ZERO, _shown(values[~fit]))
+        _refuse(name, _FROM_ZERO, _first_value(values[~fit]))
 
 
 def whole(values: Any) -> Any:
@@ -109,10 +113,10 @@ def whole(values: Any) -> Any:
 def _check_range(name: str, values: Any, low: int, high: int) -> None:
     wrong = ~((values >= low) & (values <= high))
     if wrong.any():
-        _refuse(name, f"numbers from {low:,} to {high:,}", _shown(np.asarray(values)[wrong]))
+        _refuse(name, f"numbers from {low:,} to {high:,}", _first_value(np.asarray(values)[wrong]))
 
 
-def _shown(values: Any) -> str:
+def _first_value(values: Any) -> str:
     """The first value."""
     return str(np.ravel(values)[0]) if np.size(values) else "none"
 

@@ -16,7 +16,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.errors import Damaged, Unavailable
-from calibdask.safe_text import HIDDEN, message, shown_address
+from calibdask.safe_text import HIDDEN, message, visible_address
 
 # Advice about paths that a worker does not see.
 SHARED_PATHS = (
@@ -99,7 +99,7 @@ class Location:
     @property
     def url(self) -> str:
         """The address as messages show it: without credentials, and with signs that do not show written out."""
-        return shown_address(self.address)
+        return visible_address(self.address)
 
     @property
     def suffix(self) -> str:
@@ -208,7 +208,7 @@ class Location:
             if protocol not in _INSTALL:
                 raise read_error(url, error) from error
             raise ValueError(
-                f"{shown_address(url)} expects a package that is not here; install it: {_INSTALL[protocol]}"
+                f"{visible_address(url)} expects a package that is not here; install it: {_INSTALL[protocol]}"
             ) from error
         except (ValueError, OSError) as error:
             raise read_error(url, error) from error
@@ -225,7 +225,9 @@ def absent_on_worker(place: Location | str) -> str:
     is_local = place.local if isinstance(place, Location) else "://" not in place
     if worker is None or not is_local or os.path.exists(path):
         return ""
-    return f"{shown_address(str(place))} does not exist on the worker {worker.name} ({platform.node()}). {SHARED_PATHS}"
+    return (
+        f"{visible_address(str(place))} does not exist on the worker {worker.name} ({platform.node()}). {SHARED_PATHS}"
+    )
 
 
 def _worker() -> Any:
@@ -244,4 +246,4 @@ def read_error(place: Location | str, error: BaseException, what: str = "") -> V
     quoted = (place.quoted(error) if isinstance(place, Location) else message(error)) or type(error).__name__
     if len(quoted) > _LONGEST_QUOTE:
         quoted = quoted[:_LONGEST_QUOTE].rstrip() + " ..."
-    return ValueError(f"{shown_address(str(place))} cannot be read{f' as {what}' if what else ''}: {quoted}")
+    return ValueError(f"{visible_address(str(place))} cannot be read{f' as {what}' if what else ''}: {quoted}")

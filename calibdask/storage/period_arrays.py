@@ -69,14 +69,14 @@ class PeriodArray:
     periods: tuple[Period, ...]
     labels: Mapping[str, Labels]
     models: tuple[int, ...]
-    own: tuple[int, ...]
+    value_shape: tuple[int, ...]
     dtype: np.dtype[Any]
     manifests: "Manifests"
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Models, periods, slices, own dimensions."""
-        return (*self.models, len(self.periods), *(len(labels) for labels in self.labels.values()), *self.own)
+        return (*self.models, len(self.periods), *(len(labels) for labels in self.labels.values()), *self.value_shape)
 
     @property
     def ndim(self) -> int:
@@ -87,8 +87,8 @@ class PeriodArray:
     def chunks(self) -> tuple[Any, ...]:
         """One period, and blocks of slices."""
         slices = [len(labels) for labels in self.labels.values()]
-        blocks = block_sizes(slices, math.prod(self.models) * math.prod(self.own) * self.dtype.itemsize)
-        return (*self.models, 1, *blocks, *self.own)
+        blocks = block_sizes(slices, math.prod(self.models) * math.prod(self.value_shape) * self.dtype.itemsize)
+        return (*self.models, 1, *blocks, *self.value_shape)
 
     def lazy(self) -> Any:
         """The array of Dask."""
@@ -106,7 +106,7 @@ class PeriodArray:
         for number, position in enumerate(along[first]):
             period = self.periods[position]
             found = [
-                _found(positions(period.slices[name], labels), wanted)
+                _matches(positions(period.slices[name], labels), wanted)
                 for (name, labels), wanted in zip(self.labels.items(), along[first + 1 : last], strict=True)
             ]
             if not all(own.size for own, _ in found):
@@ -172,7 +172,7 @@ class Manifests:
         return {} if manifest is None else manifest.arrays
 
 
-def _found(at: npt.NDArray[np.intp], wanted: npt.NDArray[np.intp]) -> tuple[Any, Any]:
+def _matches(at: npt.NDArray[np.intp], wanted: npt.NDArray[np.intp]) -> tuple[Any, Any]:
     """Which slices of a period are wanted, and where among those that are wanted."""
     own = np.flatnonzero(np.isin(at, wanted))
     return own, np.searchsorted(wanted, at[own])

@@ -72,14 +72,14 @@ class PeriodSumsArray:
     name: str
     periods: tuple[Period, ...]
     models: tuple[int, ...]
-    own: tuple[int, ...]
+    value_shape: tuple[int, ...]
     members: "ArchiveMembers"
     dtype = np.dtype(np.int64)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Models, periods, own dimensions."""
-        return (*self.models, len(self.periods), *self.own)
+        return (*self.models, len(self.periods), *self.value_shape)
 
     @property
     def ndim(self) -> int:
@@ -90,7 +90,7 @@ class PeriodSumsArray:
         """The array of Dask."""
         import dask.array as da
 
-        chunks = (*self.models, min(_PERIODS, len(self.periods)), *self.own)
+        chunks = (*self.models, min(_PERIODS, len(self.periods)), *self.value_shape)
         meta = np.empty((0,) * self.ndim, self.dtype)
         return da.from_array(self, chunks, name=False, fancy=False, meta=meta)
 
@@ -102,7 +102,7 @@ class PeriodSumsArray:
             with ThreadPoolExecutor(_AT_ONCE) as pool:
                 read = [*pool.map(self._of_period, periods)]
         axis = len(self.models)
-        values = np.stack(read, axis) if read else np.empty((*self.models, 0, *self.own), np.int64)
+        values = np.stack(read, axis) if read else np.empty((*self.models, 0, *self.value_shape), np.int64)
         return values[(*key[:axis], slice(None), *key[axis + 1 :])]
 
     def _of_period(self, period: Period) -> npt.NDArray[np.int64]:
@@ -116,7 +116,7 @@ class PeriodSumsArray:
                     content = archive.read(self.name)
             if period.totals_hashes and content_hash(content) != period.totals_hashes[self.name]:
                 raise zipfile.BadZipFile(f"{self.name} belongs to another period.")
-            return np.frombuffer(content, "<i8").reshape((*self.models, *self.own))
+            return np.frombuffer(content, "<i8").reshape((*self.models, *self.value_shape))
         except (Unavailable, PermissionError):
             raise
         except Exception as error:

@@ -125,9 +125,9 @@ class Summary:
         """The name of the periods, of a store of them."""
         return None if self.by_period is None else self.by_period.slices[0]
 
-    def tells(self, setting: Setting) -> bool:
+    def has_histogram(self, setting: Setting) -> bool:
         """Whether a histogram answers for a setting."""
-        return self.source.tells(setting)
+        return self.source.has_histogram(setting)
 
     def variables(self, setting: Setting, *, on_support: bool = True) -> list[str]:
         """The variables of all histograms that answer for a setting, also those on a smaller interval of scores."""
@@ -169,7 +169,7 @@ class Summary:
 
     def _telling(self, setting: Setting) -> list[GridHistogram]:
         layout, histograms = self.source.layout, self.source.histograms
-        return [kept for kept in histograms if SummarySource({kept: _unread}, layout).tells(setting)]
+        return [kept for kept in histograms if SummarySource({kept: _unread}, layout).has_histogram(setting)]
 
 
 def is_summary(given: Any) -> bool:

@@ -64,7 +64,7 @@ def to_dataset(
     variables: dict[str, xr.Variable] = {"rows": _variable(scores.rows, dims_of_rows, ())}
     coordinates: dict[Hashable, Any] = {axis.name: axis.labels for axis in dims_of_rows if axis.labels is not None}
     for histogram, state in stored:
-        name, cell = _word(histogram), _cell(histogram.grid)
+        name, cell = _histogram_name(histogram), _cell(histogram.grid)
         dims: tuple[Hashable, ...] = (cell, "outcome")
         if histogram.setting.per_class:
             dims = (class_dim, *dims)
@@ -103,7 +103,7 @@ def check_names(axes: SummaryAxes, asked: Iterable[GridHistogram], class_dim: Ha
     """
     own = {*_SCALARS, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
     own |= {*TOTALS, *SCORES, WORD, WORD_UNIT, *LATTICE, CUTS, SEGMENT, SEGMENT_CELL}
-    own |= {f"{_word(histogram)}_{part}" for histogram in asked for part in _PARTS}
+    own |= {f"{_histogram_name(histogram)}_{part}" for histogram in asked for part in _PARTS}
     names = [axis.name for axis in (*axes.batch, *axes.by)]
     for name in names:
         if name in own or names.count(name) > 1:
@@ -169,7 +169,7 @@ def stored_scores(dataset: xr.Dataset) -> Callable[[], ScoreSumsState] | None:
 
 def variables_of(dataset: xr.Dataset, histogram: GridHistogram) -> list[str]:
     """The variables that hold a histogram, in the order of the dataset."""
-    own = {f"{_word(histogram)}_{part}" for part in _PARTS}
+    own = {f"{_histogram_name(histogram)}_{part}" for part in _PARTS}
     return [str(name) for name in dataset.data_vars if name in own]
 
 
@@ -209,7 +209,7 @@ def _cell(grid: Grid) -> str:
     return "support_cell" if grid.low else "cell"
 
 
-def _word(histogram: GridHistogram) -> str:
+def _histogram_name(histogram: GridHistogram) -> str:
     """Name of a histogram; a class is told by its number."""
     setting = histogram.setting
     word = f"{setting.kind}_{setting.index}" if setting.kind in ("class", "top-k") else setting.kind
@@ -233,14 +233,14 @@ def _state(summary: xr.Dataset, histogram: GridHistogram) -> GridState:
     sums = {part: _sums(summary, histogram, part, axes) for part in _PARTS}
     mass, offset, square, rows = sums.values()
     if mass is None or offset is None or (square is None) != (rows is None):
-        lost = ", ".join(f"{_word(histogram)}_{part}" for part, values in sums.items() if values is None)
+        lost = ", ".join(f"{_histogram_name(histogram)}_{part}" for part, values in sums.items() if values is None)
         raise ValueError(f"This summary has lost some of {lost}; select from summaries without dropping variables.")
     if square is None:
         none = np.zeros((*mass.shape[:3], 0, 2))
         state = GridState(whole(mass), whole(offset), none, none.astype(np.int64))
     else:
         state = GridState(mass.astype(np.float64), offset.astype(np.float64), square, whole(rows))
-    check_histogram(_word(histogram), state, summary.variables["rows"].values)
+    check_histogram(_histogram_name(histogram), state, summary.variables["rows"].values)
     return state
 
 
@@ -253,7 +253,7 @@ def _scores(summary: xr.Dataset) -> ScoreSumsState:
 
 def _sums(summary: xr.Dataset, histogram: GridHistogram, part: str, axes: tuple[Hashable, ...]) -> Any:
     """One variable as (1, groups, columns, cells, outcomes); None if it is not there."""
-    name, cell = f"{_word(histogram)}_{part}", _cell(histogram.grid)
+    name, cell = f"{_histogram_name(histogram)}_{part}", _cell(histogram.grid)
     if name not in summary.variables:
         return None
     classes = _class_dims(summary) if histogram.setting.per_class else []

@@ -66,28 +66,30 @@ class Cuts:
 
     def as_json(self) -> str:
         """The text that summaries hold."""
-        told = {
+        document = {
             "setting": str(self.setting),
             "depth": self.depth,
             "values": self.values,
             "scores": self.edges.values.ravel().tolist(),
             "closed": self.edges.closed,
-            "features": [_told(feature) for feature in self.features],
+            "features": [_coding_json(feature) for feature in self.features],
         }
-        return json.dumps(told)
+        return json.dumps(document)
 
     @classmethod
     def from_json(cls, text: str) -> "Cuts":
         """The inverse; raises ValueError for what is none."""
         try:
-            told = json.loads(text)
-            setting = Setting.parse(told["setting"])
+            document = json.loads(text)
+            setting = Setting.parse(document["setting"])
             if setting is None:
-                raise ValueError(f"{told['setting']!r} is no setting")
-            edges = Edges(FrozenArray(np.array(told["scores"], np.float64).reshape(1, 1, 1, -1)), told["closed"])
-            columns = {name: at for at, name in enumerate(dict.fromkeys(one["name"] for one in told["features"]))}
-            features = tuple(_coding(one, columns[one["name"]]) for one in told["features"])
-            return cls(setting, edges, features, int(told["depth"]), int(told["values"]))
+                raise ValueError(f"{document['setting']!r} is no setting")
+            edges = Edges(
+                FrozenArray(np.array(document["scores"], np.float64).reshape(1, 1, 1, -1)), document["closed"]
+            )
+            columns = {name: at for at, name in enumerate(dict.fromkeys(one["name"] for one in document["features"]))}
+            features = tuple(_coding(one, columns[one["name"]]) for one in document["features"])
+            return cls(setting, edges, features, int(document["depth"]), int(document["values"]))
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{CUTS} of a summary is damaged ({error}); copy the summary again.") from error
 
@@ -179,7 +181,7 @@ def differing(one: Cuts, two: Cuts) -> tuple[str, str]:
     for a, b in ((one.setting, two.setting), (f"depth {one.depth}", f"depth {two.depth}")):
         if a != b:
             return str(a), str(b)
-    for a, b in zip(*[[*map(_told, cuts.features), *_cells(cuts)] for cuts in (one, two)], strict=False):
+    for a, b in zip(*[[*map(_coding_json, cuts.features), *_cells(cuts)] for cuts in (one, two)], strict=False):
         if a != b:
             return _in_words(a), _in_words(b)
     return "", ""
@@ -191,10 +193,10 @@ def _cells(cuts: Cuts) -> list[Mapping[str, Any]]:
     return [{"name": "cells of scores", "kept": len(edges) - 1}, {"name": "cells of scores", "edges": edges}]
 
 
-def _in_words(told: Mapping[str, Any]) -> str:
-    name = f"{told['name']}.{told['part']}" if told.get("part") else told["name"]
-    top = f", up to {told['top']:.0f}" if "top" in told else ""
-    return f"{name} cut at {told['edges']}{top}" if "edges" in told else f"{name} of {told['kept']}"
+def _in_words(document: Mapping[str, Any]) -> str:
+    name = f"{document['name']}.{document['part']}" if document.get("part") else document["name"]
+    top = f", up to {document['top']:.0f}" if "top" in document else ""
+    return f"{name} cut at {document['edges']}{top}" if "edges" in document else f"{name} of {document['kept']}"
 
 
 def _numbers(segments: Segments, subset: tuple[int, ...], kept: list[list[int]]) -> Counts:
@@ -220,18 +222,18 @@ def _closed(feature: Coding, further: list[int]) -> Coding:
     return replace(feature, other=0 in further, missing=1 in further)
 
 
-def _told(feature: Coding) -> Mapping[str, Any]:
+def _coding_json(feature: Coding) -> Mapping[str, Any]:
     if isinstance(feature, Cut):
-        told = {"name": feature.name, "part": feature.part, "edges": feature.edges.values.tolist()}
+        document = {"name": feature.name, "part": feature.part, "edges": feature.edges.values.tolist()}
         # Summaries of earlier versions have neither, and fit those that need neither.
         further = {"unit": feature.unit or None, "top": feature.top}
-        return told | {name: value for name, value in further.items() if value is not None}
+        return document | {name: value for name, value in further.items() if value is not None}
     return {"name": feature.name, "kept": list(feature.kept)}
 
 
-def _coding(told: Mapping[str, Any], column: int) -> Coding:
-    if "edges" in told:
-        edges = FrozenArray(np.array(told["edges"], np.float64))
-        part, unit, top = told["part"], told.get("unit", ""), told.get("top")
-        return Cut(told["name"], column, edges, True, part, unit, top)
-    return Categories(told["name"], column, tuple(told["kept"]), other=True, missing=True)
+def _coding(document: Mapping[str, Any], column: int) -> Coding:
+    if "edges" in document:
+        edges = FrozenArray(np.array(document["edges"], np.float64))
+        part, unit, top = document["part"], document.get("unit", ""), document.get("top")
+        return Cut(document["name"], column, edges, True, part, unit, top)
+    return Categories(document["name"], column, tuple(document["kept"]), other=True, missing=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsspec.implementations.local import LocalFileSystem
 
-from calibdask.safe_text import shown_address
+from calibdask.safe_text import visible_address
 from calibdask.storage.atomic_replace import Output, restore
 from calibdask.storage.checked_file import seal_file
 from calibdask.storage.location import Location, read_error
@@ -44,7 +44,7 @@ def checked_output(
     target = Path(path if location is None else location.path)
     if target.suffix.lower() not in suffixes:
         raise ValueError(
-            f"Expected an output name that ends in one of {', '.join(suffixes)}, got {shown_address(path)!r}."
+            f"Expected an output name that ends in one of {', '.join(suffixes)}, got {visible_address(path)!r}."
         )
     if location is not None and not location.local:
         _check_remote(location, overwrite=overwrite)
@@ -102,15 +102,15 @@ def check_apart(data: str, outputs: Mapping[str, str | Sequence[str] | None]) ->
     """
     seen: list[tuple[str, str]] = []
     for option, path in _each_output(outputs):
-        shown = shown_address(path)
+        shown = visible_address(path)
         if _overlap(data, path):
             raise ValueError(
-                f"{option} {shown!r} would replace the input {shown_address(data)!r} or be inside it; choose another "
+                f"{option} {shown!r} would replace the input {visible_address(data)!r} or be inside it; choose another "
                 "name."
             )
         for other, taken in seen:
             if _overlap(taken, path):
-                both = f"{option} {shown!r} and {other} {shown_address(taken)!r}"
+                both = f"{option} {shown!r} and {other} {visible_address(taken)!r}"
                 raise ValueError(f"{both} would replace each other; choose two names.")
         seen.append((option, path))
 

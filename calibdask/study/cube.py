@@ -14,7 +14,7 @@ import numpy as np
 import zarr
 
 from calibdask.errors import Unavailable
-from calibdask.safe_text import shown_address, without_credentials
+from calibdask.safe_text import visible_address, without_credentials
 from calibdask.storage.atomic_replace import owned_name
 from calibdask.storage.cell_hashes import CELL_HASHES, VARIABLES, cell_hash
 from calibdask.storage.checked_store import CheckedStore, GroupManifest
@@ -71,7 +71,7 @@ class Cube:
     @property
     def url(self) -> str:
         """The address as messages show it."""
-        return shown_address(self.address)
+        return visible_address(self.address)
 
     def quoted(self, error: BaseException) -> str:
         """What an error of a library says of the location."""

@@ -2,7 +2,7 @@
 
 import xarray as xr
 
-from calibdask.safe_text import shown_address
+from calibdask.safe_text import visible_address
 from calibdask.storage.open_store import StoredCube, open_store
 
 
@@ -47,6 +47,6 @@ def open_stored_cube(store: str) -> StoredCube:
     opened = open_store(str(store))
     if not isinstance(opened, StoredCube):
         raise ValueError(
-            f"{shown_address(store)} is not a study cube, which calibdask run creates; it is {opened.kind}."
+            f"{visible_address(store)} is not a study cube, which calibdask run creates; it is {opened.kind}."
         )
     return opened

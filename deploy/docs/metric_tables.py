@@ -25,7 +25,7 @@ def _table(kinds: list[str]) -> str:
 def _row(signature: CallSignature) -> str:
     summary = signature.summary.replace("``", "`").removesuffix(".").replace("|", r"\|")
     choices = ", ".join(f"`{name}`" for name in signature.choices)
-    return f"| `{signature.public}` | `{signature.word}` | {summary} | {choices} |\n"
+    return f"| `{signature.public}` | `{signature.keyword}` | {summary} | {choices} |\n"
 
 
 def _kind(signature: CallSignature) -> str | None:

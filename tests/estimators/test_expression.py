@@ -101,7 +101,7 @@ def test_any_choice_of_any_metric_is_read_back(data: st.DataObject) -> None:
         allowed = [value for value in (*choice.words, 3, 0.5, True, None, (0.0, 1.0)) if choice.accepts(value)]
         if allowed and data.draw(st.booleans()):
             choices[name] = data.draw(st.sampled_from(allowed))
-    expression = Expression(signature.word, choices)
+    expression = Expression(signature.keyword, choices)
     assert parse_metrics(f"{expression}, {expression}") == [expression, expression]
 
 

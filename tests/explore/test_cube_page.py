@@ -74,7 +74,7 @@ def test_long_dimensions_are_chosen_by_position() -> None:
     controls.only["replicate"].value = (298, 299)
     view = controls.view()
     assert view.only == (("replicate", (298, 299)),)
-    assert Reductions(data).shown(view).value.values.tolist() == [298.5, 598.5, 898.5]
+    assert Reductions(data).values_of(view).value.values.tolist() == [298.5, 598.5, 898.5]
 
 
 def test_a_page_without_a_server(cube: xr.Dataset, store: str) -> None:
@@ -90,7 +90,7 @@ def test_a_page_without_a_server(cube: xr.Dataset, store: str) -> None:
     assert "95th percentile over replicate, then median over draw" in words
     # Each number of the figure, and the lines of all panels once.
     view = suggested(cube, "estimate")
-    shown = Reductions(cube).shown(view).value
+    shown = Reductions(cube).values_of(view).value
     number = float(shown.sel(model="svc", estimator="wide", size=100))
     line = words[words.index("svc · wide") :]
     assert f"<td>{number:.4g}</td>" in line[: line.index("</tr>")]

@@ -18,7 +18,7 @@ def test_rows_behind_a_point_worst_first(cube: xr.Dataset) -> None:
     expected = errors.to_series().dropna().sort_values(ascending=False)
     assert list(zip(table.model, table.draw, strict=True)) == expected.index.tolist()
     np.testing.assert_allclose(table.value, expected.values, rtol=1e-12)
-    shown = float(reductions.shown(FIGURE).value.sel(point))
+    shown = float(reductions.values_of(FIGURE).value.sel(point))
     assert np.median(table.value) == pytest.approx(shown, rel=1e-12)
     # The same without what was read for the figure.
     assert worst_first(Reductions(cube).rows(FIGURE, point)).equals(table)

@@ -11,7 +11,7 @@ from tests.explore.cube_views import FIGURE, L1
 
 
 def test_a_picture_of_a_view(cube: xr.Dataset) -> None:
-    shown = Reductions(cube).shown(FIGURE)
+    shown = Reductions(cube).values_of(FIGURE)
     picture = picture_of(FIGURE, shown, Scales())
     assert (picture.logx, picture.logy, picture.x_name) == (True, True, "size")
     # The axis says what of the values is shown.
@@ -39,7 +39,7 @@ def test_names_along_the_x_axis_stand_beside_each_other(cube: xr.Dataset) -> Non
         steps=(Step("mean", ("replicate", "draw", "size")),),
         reference=L1,
     )
-    picture = picture_of(view, Reductions(cube).shown(view), Scales("log"))
+    picture = picture_of(view, Reductions(cube).values_of(view), Scales("log"))
     assert not picture.logx
     positions = np.array([picture.positions(number, 3) for number in range(3)])
     np.testing.assert_allclose(positions[1], [0, 1, 2])

@@ -111,7 +111,7 @@ def views_of_cube(path: Path) -> Iterator[PageContent]:
     assert shown.view is not None
     cube = cd.open_cube(str(path))
     drill = DrillDown(cube, shown.reductions, None)
-    numbers = shown.reductions.shown(shown.view, CancelToken())
+    numbers = shown.reductions.values_of(shown.view, CancelToken())
     at = {dim: numbers[dim].values[0] for dim in shown.view.kept}
     drill.point_at(at)
     drill.settle(shown.view, numbers)

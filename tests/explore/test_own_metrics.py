@@ -96,7 +96,7 @@ def test_own_errors_measure_a_setting_of_their_own() -> None:
         result, reasons = own.measured(pool.pooled(Selection(), setting, complete=True), setting)
         assert float(result.excess) == expected
         assert reasons == {}
-        ranking = SliceRanking(pool, ["site"], Selection(), RankingMetric.own(Overconfidence(), setting))
+        ranking = SliceRanking(pool, ["site"], Selection(), RankingMetric.from_estimator(Overconfidence(), setting))
         assert ranking.advance(60)
         assert ranking.dataset().sizes["slice"] == 3
 

@@ -29,7 +29,7 @@ from tests.explore.explored_study import Estimates
 def test_a_view_is_what_xarray_computes(cube: xr.Dataset, order: int) -> None:
     steps = FIGURE.steps[::order]
     view = CubeView("estimate", "size", ("estimator",), steps=steps, reference=L1)
-    shown = Reductions(cube).shown(view)
+    shown = Reductions(cube).values_of(view)
     expected = whole(cube)
     for step in steps:
         expected = quantiles(expected, step.number, step.dims)
@@ -51,7 +51,7 @@ def test_errors_against_a_reference(cube: xr.Dataset, error: str) -> None:
     gap = abs(gap) if error.startswith("absolute") else gap
     gap = gap / truth if error.endswith("reference") else gap
     expected = gap.where(cube.status == 1).mean("replicate")
-    result = Reductions(cube).shown(view).value.transpose(*expected.dims)
+    result = Reductions(cube).values_of(view).value.transpose(*expected.dims)
     xr.testing.assert_allclose(result, expected, rtol=1e-12)
 
 
@@ -73,7 +73,7 @@ def test_filters_fixed_labels_and_bands(cube: xr.Dataset) -> None:
         reference=L1,
         band=(0.1, 0.9),
     )
-    shown = Reductions(cube).shown(view)
+    shown = Reductions(cube).values_of(view)
     labels = {"estimator": "debiased", "replicate": [3, 5, 19], "draw": [0, 2], "size": [30, 1000]}
     errors = whole(cube).sel(labels).sel(model=["forest", "svc"]).drop_vars("estimator").mean("replicate")
     xr.testing.assert_allclose(shown.value.transpose("model", "size"), errors.median("draw"), rtol=1e-12)
@@ -92,7 +92,7 @@ def test_cells_that_are_not_done_are_no_numbers(tmp_path: Path) -> None:
     study = Estimates(broken="linear")
     cd.run(study, tmp_path / "part.zarr")
     part = cd.open_cube(str(tmp_path / "part.zarr"))
-    shown = Reductions(part).shown(CubeView("rows", "model", ("draw",)))
+    shown = Reductions(part).values_of(CubeView("rows", "model", ("draw",)))
     expected = np.full((3, 3), 7.0)
     expected[1, 1] = np.nan
     np.testing.assert_array_equal(shown.value.transpose("model", "draw"), expected)
@@ -115,7 +115,9 @@ def test_large_data_without_cells_is_read_in_parts(monkeypatch: pytest.MonkeyPat
     results = xr.Dataset({"error": (("a", "b", "c"), random.normal(size=(4, 5, 30)))}, {"a": list("wxyz")})
     assert block_dims(results, "error") == ("a", "b")
     view = CubeView("error", "b", ("a",), steps=(Step("median", ("c",)),))
-    xr.testing.assert_allclose(Reductions(results).shown(view).value.transpose("a", "b"), results["error"].median("c"))
+    xr.testing.assert_allclose(
+        Reductions(results).values_of(view).value.transpose("a", "b"), results["error"].median("c")
+    )
 
 
 @pytest.mark.parametrize("how", ["median", "standard deviation"])
@@ -126,23 +128,23 @@ def test_what_does_not_fit_in_memory_is_read_in_slabs(
     view = CubeView(
         "estimate", "size", ("estimator",), steps=(Step(how, ("model", "draw", "replicate")),), reference=L1
     )
-    expected = Reductions(cube).shown(view)
+    expected = Reductions(cube).values_of(view)
     shares: list[float] = []
     monkeypatch.setattr(reductions, "HELD", 400)
-    result = Reductions(cube).shown(view, CancelToken(report=shares.append))
+    result = Reductions(cube).values_of(view, CancelToken(report=shares.append))
     xr.testing.assert_identical(result, expected)
     assert len(shares) > 6
     assert shares == sorted(shares)
     assert shares[-1] == pytest.approx(1)
     monkeypatch.setattr(reductions, "HELD", 100)
     with pytest.raises(ValueError, match=r"All values over model, draw, replicate at once do not fit in memory"):
-        Reductions(cube).shown(view)
+        Reductions(cube).values_of(view)
 
 
 def test_too_many_points_are_refused(cube: xr.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reductions, "SHOWN", 100)
     with pytest.raises(ValueError, match="at most 100 points, got size: 4, estimator: 3, replicate: 20; aggregate"):
-        Reductions(cube).shown(
+        Reductions(cube).values_of(
             CubeView("estimate", "size", ("estimator", "replicate"), steps=(Step("mean", ("model",)),))
         )
 
@@ -156,7 +158,7 @@ def test_what_has_been_read_serves_other_views(cube: xr.Dataset, monkeypatch: py
 
     monkeypatch.setattr(reductions, "reduced_blocks", counted)
     cube_reductions = Reductions(cube)
-    cube_reductions.shown(FIGURE)
+    cube_reductions.values_of(FIGURE)
     assert cube_reductions.is_at_hand(FIGURE)
     rest = FIGURE.steps[:1]
     others = [
@@ -168,11 +170,11 @@ def test_what_has_been_read_serves_other_views(cube: xr.Dataset, monkeypatch: py
         CubeView("estimate", "size", ("estimator",), steps=FIGURE.steps, only=(("draw", (0,)),), reference=L1),
     ]
     for view in others:
-        cube_reductions.shown(view)
+        cube_reductions.values_of(view)
     cube_reductions.rows(FIGURE, {"size": 30, "estimator": "wide"})
     # The fourth was asked for after one that aggregates nothing but replicates: its last step is not done in blocks.
     assert [reduction.steps for reduction in passes] == [rest, ()]
-    cube_reductions.shown(
+    cube_reductions.values_of(
         CubeView("estimate", "size", ("estimator",), steps=FIGURE.steps, only=(("replicate", (0, 1)),))
     )
     assert len(passes) == 3
@@ -183,7 +185,7 @@ def test_what_is_kept_is_bounded(cube: xr.Dataset, monkeypatch: pytest.MonkeyPat
     cube_reductions = Reductions(cube)
     for share in (0.1, 0.2, 0.3, 0.4):
         steps = (Step("quantile", ("replicate",), share), FIGURE.steps[1])
-        cube_reductions.shown(CubeView("estimate", "size", ("estimator",), steps=steps))
+        cube_reductions.values_of(CubeView("estimate", "size", ("estimator",), steps=steps))
     # Nine cells, three estimators, four sizes: 864 bytes each.
     assert cube_reductions.nbytes == 2 * 864
 
@@ -209,7 +211,7 @@ def test_a_cube_larger_than_memory_opens_and_shows_what_is_done(tmp_path: Path) 
         one = CubeView(
             "estimate", "size", ("estimator",), (), view.steps, only=(("model", ("a",)),), reference=view.reference
         )
-        shown = cube_reductions.shown(one)
+        shown = cube_reductions.values_of(one)
         assert tracemalloc.get_traced_memory()[1] < 4e8
     finally:
         tracemalloc.stop()
@@ -223,10 +225,10 @@ def test_memory_holds_a_few_blocks(tmp_path: Path) -> None:
     cube = cd.open_cube(str(tmp_path / "wide.zarr"))
     # 40 cells of a megabyte in chunks of two: 20 blocks of 4 MB as doubles.
     assert cube["estimate"].size * 8 > 75e6
-    Reductions(cube).shown(FIGURE)
+    Reductions(cube).values_of(FIGURE)
     tracemalloc.start()
     try:
-        Reductions(cube).shown(FIGURE)
+        Reductions(cube).values_of(FIGURE)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -251,7 +253,7 @@ def test_the_published_figure_of_a_benchmark() -> None:
     at = (("norm", "l1"), ("outcome", "label"), ("bins", 2000), ("kind", "plug-in"))
     steps = (Step("quantile", ("replicate",), 0.95), Step("median", cells))
     view = CubeView("estimate", "size", ("estimator",), ("setting",), steps, reference=Reference("truth", at))
-    shown = Reductions(cube).shown(view).value
+    shown = Reductions(cube).values_of(view).value
     expected = summaries.summarised(cube, draws=2)["absolute_paper_truth"]
     np.testing.assert_array_equal(shown.astype(np.float32), expected.transpose(*shown.dims))
     # What the page begins with is the same but for the bins.

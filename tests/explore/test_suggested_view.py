@@ -51,7 +51,7 @@ def test_first_views_of_other_stores(cube: xr.Dataset) -> None:
     assert interval_ends(holdout, "value") == ("low", "high")
     view = suggested(holdout, "value")
     assert (view.x, view.lines, view.band) == ("metric", ("model",), ("low", "high"))
-    shown = Reductions(holdout.assign(low=holdout.low - 1)).shown(view)
+    shown = Reductions(holdout.assign(low=holdout.low - 1)).values_of(view)
     assert (shown.low == -1).all()
     assert (shown.high == 0).all()
 

@@ -36,7 +36,7 @@ def summary() -> xr.Dataset:
 
 
 @pytest.fixture
-def shown() -> Callable[..., ShownPage]:
+def values_of() -> Callable[..., ShownPage]:
     """A page whose work is done at once, on its view over time."""
 
     def make(summary: xr.Dataset) -> ShownPage:

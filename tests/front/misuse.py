@@ -193,7 +193,7 @@ CASES = (
         "rows of different indexes",
         _call(pd.Series(_OUTCOMES, np.arange(_N) + 100), pd.Series(_VECTOR)),
         "y_true and y_prob are of pandas and have different indexes, [100, 101, 102, ...] and [0, 1, 2, ...]: their "
-        "rows cannot be told to belong together. Select the rows of both by one index; or, if their order is the same, "
+        "rows cannot be matched. Select the rows of both by one index; or, if their order is the same, "
         "give y_true.to_numpy() and y_prob.to_numpy().",
     ),
     Misuse(

@@ -50,7 +50,7 @@ def gap(setting: Setting) -> Requests[float]:
     reveal_type(sums)
     sums.outcomes
     BinSums(setting, edges).merge(sums, edges)
-    BinSums(setting, edges).taken_from(layout)
+    BinSums(setting, edges).extracted_from(layout)
     return "none"
 
 reveal_type(view_requests(PoissonWeights(200, 0), gap(Setting("confidence"))))

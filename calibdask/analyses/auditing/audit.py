@@ -370,8 +370,8 @@ class _Table:
         subsets = [self.segments.describe(int(number))[0] for number in self.kept]
         names = np.array([", ".join(self.plan.name(i) for i in subset) for subset in subsets], object)
         excluded = not_excluded(columns["rows"], *self.ends, min_rows)
-        said = conclusion(texts, columns["gap"], columns["described"], excluded, min_rows, self.alpha)
-        said += remarks(int(columns["described"].sum()), self.choice)
+        sentence = conclusion(texts, columns["gap"], columns["described"], excluded, min_rows, self.alpha)
+        sentence += remarks(int(columns["described"].sum()), self.choice)
         numbers = {
             name: column.astype(np.int64) if name in ("rows", "events") else column for name, column in columns.items()
         }
@@ -396,5 +396,5 @@ class _Table:
             **self.choice,
             mce_sigma=float(ratio.max(initial=0.0)),
             not_excluded=json.dumps(excluded),
-            conclusion=said,
+            conclusion=sentence,
         )

@@ -56,12 +56,12 @@ def conclusion(
 
 def remarks(described: int, choice: Mapping[str, int]) -> str:
     """Further sentences on groups that were not compared with each other, which make the list longer, or cut it."""
-    said = ""
+    text = ""
     if described > 1 and choice["overlaps_unknown"]:
-        said += " Some share rows that this summary does not tell; an audit of the rows may list fewer."
+        text += " Some share rows that this summary does not tell; an audit of the rows may list fewer."
     if choice["candidates_untried"]:
-        said += f" {choice['candidates_untried']:,} with less evidence were not compared with these."
-    return said
+        text += f" {choice['candidates_untried']:,} with less evidence were not compared with these."
+    return text
 
 
 def why_passes(cutting: int, filling: int, describing: int) -> dict[str, str]:
@@ -74,7 +74,7 @@ def why_passes(cutting: int, filling: int, describing: int) -> dict[str, str]:
     """
     if cutting + filling + describing <= 3:
         return {}
-    said = [f"{cutting} {'pass cuts' if cutting == 1 else 'passes cut'} features and scores"]
-    said += [f"{filling} {'fills' if filling == 1 else 'fill'} the lattice"]
-    said += [f"{describing} tells groups apart that share rows"] if describing else []
-    return {"passes_why": ", ".join(said)}
+    text = [f"{cutting} {'pass cuts' if cutting == 1 else 'passes cut'} features and scores"]
+    text += [f"{filling} {'fills' if filling == 1 else 'fill'} the lattice"]
+    text += [f"{describing} tells groups apart that share rows"] if describing else []
+    return {"passes_why": ", ".join(text)}

@@ -50,10 +50,10 @@ class LatticePlan:
                 f"audit expects lattices of at most {_megabytes(self._most_bytes)} here, for {self._room}, "
                 f"got {_megabytes(needed)}: "
                 f"{count:,} segments of up to {self.depth} of {len(sizes)} features times {self.edges.bins} cells of "
-                f"scores{copies}; what fits: {' or '.join([*self._what_fits(sizes), 'fewer features or values'])}."
+                f"scores{copies}; what fits: {' or '.join([*self._feasible_plans(sizes), 'fewer features or values'])}."
             )
 
-    def _what_fits(self, sizes: list[int]) -> Iterator[str]:
+    def _feasible_plans(self, sizes: list[int]) -> Iterator[str]:
         """The largest depth, number of cells and number of values that fit, each by itself."""
         cells, depth = self.edges.bins, self.depth
         if found := next((d for d in range(depth - 1, 0, -1) if self._fits(sizes, d, cells)), 0):

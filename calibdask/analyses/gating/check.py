@@ -185,12 +185,12 @@ def check(
         raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")
     layout = data.source.layout
     chosen = profile_of(profile)
-    shown = _told(chosen.metrics(layout) or ({} if whole else {"mean_gap": MeanGap()}), data)
+    shown = _of_this_grid(chosen.metrics(layout) or ({} if whole else {"mean_gap": MeanGap()}), data)
     judgements, result = Judges.of(whole, layout).judge(data, choice, shown)
     measured = {}
     for one in sliced:
         own, by_slice = Judges.of(of_slices, layout).judge(
-            one, choice, _told(chosen.metrics(layout, of_slices=True), one)
+            one, choice, _of_this_grid(chosen.metrics(layout, of_slices=True), one)
         )
         judgements += own
         measured[", ".join(str(axis.name) for axis in one.by)] = by_slice
@@ -202,7 +202,7 @@ def check(
     return Gate(tuple(judgements), result, confidence, profile, measured)
 
 
-def _told(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
+def _of_this_grid(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
     """The metrics of a profile; those of a summary on its own grid."""
     source = data.source
     return on_grid(metrics, source.step) if isinstance(source, SummarySource) else {**metrics}

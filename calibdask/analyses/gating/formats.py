@@ -166,8 +166,8 @@ def markdown(gate: Gate, title: str) -> str:
     for row, judgement in zip(rows_of_table(gate), _worst_first(gate), strict=True):
         lines.append(_line((*map(in_markdown, row[:-1]), _MARKS[judgement.outcome])))
     lines += ["", level_text(gate)]
-    said = [*wanting(gate), *cautions(gate)]
-    lines += ["", *(f"- {in_markdown(line)}" for line in said)] if said else []
+    notes = [*wanting(gate), *cautions(gate)]
+    lines += ["", *(f"- {in_markdown(line)}" for line in notes)] if notes else []
     if gate.profile:
         interval = f"{100 * gate.confidence:g} % interval"
         lines += [
@@ -200,8 +200,8 @@ def junit(gate: Gate, title: str) -> str:
             kind = WORDS[judgement.outcome].lower()
             failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": visible(sentence(judgement))})
             failure.text = visible(judgement.meaning)
-    if said := "\n".join(visible(line) for line in cautions(gate)):
-        ElementTree.SubElement(suite, "system-out").text = said
+    if notes := "\n".join(visible(line) for line in cautions(gate)):
+        ElementTree.SubElement(suite, "system-out").text = notes
     suites = ElementTree.Element("testsuites", numbers)
     suites.append(suite)
     ElementTree.indent(suites)
@@ -234,8 +234,8 @@ def _plain(judgement: Judgement) -> dict[str, Any]:
         name: _number(getattr(judgement, name))
         for name in ("value", "low", "high", "least", "most", "rows", "rows_needed")
     }
-    said = {"scope": judgement.scope, "decision": WORDS[judgement.outcome].lower(), "reason": judgement.reason}
-    return {"limit": judgement.limit, "where": dict(judgement.where), **numbers, **said}
+    notes = {"scope": judgement.scope, "decision": WORDS[judgement.outcome].lower(), "reason": judgement.reason}
+    return {"limit": judgement.limit, "where": dict(judgement.where), **numbers, **notes}
 
 
 def _number(value: Any) -> float | int | None:

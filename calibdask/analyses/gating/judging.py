@@ -138,8 +138,8 @@ class Judges:
             name = str(limit.metric)
             metric = limit.metric.make()
             parts = metric.describe(layout)
-            if not limit.part and "" not in parts and limit.metric.word in parts:
-                limit = replace(limit, part=limit.metric.word)  # noqa: PLW2901
+            if not limit.part and "" not in parts and limit.metric.keyword in parts:
+                limit = replace(limit, part=limit.metric.keyword)  # noqa: PLW2901
             chosen.append(limit)
             if limit.part not in parts:
                 known = [f"{name}.{part}" if part else name for part in parts]
@@ -266,7 +266,7 @@ def _outcome_counts(metrics: Mapping[str, Estimator], data: Input) -> dict[str, 
     counts: dict[str, Estimator] = {}
     for metric in metrics.values():
         setting = _counted_setting(metric, layout)
-        if not isinstance(source, SummarySource) or source.tells(setting):
+        if not isinstance(source, SummarySource) or source.has_histogram(setting):
             choice = setting.index if setting.kind == "class" else setting.kind
             k = setting.index if setting.kind == "top-k" else None
             counts[_outcomes_of(metric, layout)] = OutcomeCounts(setting=choice, k=k)

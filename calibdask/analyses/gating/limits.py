@@ -210,16 +210,16 @@ class Limits:
         profile = given.get("profile", "")
         if not isinstance(profile, str):
             raise ValueError(f"{visible(path)}: profile expects a name, got {profile!r}.")
-        told = [given.get(name, "") for name in ("owner", "declared")]
-        if not (isinstance(told[0], str) and isinstance(told[1], str | date)):
+        declaration = [given.get(name, "") for name in ("owner", "declared")]
+        if not (isinstance(declaration[0], str) and isinstance(declaration[1], str | date)):
             raise ValueError(
-                f"{visible(path)}: owner expects a name, and declared a day such as 2026-01-15; got {told[0]!r} and "
-                f"{told[1]!r}."
+                f"{visible(path)}: owner expects a name, and declared a day such as 2026-01-15; got "
+                f"{declaration[0]!r} and {declaration[1]!r}."
             )
         if "confidence" in given:
             check_confidence(given["confidence"], f"{visible(path)}: confidence")
         whole, slices = (limits_of(given.get(name), of_slices=name != "limits") for name in ("limits", "slice-limits"))
-        return cls((*whole, *slices), profile, tuple(by), given.get("confidence"), *map(str, told))
+        return cls((*whole, *slices), profile, tuple(by), given.get("confidence"), *map(str, declaration))
 
 
 def limits_of(given: Any, *, of_slices: bool = False) -> tuple[Limit, ...]:

@@ -139,7 +139,7 @@ def known_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _setting(summary: Summary, setting: Setting | str | int | None) -> Setting:
     """The setting; without a name the usual one, or the first that the summary has."""
     chosen = summary.source.layout.setting(setting)
-    if setting is not None or summary.tells(chosen):
+    if setting is not None or summary.has_histogram(chosen):
         summary.source.finest(chosen)
         return chosen
     return summary.source.histograms[0].setting

@@ -130,7 +130,7 @@ def period_numbers(
         "frequency": frequency,
     }
     shaped = {name: value.reshape(processes.shape) for name, value in values.items()}
-    shaped["found"] = _found(shaped["log_e"], len(processes.sums.summary.batch), alpha)
+    shaped["found"] = _discoveries(shaped["log_e"], len(processes.sums.summary.batch), alpha)
     return shaped
 
 
@@ -141,7 +141,7 @@ def _period_pvalue(moment: PeriodTotals) -> Array:
     return np.where(moment.rows > 0, np.minimum(2 * np.minimum(more, fewer), 1.0), np.nan)
 
 
-def _found(log_e: Array, models: int, alpha: float) -> npt.NDArray[np.bool_]:
+def _discoveries(log_e: Array, models: int, alpha: float) -> npt.NDArray[np.bool_]:
     """Discoveries over slices and classes, for each model."""
     tests = log_e.reshape(*log_e.shape[:models], -1)
     return e_benjamini_hochberg(tests, alpha).reshape(log_e.shape)

@@ -240,7 +240,7 @@ class MulticalibratedScaling(Calibrator):
                 "y == c and its column of scores."
             )
         self.n_features_in_ = 1 if layout.vector else layout.classes
-        codings, mended, rows = self._mended(data)
+        codings, mended, rows = self._boosted(data)
         classes = np.arange(2) if data.classes is None else np.asarray(data.classes)
         self._take(tuple(map(recoding.by_text, codings)), [column.name for column in data.features])
         self.excluded_ = data.attributes
@@ -335,7 +335,7 @@ class MulticalibratedScaling(Calibrator):
         if not 0 <= self.shrinkage < np.inf:
             raise ValueError(f"shrinkage expects a number from 0 on, got {self.shrinkage!r}.")
 
-    def _mended(self, data: Input) -> tuple[tuple[Coding, ...], BoostedFit, Any]:
+    def _boosted(self, data: Input) -> tuple[tuple[Coding, ...], BoostedFit, Any]:
         """How features are cut, the map, and the number of rows."""
         setting: Setting = data.source.layout.setting(1)
         values = Values.of(self.values, self.min_rows, self.edges)

@@ -254,7 +254,7 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     problems += _of_data(given["data"], again["data"])
     tolerance = _ROUNDING if request["weighted"] else 0.0
     problems += [
-        f"{visible(path)} was {_said(before)} in the receipt, and is {_said(after)} here."
+        f"{visible(path)} was {_value_text(before)} in the receipt, and is {_value_text(after)} here."
         for parts in ((given["numbers"], again["numbers"]), (_decided(given), _decided(again)))
         for path, before, after in differences(*parts)
         if not _close(before, after, tolerance)
@@ -264,7 +264,7 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
         problems.append("The decisions are not those on the limits of the receipt, each once and in their order.")
     if request != again["request"]:
         problems += [
-            f"{visible(path)} is {_said(before)} in the receipt, and is written {_said(after)} here."
+            f"{visible(path)} is {_value_text(before)} in the receipt, and is written {_value_text(after)} here."
             for path, before, after in differences(request, again["request"], "request")
         ]
     # A limit may have the number of a metric that is measured in any case.
@@ -331,5 +331,5 @@ def _close(before: Any, after: Any, tolerance: float) -> bool:
     return abs(before - after) <= tolerance * max(abs(before), abs(after))
 
 
-def _said(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return "none" if value is None else f"{value:.17g}" if isinstance(value, float) else visible(value)

@@ -28,9 +28,9 @@ class AccumulatedSource(SummarySource):
         super().__init__(stored, layout, rows, scores)
         self._kept = states
 
-    def sums_up(self, setting: Setting) -> bool:
+    def has_score_sums(self, setting: Setting) -> bool:
         """Whether the sums of scores and outcomes of this setting are known: those of the default one are kept."""
-        return self.holds(ColumnSums(setting)) or super().sums_up(setting)
+        return self.holds(ColumnSums(setting)) or super().has_score_sums(setting)
 
     def holds(self, statistic: Statistic[Any]) -> bool:
         """Whether it is kept, or follows from what is."""
@@ -44,4 +44,4 @@ class AccumulatedSource(SummarySource):
         if statistic in self._kept:
             return self._kept[statistic]
         origin = next(filter(statistic.follows_from, self._kept), None)
-        return statistic.from_histograms(self) if origin is None else statistic.taken_from(self._kept[origin])
+        return statistic.from_histograms(self) if origin is None else statistic.extracted_from(self._kept[origin])

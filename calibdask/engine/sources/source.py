@@ -186,7 +186,7 @@ def _in_order(
     """The states of all statistics, from those that were needed."""
     known = dict(zip(needed, states, strict=True))
     return tuple(
-        known[statistic] if statistic in known else statistic.taken_from(known[following[statistic]])
+        known[statistic] if statistic in known else statistic.extracted_from(known[following[statistic]])
         for statistic in statistics
     )
 

@@ -104,13 +104,13 @@ class SummarySource(Source):
         """Width of the cells of the finest grid."""
         return 1 / max(stored.grid.cells for stored in self._stored)
 
-    def tells(self, setting: Setting) -> bool:
+    def has_histogram(self, setting: Setting) -> bool:
         """Whether a histogram of this setting is stored."""
         return any(_column(stored.setting, setting) is not None for stored in self._stored)
 
-    def sums_up(self, setting: Setting) -> bool:
+    def has_score_sums(self, setting: Setting) -> bool:
         """Whether the sums of scores and outcomes of this setting are known."""
-        return self.tells(setting)
+        return self.has_histogram(setting)
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """The states of all statistics; raises ValueError for those that need the data."""
@@ -186,7 +186,7 @@ class SummarySource(Source):
     def of_scores(self) -> GridHistogram:
         """The histogram that tells the proper scores of replicates: that of either class alone."""
         one = Setting("class", 1)
-        return self.finest(one if self.tells(one) else next(iter(self._stored)).setting)
+        return self.finest(one if self.has_histogram(one) else next(iter(self._stored)).setting)
 
     def _cells(self, histogram: GridHistogram) -> HistogramSums:
         """Sums by cell of a histogram, kept as long as this source."""

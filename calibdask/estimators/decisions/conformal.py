@@ -152,10 +152,10 @@ class ConformalThreshold(Estimator):
             rows, class_rows = weights**2 / squares, weight**2 / square
             sizes = _sizes(sets.total_size / weights, size_square.sum(-1) / weights, rows, layout.classes)
             class_sizes = _sizes(size / weight, size_square / weight, class_rows, layout.classes)
-        told = {} if self.threshold is not None else {"all_classes": int((chosen.below == 0).sum())}
+        notes = {} if self.threshold is not None else {"all_classes": int((chosen.below == 0).sum())}
         by_class, most = ("class",), float(layout.classes)
         return {
-            "threshold": FixedPart(limit, notes=told),
+            "threshold": FixedPart(limit, notes=notes),
             "coverage": _number(coverage, self._ends(chosen, coverage, rows)),
             "size": _number(sizes.mean, sizes.ends, most),
             "class_coverage": _number(class_coverage, _binomial(class_coverage, class_rows).ends, dims=by_class),

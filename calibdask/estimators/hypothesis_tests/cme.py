@@ -143,7 +143,7 @@ class CMETest(KernelTest):
         state = yield from locations
         first, second = exact.value(state.first), exact.value(state.second)
         statistic, freedom = _chi_square(state.rows, first, second, calibrated)
-        statistic = kernel.known(statistic)
+        statistic = kernel.where_bandwidth(statistic)
         pvalue, effective = scipy.special.chdtrc(freedom, statistic), np.full(statistic.shape, np.nan)
         for b, g in zip(*np.nonzero(np.isfinite(statistic)), strict=True):
             sampled = sample.of(b, g, size)

@@ -46,8 +46,8 @@ def pair_estimates(chosen: KernelEstimator, layout: Layout, most: float) -> Requ
     with np.errstate(divide="ignore", invalid="ignore"):
         biased = kernel.bound * (2 * between + within) / weight**2
         # A single row has an estimate without a bandwidth.
-        biased = np.where(sums.rows > 1, kernel.known(biased), biased)
-        unbiased = kernel.known(kernel.bound * 2 * between / _distinct(weight, square, sums.rows))
+        biased = np.where(sums.rows > 1, kernel.where_bandwidth(biased), biased)
+        unbiased = kernel.where_bandwidth(kernel.bound * 2 * between / _distinct(weight, square, sums.rows))
     return PairEstimates(kernel, sums.rows, biased, unbiased, notes)
 
 
@@ -107,7 +107,7 @@ def block_moments(chosen: KernelEstimator, layout: Layout, length: int, most: fl
     state = yield from BlockMeans(kernel, length)
     left = np.bincount(state.key[:, 0], minlength=state.runs.size).reshape(state.runs.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = kernel.known(kernel.bound * exact.value(state.total) / state.runs)
+        mean = kernel.where_bandwidth(kernel.bound * exact.value(state.total) / state.runs)
         square = kernel.bound**2 * exact.value(state.square) / state.runs
     notes = {**notes, "blocks": note_values(state.runs), "rows_left_over": note_values(left)}
     return BlockMoments(kernel, length, state.runs, mean, square, notes)
@@ -136,7 +136,7 @@ def features_estimate(chosen: KernelEstimator, features: int) -> Requests[Featur
     total, error = _feature_total(kernel, state, features)
     weight, square = exact.value(state.weight), exact.value(state.weight_square)
     within = kernel.bound * exact.value(state.within)
-    total = kernel.known(total)
+    total = kernel.where_bandwidth(total)
     with np.errstate(divide="ignore", invalid="ignore"):
         biased = total / weight**2, error / weight**2
         distinct = _distinct(weight, square, state.rows)

@@ -43,9 +43,9 @@ class NearestFit(NamedTuple):
         t, at = axis.places(cells.score), axis.places(score)
         mass = cells.effective
         # On the logit scale a row tells as much as its outcome varies; one half of them would vary by 1/4.
-        told = 4 * mass * cells.score * (1 - cells.score) if axis.logit else mass
+        information = 4 * mass * cells.score * (1 - cells.score) if axis.logit else mass
         farthest = (_FARTHEST_LOGIT if axis.logit else _FARTHEST) * float(at[-1] - at[0])
-        reach = _windows(t, told, at, farthest)
+        reach = _windows(t, information, at, farthest)
         distance, edge = np.abs(t - at[:, None]), 0.5 * (at[1] - at[0])
         inside = distance <= reach[:, None]
         # A curve does not go on where all rows are on one side.

@@ -156,7 +156,7 @@ class CubePage:
             return
         self.figure.loading, self._progress.value, self._progress.visible = not is_quick, 0, not is_quick
         self.work.start(
-            lambda token: self.reductions.shown(view, token),
+            lambda token: self.reductions.values_of(view, token),
             show=lambda shown: self._show(view, shown),
             fail=self._fail,
             report=lambda share: self._progress.param.update(value=round(100 * share)),

@@ -143,7 +143,7 @@ class Reductions:
         """Memory of what is kept for the next views."""
         return sum(held.nbytes for held in self._kept.values())
 
-    def shown(self, view: CubeView, token: CancelToken | None = None) -> xr.Dataset:
+    def values_of(self, view: CubeView, token: CancelToken | None = None) -> xr.Dataset:
         """``value`` along the dimensions of the figure, and ``low`` and ``high`` if the view has a band.
 
         Raises
@@ -156,7 +156,7 @@ class Reductions:
         token, views = token or CancelToken(), _by_variable(view)
         if len(views) > 1:
             return xr.Dataset(
-                {name: self.shown(own, token.part(i, 3))["value"] for i, (name, own) in enumerate(views.items())}
+                {name: self.values_of(own, token.part(i, 3))["value"] for i, (name, own) in enumerate(views.items())}
             )
         plan = _Plan(self.dataset, view)
         sizes = {dim: len(plan.selected.get(dim, np.arange(self.dataset.sizes[dim]))) for dim in view.kept}

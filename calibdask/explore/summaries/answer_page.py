@@ -112,7 +112,7 @@ class AnswerPage:
         self._answer: Answer | None = None
         self.widgets = dict(widgets)
         wide: dict[str, Any] = {"sizing_mode": "stretch_width", "stylesheets": [_CSS]}
-        self.busy, self.said, self.shown = (html_pane(**wide) for _ in range(3))
+        self.busy, self.notes_text, self.shown = (html_pane(**wide) for _ in range(3))
         self.offer = pn.widgets.Button(label="", visible=False)
         if choose is not None:
             self.offer.on_click(lambda _: choose(self._offered))
@@ -123,7 +123,7 @@ class AnswerPage:
         import panel as pn
 
         widgets = [pn.FlexBox(*self.widgets.values())] if self.widgets else []
-        return [*widgets, self.busy, self.said, self.offer, self.shown]
+        return [*widgets, self.busy, self.notes_text, self.offer, self.shown]
 
     def ask(self, selection: Selection, setting: str | int | None) -> None:
         """Answer for a selection."""
@@ -136,7 +136,7 @@ class AnswerPage:
             return
         self._query = query
         self.busy.object = Html("<span class='quiet'>computing: {} …</span>").format(self._words)
-        self._job.start(lambda _: self._found(selection, setting, values), show=self._show, fail=self._fail)
+        self._job.start(lambda _: self._computed(selection, setting, values), show=self._show, fail=self._fail)
 
     def pause(self) -> None:
         """Stop working until it is asked again."""
@@ -156,7 +156,7 @@ class AnswerPage:
         parts = [part.assign_coords(index=np.arange(part.sizes["index"])) for part in lines]
         return xr.concat(parts, "index", data_vars="all", join="outer").to_dataframe().reset_index(drop=True)
 
-    def _found(self, selection: Selection, setting: str | int | None, values: list[Any]) -> Answer:
+    def _computed(self, selection: Selection, setting: str | int | None, values: list[Any]) -> Answer:
         if not self._pool.rows(selection):
             raise ValueError("There are no rows in this selection.")
         return self._find(selection, setting, *values)
@@ -170,7 +170,7 @@ class AnswerPage:
         assert self._query is not None
         selection = self._query[0]
         rows = f"{selection_text(self._pool, selection)}: {self._pool.rows(selection):,} rows"
-        self._answer, self.busy.object, self.said.object = answer, "", answer.words
+        self._answer, self.busy.object, self.notes_text.object = answer, "", answer.words
         self.shown.object = answer.evidence + Html("<p class='quiet'>{}</p>").format(rows)
         self.offer.visible = answer.offered is not None
         if answer.offered is not None:
@@ -179,7 +179,7 @@ class AnswerPage:
     def _fail(self, error: Exception) -> None:
         self._answer = None
         self.busy.object, self.shown.object, self.offer.visible = "", "", False
-        self.said.object = element_html(Sentence(error_text(error), lead=True))
+        self.notes_text.object = element_html(Sentence(error_text(error), lead=True))
 
 
 def answer_pages(

@@ -56,9 +56,9 @@ class SignificantGap:
         >>> Finding("slice", "country be", {"country": 1}, Ends(-0.031, -0.04, -0.022), 3.4, 18).text("2026-05-14")
         'Worst slice: country be, 3.1 points too high (2.2 to 4.0, simultaneous over 18 cells), since 2026-05-14'
         """
-        told = points_text(self.ends).replace(")", f", {simultaneous(self.cells)})")
+        text = points_text(self.ends).replace(")", f", {simultaneous(self.cells)})")
         what = f"{self.what} of {within}" if within else self.what
-        return f"Worst {what}: {self.name}, {told}{f', since {since}' if since else ''}"
+        return f"Worst {what}: {self.name}, {text}{f', since {since}' if since else ''}"
 
 
 def worst_slice(

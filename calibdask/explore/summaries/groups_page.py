@@ -179,12 +179,12 @@ class GroupsPage:
         if line is None:
             self.selected.object = ""
             return
-        told = _told(groups.result.isel(segment=line))
-        self.selected.object = Html("<h2>{}</h2><p>{}</p>").format(groups.texts[line], told)
+        text = _group_text(groups.result.isel(segment=line))
+        self.selected.object = Html("<h2>{}</h2><p>{}</p>").format(groups.texts[line], text)
         self.panel.show("", [(groups.bins(line), None)])
 
 
-def _told(one: xr.Dataset) -> str:
+def _group_text(one: xr.Dataset) -> str:
     """A group in words."""
     gap, low, high = (100 * float(one[name]) for name in ("gap", "gap_low", "gap_high"))
     off = minus(f"{gap:+.2f} points, {low:+.2f} to {high:+.2f}")

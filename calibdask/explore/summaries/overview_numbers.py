@@ -95,8 +95,8 @@ def slice_map(pool: Pool, query: MapQuery, is_cancelled: Callable[[], bool]) -> 
     places = list(product(*(range(len(pool.labels[dim])) for dim in query.dims)))
     row_at = [dict(zip(query.dims, places[row], strict=True)) for row in judged[worst].tolist()]
     names = [" · ".join(label_text(pool.labels[dim][index]) for dim, index in at.items()) for at in row_at]
-    whole = None if whole is None else whole.taken(worst)
-    return SliceMap(names, columns, row_at, column_at, gaps.taken(worst), whole, judged.size, filled.size, len(groups))
+    whole = None if whole is None else whole.select(worst)
+    return SliceMap(names, columns, row_at, column_at, gaps.select(worst), whole, judged.size, filled.size, len(groups))
 
 
 def _numbers(pool: Pool, query: MapQuery) -> tuple[list[str], list[dict[str, int]], npt.NDArray[np.int64]]:

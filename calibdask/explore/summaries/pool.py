@@ -137,9 +137,9 @@ class Pool:
                 ("confidence (largest score)", "confidence"),
                 ("class-wise (all classes)", "classwise"),
             )
-            if self.source.tells(layout.setting(setting))
+            if self.source.has_histogram(layout.setting(setting))
         }
-        single = (k for k in range(layout.classes) if self.source.tells(layout.setting(k)))
+        single = (k for k in range(layout.classes) if self.source.has_histogram(layout.setting(k)))
         return pooled | {f"class {self.classes[k]}": k for k in single}
 
     def is_read(self, setting: str | int | None) -> bool:

@@ -130,7 +130,7 @@ def _chart(calibrator: Calibrator, scores: Array) -> Chart:
 def _applied(pool: Pool, name: str, selection: Selection, setting: str | int | None, method: str) -> str:
     """How to make the map and to apply it, in a sentence."""
     vector = pool.source.layout.vector
-    if not vector and not pool.source.tells(pool.source.layout.setting("classwise")):
+    if not vector and not pool.source.has_histogram(pool.source.layout.setting("classwise")):
         return (
             "A map is made of the scores of all classes, and this summary has none of them: summarize the rows with "
             "the setting classwise, or calibrate the rows themselves."

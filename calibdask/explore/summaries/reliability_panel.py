@@ -127,10 +127,12 @@ class ReliabilityPanel:
         x, y = frame.diagonal
         self._diagonal.data = {"x": x, "y": y}
         if len(drawn) == 1:
-            said = [sentence for of in drawn[0] for sentence in notes(of)]
+            sentences = [sentence for of in drawn[0] for sentence in notes(of)]
         else:
-            said = [line for kind in zip(*drawn, strict=True) for line in notes(dict(zip("AB", kind, strict=False)))]
-        words = named_score(frame, list(dict.fromkeys(said)), 40 if self._small else 68)
+            sentences = [
+                line for kind in zip(*drawn, strict=True) for line in notes(dict(zip("AB", kind, strict=False)))
+            ]
+        words = named_score(frame, list(dict.fromkeys(sentences)), 40 if self._small else 68)
         lower.xaxis.axis_label = words
         lower.height = self._low + _LINE_HEIGHT * words.count("\n")
         names = [list(dict.fromkeys(filter(None, map(interval_name, selection)))) for selection in drawn]

@@ -59,7 +59,7 @@ class Gaps:
         value, low, high, rows = (np.concatenate([a.ravel(), b.ravel()]) for a, b in zip(*both, strict=True))
         return Gaps(value, low, high, rows)
 
-    def taken(self, rows: npt.NDArray[np.int64]) -> "Gaps":
+    def select(self, rows: npt.NDArray[np.int64]) -> "Gaps":
         """Those at some places of the first axis."""
         return Gaps(self.value[rows], self.low[rows], self.high[rows], self.rows[rows])
 

@@ -49,7 +49,7 @@ class RankingMetric:
         return cls(replace(RANKING_METRICS[name], setting=setting, bins=bins), setting)
 
     @classmethod
-    def own(cls, estimator: Estimator, setting: str | int | None) -> "RankingMetric":
+    def from_estimator(cls, estimator: Estimator, setting: str | int | None) -> "RankingMetric":
         """A user's own estimator of an error, with this setting where it names none."""
         return cls(in_setting(estimator, setting), setting, is_own=True)
 

@@ -172,7 +172,7 @@ class SliceTable:
             if query.metric in RANKING_METRICS:
                 metric = RankingMetric.usual(query.metric, query.setting, query.bins)
             else:
-                metric = RankingMetric.own(self._own[query.metric], query.setting)
+                metric = RankingMetric.from_estimator(self._own[query.metric], query.setting)
             self._rankings[query] = SliceRanking(self._pool, query.dims, query.selection, metric)
         return self._rankings[query]
 

@@ -199,13 +199,13 @@ class TimePage:
         leading = self._leading()
         if self._whole is None or not self._whole.done:
             alone = replace(query, by="")
-            self._step("all rows", lambda token: {"_whole": self._watched(self._whole, alone, token)})
+            self._step("all rows", lambda token: {"_whole": self._over_time(self._whole, alone, token)})
         elif self._change is None and not self._error:
             self._step(f"change between two windows of {query.period}", lambda _: self._changed(query))
         elif query.by and (self._slices is None or not self._slices.done):
             so_far = 0 if self._slices is None else self._slices.ready
             words = f"slices by {query.by}, {so_far:,} so far"
-            self._step(words, lambda token: {"_slices": self._watched(self._slices, query, token)})
+            self._step(words, lambda token: {"_slices": self._over_time(self._slices, query, token)})
         elif leading is not None and leading.is_off and self._since is None:
             self._step("gap since then", lambda _: {"_since": (leading, self._source_of(leading).since(leading))})
         else:
@@ -226,7 +226,7 @@ class TimePage:
     def _fail(self, error: Exception) -> None:
         self.busy.object = Html("<b>{}</b>").format(error_text(error))
 
-    def _watched(self, slices: SlicesOverTime | None, query: TimeQuery, token: CancelToken) -> SlicesOverTime:
+    def _over_time(self, slices: SlicesOverTime | None, query: TimeQuery, token: CancelToken) -> SlicesOverTime:
         """One more step of what has been begun, or the first."""
         slices = slices or SlicesOverTime(self._pool, query)
         slices.step(token.is_cancelled)
@@ -345,9 +345,9 @@ class TimePage:
             return Html("<p>{}</p>").format(self._error)
         if not self._change:
             return Html()
-        told = f"Change of outcome less score of all rows: {change_text(self._change[0])}."
-        picture = _figure(change_picture(self._change, told), "With intervals; the largest contributions first.")
-        return Html("<p>{}</p><div class='figures'>{}</div>").format(told, picture)
+        text = f"Change of outcome less score of all rows: {change_text(self._change[0])}."
+        picture = _figure(change_picture(self._change, text), "With intervals; the largest contributions first.")
+        return Html("<p>{}</p><div class='figures'>{}</div>").format(text, picture)
 
 
 def _figure(picture: Html, caption: str) -> Html:

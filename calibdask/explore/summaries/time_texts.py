@@ -43,10 +43,10 @@ def alarm_text(process: OverTime, model: str, since: GapEnds | None = None) -> s
 def evidence_line(process: OverTime) -> str:
     """On what evidence that is said, for those who know what evidence is."""
     threshold = process.threshold + (0.0 if process.is_off else math.log(process.tests))
-    told = f"Evidence {evidence_text(process.evidence)} against a threshold of {evidence_text(threshold)}"
+    text = f"Evidence {evidence_text(process.evidence)} against a threshold of {evidence_text(threshold)}"
     if process.is_off and process.tests > 1:
-        told += f", a discovery among {process.tests:,} (e-BH)"
-    return f"{told}; at most {100 * process.alpha:g} % of calibrated models ever raise an alarm."
+        text += f", a discovery among {process.tests:,} (e-BH)"
+    return f"{text}; at most {100 * process.alpha:g} % of calibrated models ever raise an alarm."
 
 
 def day_text(label: object) -> str:

@@ -89,7 +89,7 @@ class BinSums(SumStatistic[BinSumsState]):
             return False
         return replace(self, second=other.second) == other
 
-    def taken_from(self, state: BinSumsState) -> BinSumsState:
+    def extracted_from(self, state: BinSumsState) -> BinSumsState:
         """The plain sums."""
         return state._replace(second=state.second[:0])
 

@@ -170,11 +170,11 @@ class TextCounts(Statistic[TextCountsState]):
 
 def _as_state(counts: "Counter[str]", missing: Counts, kinds: Counts, *, too_many: bool) -> TextCountsState:
     too_many |= len(counts) > MOST_TEXTS
-    told = [] if too_many else sorted(counts)
-    values = np.empty(len(told), object)
-    values[:] = told
+    listed = [] if too_many else sorted(counts)
+    values = np.empty(len(listed), object)
+    values[:] = listed
     return TextCountsState(
-        values, np.array([counts[value] for value in told], np.int64), missing, kinds, np.array(too_many)
+        values, np.array([counts[value] for value in listed], np.int64), missing, kinds, np.array(too_many)
     )
 
 

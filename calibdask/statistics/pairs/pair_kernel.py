@@ -101,7 +101,7 @@ class PairKernel:
         """Sum of the largest eigenvalues of the matrices, the supremum of the kernel's norm."""
         return sum(term.largest for term in self.terms)
 
-    def known(self, values: Array) -> Array:
+    def where_bandwidth(self, values: Array) -> Array:
         """Values (batch, groups), NaN where there is no bandwidth."""
         return np.where(np.isnan(self.bandwidths.values).any(axis=0), np.nan, values)
 

@@ -30,7 +30,7 @@ class PairStatistic(SumStatistic[StateT]):
         """Schedule all pairs of blocks."""
         schedule.pairs.append(self)
 
-    def through(self, view: View) -> Requests[StateT]:
+    def viewed_by(self, view: View) -> Requests[StateT]:
         """The statistic of pairs of the rows seen through the view."""
         return (yield from _ViewedPairStatistic(view, self))
 

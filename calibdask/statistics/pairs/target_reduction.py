@@ -51,7 +51,7 @@ class TargetReduction(Statistic[StateT], Generic[HeldT, StateT]):
         """Schedule all blocks for each block of targets."""
         schedule.targets.append(self)
 
-    def through(self, view: View) -> Requests[StateT]:
+    def viewed_by(self, view: View) -> Requests[StateT]:
         """The reduction of the rows seen through the view."""
         return (yield from _ViewedTargetReduction(view, self))
 

@@ -52,4 +52,4 @@ def view_requests(view: View, requests: Requests[Answer]) -> Requests[Answer]:
         except StopIteration as stop:
             result: Answer = stop.value
             return result
-        answer = yield from request.through(view)
+        answer = yield from request.viewed_by(view)

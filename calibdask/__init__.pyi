@@ -78,6 +78,9 @@ from .estimators.scores.proper import BrierScore as BrierScore
 from .estimators.scores.proper import LogLoss as LogLoss
 from .estimators.scores.saturation import Saturation as Saturation
 from .estimators.scores.sharpness import Sharpness as Sharpness
+from .estimators.scores.skill import BrierSkillScore as BrierSkillScore
+from .estimators.scores.skill import LogSkillScore as LogSkillScore
+from .estimators.scores.skill import NormalizedEntropy as NormalizedEntropy
 from .estimators.smooth.curves import LocalCalibrationError as LocalCalibrationError
 from .estimators.smooth.curves import ReliabilityCurve as ReliabilityCurve
 from .estimators.smooth.density import DensityECE as DensityECE

@@ -92,6 +92,9 @@ ENTRIES: dict[str, Entry] = {
     "brier_decomposition": Entry(cd.BrierDecomposition(bins=6), summary=True),
     "log_loss_decomposition": Entry(cd.LogLossDecomposition(bins=5), summary=True),
     "mean_gap": Entry(cd.MeanGap(), summary=True),
+    "normalized_entropy": Entry(cd.NormalizedEntropy(), summary=True),
+    "brier_skill_score": Entry(cd.BrierSkillScore(), summary=True),
+    "log_skill_score": Entry(cd.LogSkillScore(), summary=True),
     "sharpness": Entry(cd.Sharpness(), summary=True),
     "saturation": Entry(cd.Saturation(), summary=True),
     # Of the folds of the rows, which go by their numbers.
@@ -148,6 +151,7 @@ ENTRIES: dict[str, Entry] = {
     "risk_coverage": Entry(cd.RiskCoverage(), summary=True),
     "risk_coverage_curve": Entry(cd.RiskCoverageCurve(points=7), summary=True),
     "net_benefit": Entry(cd.NetBenefit(thresholds=(0.1, 0.25, 0.5)), summary=True),
+    "net_benefit_standardized": Entry(cd.NetBenefit(thresholds=(0.1, 0.25), standardized=True), summary=True),
     "net_benefit_left": Entry(cd.NetBenefit(thresholds=(0.1, 0.25), closed="left", setting="confidence")),
     "murphy_curve": Entry(cd.MurphyCurve(thresholds=(0.1, 0.25, 0.5)), summary=True),
     "atb": Entry(cd.ATB(), summary=True),

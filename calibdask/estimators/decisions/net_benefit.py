@@ -9,8 +9,9 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
 from calibdask.estimators.checks import check_choice
-from calibdask.estimators.decisions.thresholds import ThresholdEstimator
-from calibdask.estimators.parts import Coordinate, Estimate, FixedPart, Number
+from calibdask.estimators.decisions.thresholds import Sides, ThresholdEstimator
+from calibdask.estimators.parts import Coordinate, Ends, Estimate, FixedPart, Number
+from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
@@ -38,6 +39,9 @@ class NetBenefit(ThresholdEstimator):
         only those above it (``"right"``). None: ``"left"``; from a summary, whose cells do not separate scores at a
         threshold from those below, ``"right"``. The attribute ``closed`` says which. They differ where scores are
         rounded, as risks in whole percent are.
+    standardized : bool, default False
+        Whether to divide by the frequency of the outcome f: 1 is the most that any model can reach [3]_. Ends are those
+        of the mean of model - (model / f) o, divided by f.
     setting : str, int or None
         ``"binary"``, a class, ``"classwise"`` (each class as the outcome), ``"confidence"``, ``"top-k"``; None: binary
         for a vector of scores, class-wise for a matrix.
@@ -63,6 +67,7 @@ class NetBenefit(ThresholdEstimator):
     .. [1] Vickers & Elkin, Decision curve analysis: a novel method for evaluating prediction models, 2006.
     .. [2] Vickers, Van Calster & Steyerberg, A simple, step-by-step guide to interpreting decision curve analysis,
        2019.
+    .. [3] Kerr, Brown, Zhu & Janes, Assessing the clinical impact of risk prediction models with decision curves, 2016.
 
     Examples
     --------
@@ -81,6 +86,7 @@ class NetBenefit(ThresholdEstimator):
     )
 
     closed: Literal["right", "left"] | None = None
+    standardized: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,31 +95,61 @@ class NetBenefit(ThresholdEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
+        benefit = "standardized net benefit" if self.standardized else "net benefit"
         return {
-            "model": PartInfo("net benefit of treating by the scores", "curve", "higher"),
-            "treat_all": PartInfo("net benefit of treating all", "curve", "higher"),
-            "treat_none": PartInfo("net benefit of treating none", "curve", "higher"),
+            "model": PartInfo(f"{benefit} of treating by the scores", "curve", "higher"),
+            "treat_all": PartInfo(f"{benefit} of treating all", "curve", "higher"),
+            "treat_none": PartInfo(f"{benefit} of treating none", "curve", "higher"),
         }
 
     @override
     def estimate(self) -> Requests[Estimate]:
         sides = yield from self.sides(self.closed)
         odds = self.chosen / (1 - self.chosen)
-        means = {
-            "model": sides.mean(hits=1.0, false_alarms=-odds),
-            "treat_all": sides.mean(hits=1.0, misses=1.0, false_alarms=-odds, rejections=-odds),
+        values: dict[str, SideValues] = {
+            "model": (1.0, 0.0, -odds, 0.0),
+            "treat_all": (1.0, 1.0, -odds, -odds),
         }
+        measure = standardized_mean if self.standardized else mean_with_ends
+        means = {name: measure(sides, of_sides) for name, of_sides in values.items()}
+        least = -np.inf if self.standardized else -odds
         dims, notes = (*sides.setting.dims, "threshold"), {"closed": sides.closed}
         numbers = {
             name: Number(
                 mean,
                 dims,
                 notes,
-                limits=(-odds, 1.0),
-                known_ends=limits.ends,
+                limits=(least, 1.0),
+                known_ends=ends,
                 ends_method=CLOPPER_PEARSON,
             )
-            for name, (mean, limits) in means.items()
+            for name, (mean, ends) in means.items()
         }
         nothing = np.where(np.isfinite(means["treat_all"][0]), 0.0, np.nan)
         return {"threshold": Coordinate(self.chosen, ("threshold",)), **numbers, "treat_none": FixedPart(nothing, dims)}
+
+
+# Values of hits, misses, false alarms and rejections, of each threshold.
+SideValues = tuple[Array | float, Array | float, Array | float, Array | float]
+
+
+def mean_with_ends(sides: Sides, values: SideValues) -> tuple[Array, Ends]:
+    """The mean of a value of the sides, and its limits."""
+    mean, limits = sides.mean(*values)
+    return mean, limits.ends
+
+
+def standardized_mean(sides: Sides, values: SideValues) -> tuple[Array, Ends]:
+    """The mean over the frequency of the outcome, r, with the limits of the mean of value - r o over the frequency."""
+    frequency, _ = sides.mean(1.0, 1.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = sides.mean(*values)[0] / frequency
+    hits, misses, false_alarms, rejections = values
+    _, limits = sides.mean(hits - ratio, misses - ratio, false_alarms, rejections)
+
+    def ends(level: float) -> tuple[Array, Array]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            low, high = (ratio + end / frequency for end in limits.ends(level))
+        return low, np.minimum(high, 1.0)
+
+    return ratio, ends

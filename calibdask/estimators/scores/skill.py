@@ -1,0 +1,189 @@
+"""Proper scores relative to that of a forecast which always states the base rate."""
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from typing_extensions import override
+
+from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import FromRows
+from calibdask.estimators.parts import Estimate, Number
+from calibdask.statistics import exact
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.outcome_sums import OutcomeSums
+from calibdask.statistics.request import Requests
+from calibdask.statistics.score_sums import ScoreSums
+from calibdask.statistics.settings import Setting
+
+
+@dataclass(frozen=True)
+class RelativeScore(Estimator):
+    """The base class: the score of the rows, and that of their base rates, both means over rows."""
+
+    @override
+    def interval(self, layout: Layout) -> FromRows:
+        # Replicates of sums over bins and of scores are not paired.
+        return FromRows(by_rows_only=True)
+
+    def ratio(self) -> Requests[Array]:
+        """The score over that of the base rates; NaN where outcomes are all alike."""
+        layout = yield from Layout()
+        sums = yield from ScoreSums()
+        outcomes = yield from OutcomeSums(Setting("class", 1) if layout.vector else Setting("classwise"))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rates = exact.value(outcomes.outcome) / exact.value(outcomes.weight)
+            rates = np.stack([1 - rates[..., 0], rates[..., 0]], -1) if layout.vector else rates
+            # Weighted sums may differ by rounding.
+            constant = self.of_base_rates(rates.clip(0.0, 1.0), is_vector=layout.vector)
+            score = exact.value(sums.log if self.is_logarithmic else sums.brier) / exact.value(sums.weight)
+            return np.where(constant > 0, score / constant, np.nan)
+
+    @property
+    @abstractmethod
+    def is_logarithmic(self) -> bool:
+        """Whether it is the logarithmic score; else the Brier score."""
+
+    def of_base_rates(self, rates: Array, *, is_vector: bool) -> Array:
+        """The score of the base rates, (..., classes)."""
+        if self.is_logarithmic:
+            return np.asarray(scipy.special.entr(rates).sum(-1))
+        # (p - y)**2 of a vector is half of the sum over both classes.
+        return np.asarray((rates * (1 - rates)).sum(-1) / (2 if is_vector else 1))
+
+
+@dataclass(frozen=True)
+class NormalizedEntropy(RelativeScore):
+    """Normalized entropy: the log loss over the entropy of the base rates.
+
+    ::
+
+        NE = mean of -log(score of the label) / -sum_k f_k log f_k,     f_k the frequency of class k
+
+    Below 1: better than always stating the base rates; 0 is perfect. The log loss of rare outcomes is small whatever
+    the model, normalized entropies of samples with different base rates can be compared.
+
+    Notes
+    -----
+    NaN where outcomes are all alike. With a `calibdask.Population` the base rates are those of the population. One
+    pass; from a summary for a vector of scores, and for several classes if it holds their histograms. With ``ci`` from
+    replicates of the rows, in which base rates vary too; of several classes not from a summary.
+
+    References
+    ----------
+    .. [1] He et al., Practical lessons from predicting clicks on ads at Facebook, 2014, section 3.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 0, 0, 1], [0.2, 0.1, 0.3, 0.7], cd.NormalizedEntropy())
+    >>> round(float(result.normalized_entropy), 6)
+    0.463182
+    """
+
+    about = About(
+        "Normalized entropy",
+        "The log loss over the entropy of the base rates, -sum_k f_k log f_k. Below 1 is better than always stating the "
+        "base rates; 0 is perfect.",
+        "He et al., Practical lessons from predicting clicks on ads at Facebook, 2014",
+        "normalized entropy",
+    )
+
+    is_logarithmic = True
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {"": PartInfo("log loss over that of the base rates", "score")}
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        return {"": Number((yield from self.ratio()), limits=(0.0, np.inf))}
+
+
+@dataclass(frozen=True)
+class SkillScore(RelativeScore):
+    """The base class of skill scores: 1 - score / score of the base rates."""
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        score = "log loss" if self.is_logarithmic else "Brier score"
+        info = PartInfo(f"1 - {score} over that of the base rates", "number", "higher", bounds=(-np.inf, 1.0))
+        return {"": info}
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        return {"": Number(1 - (yield from self.ratio()), limits=(-np.inf, 1.0))}
+
+
+@dataclass(frozen=True)
+class BrierSkillScore(SkillScore):
+    """Brier skill score: 1 - Brier score / Brier score of the base rates.
+
+    ::
+
+        BSS = 1 - mean of sum_k (p_k - 1[y = k])**2 / sum_k f_k (1 - f_k),     f_k the frequency of class k
+
+    1 is perfect, 0 as good as always stating the base rates, below 0 worse. In clinical papers it is the scaled Brier
+    score, or the index of prediction accuracy.
+
+    Notes
+    -----
+    As for `NormalizedEntropy`. Of several samples with different base rates pooled, some of the skill is knowing which
+    sample a row belongs to.
+
+    References
+    ----------
+    .. [1] Murphy, Hedging and skill scores for probability forecasts, 1973.
+    .. [2] Kattan & Gerds, The index of prediction accuracy, 2018.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 0, 0, 1], [0.2, 0.1, 0.3, 0.7], cd.BrierSkillScore())
+    >>> round(float(result.brier_skill_score), 6)
+    0.693333
+    """
+
+    about = About(
+        "Brier skill score",
+        "1 - Brier score / Brier score of the base rates. 1 is perfect, 0 as good as always stating the base rates.",
+        "Murphy, Hedging and skill scores for probability forecasts, 1973",
+        "Brier skill score",
+    )
+
+    is_logarithmic = False
+
+
+@dataclass(frozen=True)
+class LogSkillScore(SkillScore):
+    """Logarithmic skill score: 1 - log loss / entropy of the base rates, 1 - `NormalizedEntropy`.
+
+    1 is perfect, 0 as good as always stating the base rates, below 0 worse.
+
+    Notes
+    -----
+    As for `NormalizedEntropy`.
+
+    References
+    ----------
+    .. [1] Benedetti, Scoring rules for forecast verification, 2010.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 0, 0, 1], [0.2, 0.1, 0.3, 0.7], cd.LogSkillScore())
+    >>> round(float(result.log_skill_score), 6)
+    0.536818
+    """
+
+    about = About(
+        "Logarithmic skill score",
+        "1 - log loss / entropy of the base rates. 1 is perfect, 0 as good as always stating the base rates.",
+        "Benedetti, Scoring rules for forecast verification, 2010",
+        "log skill score",
+    )
+
+    is_logarithmic = True

@@ -42,6 +42,7 @@ from .calibrators.curves.venn_abers import VennAbers as VennAbers
 from .calibrators.softmax.structured import StructuredScaling as StructuredScaling
 from .calibrators.softmax.temperature import TemperatureScaling as TemperatureScaling
 from .calibrators.softmax.vector import VectorScaling as VectorScaling
+from .data.population import Population as Population
 from .data.top_scores import TopScores as TopScores
 from .display import ReliabilityDisplay as ReliabilityDisplay
 from .estimators.binned.diagram import ReliabilityDiagram as ReliabilityDiagram

@@ -9,6 +9,7 @@ from calibdask.column_check import column_check
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
+from calibdask.data.population import Population
 from calibdask.data.top_scores import TopScores
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
@@ -58,6 +59,7 @@ def evaluate(
     sample_dim: str | Sequence[str] = "sample",
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
+    population: Population | None = None,
 ) -> xr.Dataset:
     """Evaluate predicted probabilities; all metrics in one pass over the data, adaptive metrics in up to three.
 
@@ -136,6 +138,9 @@ def evaluate(
         The dimension of classes in xarray input.
     sum_tolerance : float
         Largest deviation from 1 of the sum of a row of scores.
+    population : Population, optional
+        The population that the numbers are of, where its prevalence is not that of the sample or of the training; the
+        attribute ``population`` of the result and of its variables says which. One pass more, which counts labels.
 
     Returns
     -------
@@ -215,7 +220,18 @@ def evaluate(
     """
     choice = interval_choice(ci, ci_method, n_boot, seed, keep=keep_replicates)
     options = InputOptions(
-        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
+        task,
+        logits,
+        labels,
+        pos_label,
+        ignore_label,
+        sample_dim,
+        class_dim,
+        sum_tolerance,
+        label,
+        score,
+        skip_missing,
+        population,
     )
     data = Data.of(y_true, y_prob, by, sample_weight, options)
     read = data.read()

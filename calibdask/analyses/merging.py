@@ -9,6 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask import __version__
+from calibdask.data.population import ATTRIBUTE
 from calibdask.storage.checked_summary import check_sums, whole
 from calibdask.storage.compatibility import check_compatible
 from calibdask.storage.slice_labels import positions, united
@@ -82,7 +83,10 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     # Labels of slices that are left where one of several was selected say nothing of the sum.
     coordinates |= {axis: index for axis, index in labels.items() if axis in first.dataset.coords}
     merged = with_totals(xr.Dataset(sums, coordinates, extra_attributes(first.batch)), first.batch)
-    return with_fill(carried(merged).assign_coords({MARK: FORMAT})).assign_attrs(calibdask_version=__version__)
+    return with_fill(carried(merged).assign_coords({MARK: FORMAT})).assign_attrs(
+        calibdask_version=__version__,
+        **({ATTRIBUTE: first.dataset.attrs[ATTRIBUTE]} if ATTRIBUTE in first.dataset.attrs else {}),
+    )
 
 
 def _axes(parts: Sequence[Summary]) -> list[Hashable]:

@@ -50,7 +50,7 @@ from typing import Any, Unpack
 import xarray as xr
 
 from calibdask.analyses.evaluation import evaluate
-from calibdask.data.options import InputKeywords
+from calibdask.data.options import InputKeywords, PopulationKeywords
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.binned.ece import ECE, MCE
 from calibdask.estimators.estimator import Estimator
@@ -73,7 +73,7 @@ from calibdask.inference.methods import Method
 from calibdask.results.values import Results
 
 
-class EvaluateKeywords(InputKeywords, total=False):
+class EvaluateKeywords(PopulationKeywords, total=False):
     """Arguments of all shorthands besides those of their estimator: those of `evaluate`."""
 
     label: Any
@@ -130,6 +130,7 @@ _EVALUATE = (
     "ci_method",
     "n_boot",
     "seed",
+    "population",
     *InputKeywords.__annotations__,
 )
 

@@ -10,6 +10,7 @@ from calibdask.analyses.auditing.summarizing import FeatureRequest
 from calibdask.data.data import Data
 from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions, Task
+from calibdask.data.population import Population
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums
@@ -43,6 +44,7 @@ def summarize(
     edges: Mapping[str, Sequence[float]] | None = None,
     score_cells: int | None = None,
     cuts: xr.Dataset | None = None,
+    population: Population | None = None,
 ) -> xr.Dataset:
     """Summarize predicted probabilities in one pass: `calibdask.evaluate` takes the result in place of the data.
 
@@ -64,6 +66,8 @@ def summarize(
     cuts : xarray.Dataset, optional
         A summary with features: these rows are cut as its rows were, so that both add up. Categories that are new
         count as ``other``. ``features`` None: the columns of these names.
+    population : Population, optional
+        The population that the summary is of, as for `calibdask.evaluate`; it is merged with summaries of the same.
 
     Returns
     -------
@@ -116,16 +120,27 @@ def summarize(
     """
     check_step(step)
     options = InputOptions(
-        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
+        task,
+        logits,
+        labels,
+        pos_label,
+        ignore_label,
+        sample_dim,
+        class_dim,
+        sum_tolerance,
+        label,
+        score,
+        skip_missing,
+        population,
     )
     wanted = FeatureRequest.of(features, depth, values, min_rows, edges, score_cells, cuts)
     if wanted is None:
         given = Data.of(y_true, y_prob, by, sample_weight, options)
     else:
-        if by is not None or sample_weight is not None:
+        if by is not None or sample_weight is not None or population is not None:
             raise ValueError(
-                "features expects rows without by and sample_weight: name columns of slices among the features, and "
-                "audit weighted rows themselves."
+                "features expects rows without by, sample_weight and population: name columns of slices among the "
+                "features, and audit weighted rows themselves."
             )
         given = data_with_features(y_true, y_prob, wanted.columns, None, options)
     data = given.rows_for("summarize", "which it counts").read()

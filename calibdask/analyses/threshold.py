@@ -13,6 +13,7 @@ from calibdask.analyses.analysis import Analysis, Outcome, SettingName
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
+from calibdask.data.population import Population
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.about import PartInfo
@@ -72,6 +73,7 @@ def threshold(
     sample_dim: str | Sequence[str] = "sample",
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
+    population: Population | None = None,
 ) -> xr.Dataset:
     """Choose the lowest confidence above which predictions can be accepted, with a guarantee on their errors.
 
@@ -97,6 +99,9 @@ def threshold(
     setting : str or int, optional
         ``"confidence"`` (default; for a vector of scores too), ``"binary"`` or the number of a class (answers are
         claims of that class), ``"classwise"`` (claims of each class, each with a threshold).
+    population : Population, optional
+        Scores corrected for the sample, by ``train_prevalence`` or ``sampling_rate``. A prevalence weights rows, and is
+        refused: the guarantee counts rows.
 
     Returns
     -------
@@ -155,7 +160,18 @@ def threshold(
     (0.83, 0.34, True)
     """
     options = InputOptions(
-        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
+        task,
+        logits,
+        labels,
+        pos_label,
+        ignore_label,
+        sample_dim,
+        class_dim,
+        sum_tolerance,
+        label,
+        score,
+        skip_missing,
+        population,
     )
     return Threshold(risk, confidence, setting).run(Data.of(y_true, y_prob, by, None, options))
 
@@ -202,6 +218,12 @@ class Threshold(Analysis):
         """The thresholds, as `calibdask.threshold` returns them."""
         check_level(self.risk, "risk")
         check_confidence(self.confidence)
+        population = data.options.population
+        if population is not None and population.prevalence is not None:
+            raise ValueError(
+                "threshold expects a population without prevalence, which weights rows: its guarantee counts rows. "
+                "Give train_prevalence or sampling_rate alone, and choose from rows of the population itself."
+            )
         rows = data.pooled().read()
         layout = rows.source.layout
         if layout.weighted:

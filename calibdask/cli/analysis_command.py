@@ -9,6 +9,7 @@ import click
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.metric_options import first_clause, option_metavar
 from calibdask.cli.param_types import ChoiceType
+from calibdask.cli.population_options import population_options
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.row_options import RowsRequest, place_options, row_options, rows_of, shown_warnings
 from calibdask.estimators.choice import Choice
@@ -57,9 +58,13 @@ def analysis_command(word: str) -> click.Command:
 
 
 def _data_options(signature: AnalysisSignature) -> Any:
-    if signature.weights:
-        return row_options
-    return (lambda command: _BY(place_options(command))) if signature.slices else place_options
+    options = row_options if signature.weights else place_options
+
+    def add(command: Any) -> Any:
+        with_data = population_options(options(command))
+        return _BY(with_data) if signature.slices and not signature.weights else with_data
+
+    return add
 
 
 def _output_options() -> list[Any]:

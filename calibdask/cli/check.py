@@ -15,6 +15,7 @@ from calibdask.cli.gates import (
 )
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import score_models
+from calibdask.cli.population_options import population_options
 from calibdask.cli.row_options import RowsRequest, key_option, row_options, rows_of, shown_warnings
 from calibdask.safe_text import visible
 
@@ -72,6 +73,7 @@ on stderr, with nothing written; 130 interrupted.
 @click.option("--n-boot", type=int, metavar="N", default=1000, show_default=True, help="Replicates of intervals.")
 @click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
 @key_option
+@population_options
 @row_options
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
@@ -196,7 +198,7 @@ def _checked(
             table = tables["model"]
             options = {**options, "baseline": tables["baseline"].scores, "not_worse": list(not_worse)}
         if with_receipt:
-            document, measured = receipt_and_gate_of(table, options, request.reading)
+            document, measured = receipt_and_gate_of(table, options, request.reading_of_population)
             assert measured is not None
             gate = measured
         else:

@@ -16,6 +16,7 @@ from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CHARTS, CURVE, DIAGRAM, PICTURES
 from calibdask.cli.model_data import model_places
 from calibdask.cli.param_types import MetricType
+from calibdask.cli.population_options import population_options
 from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.row_options import check_every, period_options, row_options, shown_warnings
@@ -98,6 +99,7 @@ _EXAMPLES = (
 @tests_options
 @click.option("--period", metavar="COLUMN", help="Slice by the periods of this column of dates or timestamps.")
 @period_options
+@population_options
 @row_options
 @click.option(
     "--map",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from calibdask.analyses.gating.check import Gate
     from calibdask.analyses.gating.limits import Limit, Limits
     from calibdask.cli.evaluate_request import EvaluateRequest
-    from calibdask.data.options import InputKeywords
+    from calibdask.data.options import PopulationKeywords
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
     from calibdask.storage.atomic_replace import Output
@@ -112,7 +112,7 @@ def gated_rows(
     labels: Any,
     scores: Any,
     table: "RowTable",
-    reading: "InputKeywords",
+    reading: "PopulationKeywords",
     gating: Gating,
     watching: "Watching | None",
 ) -> "Measured":
@@ -170,7 +170,7 @@ def gated_summary(measured: "Measured", summary: "Summary", by: Sequence[str], g
 
 
 def receipt_and_gate_of(
-    table: "RowTable", options: Mapping[str, Any], reading: "InputKeywords"
+    table: "RowTable", options: Mapping[str, Any], reading: "PopulationKeywords"
 ) -> "tuple[dict[str, Any], Gate | None]":
     """A gate and its receipt: the metrics of its limits and its profile, or the usual ones, and its decisions."""
     from calibdask.analyses.gating.profiles import profile_of
@@ -195,6 +195,8 @@ def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]
     from calibdask.estimators.expression import parse_metrics
     from calibdask.progress import shown_progress
 
+    if request.population is not None:
+        raise click.UsageError("--receipt is of the rows as they are; leave out --prevalence and its like.")
     (store,) = stores.values()
     table = request.table(rows_of(store, "leave out --receipt, which needs rows."))
     panel = _USUAL + (_FULL + (_OF_VECTORS, _OF_MATRICES)[table.scores.ndim > 1] if request.full else ())

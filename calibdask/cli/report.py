@@ -11,6 +11,7 @@ from calibdask.cli.command_line import Remembering, repeatable_command
 from calibdask.cli.data_names import named_data
 from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_of_options, write_receipt
 from calibdask.cli.model_data import model_requests
+from calibdask.cli.population_options import population_options
 from calibdask.cli.reporting import compared_models, measured, with_audit, write_models
 from calibdask.cli.row_options import check_every, key_option, period_options, row_options
 from calibdask.safe_text import visible
@@ -102,6 +103,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 )
 @click.option("--now", metavar="DATE", help="With --due: the moment, in universal time.  [default: the present one]")
 @key_option
+@population_options
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing page.")
 def report(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from calibdask.cli.gates import Gating
-    from calibdask.data.options import InputKeywords
+    from calibdask.data.options import PopulationKeywords
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store
@@ -102,7 +102,7 @@ def models_of_rows(
 
     watching = options.get("watching")
 
-    def model(labels: Any, scores: Any, reading: "InputKeywords") -> "Measured":
+    def model(labels: Any, scores: Any, reading: "PopulationKeywords") -> "Measured":
         own = replace(table, labels=labels, scores=scores)
         given = measure(own, reading=reading, **options)
         if gating is not None:
@@ -116,10 +116,12 @@ def models_of_rows(
         return replace(given, weights=request.weight or "", notes=(*given.notes, *notes), size=size)
 
     if request.task != "multilabel":
-        return {name: model(table.labels, table.scores, request.reading)}
+        return {name: model(table.labels, table.scores, request.reading_of_population)}
+    if request.population is not None:
+        raise click.UsageError("--prevalence has no effect with --task multilabel: every class has one of its own.")
     shape = request.shape(table)
     names = request.reading.get("labels") or table.names.classes or list(range(shape.columns or 0))
-    reading: InputKeywords = {"task": "binary", "logits": request.logits}
+    reading: PopulationKeywords = {"task": "binary", "logits": request.logits}
     return {
         f"{name} {words}": model(table.labels[:, number], table.scores[:, number], reading)
         for number, words in enumerate(names)

@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
 from calibdask.cli.cluster_options import cluster_options
+from calibdask.cli.population_options import population_of
 from calibdask.cluster import ClusterSpec, connected
 from calibdask.cluster.threads import Threads
 from calibdask.safe_text import message as one_line
@@ -18,8 +19,9 @@ from calibdask.safe_text import visible, without_credentials
 
 if TYPE_CHECKING:
     from calibdask.data.data import Data
-    from calibdask.data.options import InputKeywords, Task
+    from calibdask.data.options import InputKeywords, PopulationKeywords, Task
     from calibdask.data.periods import Every
+    from calibdask.data.population import Population
     from calibdask.data.shapes import Shape
     from calibdask.storage.location import MissingChunks
     from calibdask.storage.open_store import Store
@@ -159,9 +161,21 @@ class RowsRequest:
     every: "Every | None" = None
     zone: str | None = None
     key: str | None = None
+    prevalence: str | None = None
+    train_prevalence: str | None = None
+    sampling_rate: str | None = None
 
     def opened(self) -> "Store":
-        """Open DATA: scored rows, a summary, the cube of a study or a result."""
+        """Open DATA: scored rows, a summary, of the population that was asked for, the cube of a study or a result."""
+        store = self._opened()
+        population = self.population
+        if population is not None:
+            from calibdask.storage.summary import Summary
+
+            return population.summary_of(store) if isinstance(store, Summary) else store
+        return store
+
+    def _opened(self) -> "Store":
         from calibdask.storage.open_store import open_arrays, open_store
 
         with shown_warnings():
@@ -221,6 +235,11 @@ class RowsRequest:
         return connected(self.cluster)
 
     @property
+    def population(self) -> "Population | None":
+        """The population that numbers are of; None: that of the sample."""
+        return population_of(self.prevalence, self.train_prevalence, self.sampling_rate)
+
+    @property
     def reading(self) -> "InputKeywords":
         """How the arrays are to be read, as arguments of `calibdask.evaluate`."""
         given: InputKeywords = {}
@@ -234,6 +253,14 @@ class RowsRequest:
             given["pos_label"] = self.pos_label
         if self.ignore_label is not None:
             given["ignore_label"] = self.ignore_label
+        return given
+
+    @property
+    def reading_of_population(self) -> "PopulationKeywords":
+        """The same, with the population that numbers are of."""
+        given = cast("PopulationKeywords", self.reading)
+        if self.population is not None:
+            given["population"] = self.population
         return given
 
     @property
@@ -253,7 +280,7 @@ class RowsRequest:
         from calibdask.data.data import Data
         from calibdask.data.options import InputOptions
 
-        return Data.of(table, options=InputOptions(**self.reading))
+        return Data.of(table, options=InputOptions(**self.reading_of_population))
 
     def note_excluded(self, attributes: Mapping[str, Any], rows: int | None = None) -> None:
         """Say on stderr how many rows were left out, and why; ``rows`` are left where no attribute says how many."""

@@ -12,6 +12,7 @@ from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.period_request import COARSER, PeriodRequest
+from calibdask.cli.population_options import population_options
 from calibdask.cli.row_options import RowsRequest, check_every, period_options, row_options, rows_of, shown_warnings
 from calibdask.cli.same_rows import same_rows
 from calibdask.safe_text import visible
@@ -85,6 +86,7 @@ _EXAMPLES = (
 @click.option("--values", type=int, metavar="N", help="With --features: values of a column.  [default: as audit]")
 @click.option("--cuts", metavar="FILE", help="Cut columns as in this summary, so that both can be merged.")
 @period_options
+@population_options
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing summary.")
 def summarize(
@@ -118,6 +120,9 @@ def summarize(
         append=append, period=period, replace=replace, reason=reason, expire=expire, into=into, drop=drop
     )
     periods.check(data, out, overwrite=overwrite)
+    shares = ("prevalence", "train_prevalence", "sampling_rate")
+    if append is not None and any(where[name] is not None for name in shares):
+        raise click.UsageError("--append adds rows as they are; evaluate the store with --prevalence instead.")
     if not data:
         periods.change_old()
         return
@@ -198,7 +203,7 @@ def _summarized(
             if names:
                 # They travel in the place of slices.
                 table = replace(first, by=(), feature_columns=names).table(rows)
-                summary = cd.summarize(table, features=names, **first.reading, **choices)
+                summary = cd.summarize(table, features=names, **first.reading_of_population, **choices)
             else:
                 summary = cd.summarize(first.data_of(first.table(rows)), **choices)
         else:

@@ -16,6 +16,7 @@ from calibdask.data.input import Input
 from calibdask.data.models import read_models
 from calibdask.data.named_columns import named_columns
 from calibdask.data.options import InputOptions, refuse_for_summary
+from calibdask.data.population import ATTRIBUTE, Population
 from calibdask.data.slices import named
 from calibdask.data.streams import RowStream
 from calibdask.data.top_scores import TopScores
@@ -90,6 +91,11 @@ class Data:
             If a file cannot be read, columns do not exist or several could be meant, or options do not apply.
         """
         options = InputOptions() if options is None else options
+        if options.population is not None and not isinstance(options.population, Population):
+            raise TypeError(
+                f"population expects a calibdask.Population, such as Population(prevalence=0.02), got "
+                f"{options.population!r}."
+            )
         if isinstance(y_true, cls):
             return y_true
         if _are_metrics(y_prob):
@@ -135,6 +141,8 @@ class Data:
             return cls._of_table(given, None, options)
         if hasattr(given, "_as_input"):
             refuse_for_summary(options)
+            if options.population is not None:
+                raise ValueError("population expects rows or a summary, got an accumulator; evaluate its rows.")
             return cls(states=given._as_input, options=options)
         if isinstance(given, list) and given and all(isinstance(row, Mapping) for row in given):
             import pandas as pd
@@ -167,6 +175,8 @@ class Data:
         if by is not None and (not isinstance(by, str | list | tuple) or not all(isinstance(n, str) for n in by)):
             raise ValueError("A summary has its weights and slices already; by expects the names of some slices.")
         names = [by] if isinstance(by, str) else by
+        if options.population is not None:
+            summary = options.population.summary_of(summary)
         return cls(by=None if names is None else tuple(names), options=options, summary=summary)
 
     @property
@@ -221,7 +231,13 @@ class Data:
         ValueError
             If shapes or types do not match.
         """
-        return replace(self._read(), guess=self.guess)
+        read = replace(self._read(), guess=self.guess)
+        population: Population | None = self.options.population
+        if population is None or self.summary is not None:
+            return read
+        if self.top is not None:
+            raise ValueError("population expects all scores of a row, got the largest ones.")
+        return population.input_of(read)
 
     def _read(self) -> Input:
         if self.states is not None:
@@ -241,7 +257,8 @@ class Data:
 def summary_input(summary: Summary) -> Input:
     """The input that a summary is."""
     names = tuple(map(str, summary.batch))
-    return Input(summary.source, by=summary.axes, classes=summary.class_labels, batch_names=names)
+    said = str(summary.dataset.attrs.get(ATTRIBUTE, ""))
+    return Input(summary.source, by=summary.axes, classes=summary.class_labels, batch_names=names, population=said)
 
 
 def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_features: bool) -> Summary | RowTable:

@@ -35,6 +35,8 @@ class Input:
         How the rows were read.
     negatives : str
         The labels that count as negative, where one class is measured against several others.
+    population : str
+        The population that the rows are weighted to, in words; empty: that of the sample.
     """
 
     source: Source
@@ -47,6 +49,7 @@ class Input:
     guess: str = ""
     options: InputOptions = field(default_factory=InputOptions)
     negatives: str = ""
+    population: str = ""
 
     @property
     def slice_names(self) -> list[str]:
@@ -59,6 +62,8 @@ class Input:
         extra: dict[str, Any] = {"guessed_columns": self.guess} if self.guess else {}
         if self.negatives:
             extra["negative_labels"] = self.negatives
+        if self.population:
+            extra["population"] = self.population
         excluded = self.source.excluded
         if self.options.ignore_label is not None:
             extra["rows_ignored"] = excluded["ignored"]

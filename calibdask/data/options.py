@@ -25,6 +25,12 @@ class InputKeywords(TypedDict, total=False):
     sum_tolerance: float
 
 
+class PopulationKeywords(InputKeywords, total=False):
+    """The same, and the population that numbers are of."""
+
+    population: Any
+
+
 @dataclass(frozen=True, eq=False)
 class InputOptions:
     """The options that say how data are read.
@@ -51,6 +57,8 @@ class InputOptions:
         The columns of labels and scores in a container of columns; a mapping of ``score`` names several models.
     skip_missing : bool
         Whether rows without a label, a score or a weight are left out.
+    population : calibdask.Population or None
+        The population that the rows are weighted to, and their scores corrected for.
 
     Examples
     --------
@@ -69,6 +77,7 @@ class InputOptions:
     label: Any = None
     score: Any = None
     skip_missing: bool = False
+    population: Any = None
 
     def __post_init__(self) -> None:
         if self.task is not None and self.task not in get_args(Task):

@@ -14,7 +14,7 @@ from calibdask.analyses.evaluation import evaluate, usual_metrics
 from calibdask.analyses.gating.check import Gate, LimitSource, check
 from calibdask.calibrators.comparing.comparison import compare_calibrators
 from calibdask.data.data import Data
-from calibdask.data.options import InputKeywords, InputOptions
+from calibdask.data.options import InputOptions, PopulationKeywords
 from calibdask.errors import SuspectScoresWarning
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
 from calibdask.estimators.binned.ece import ECE
@@ -129,7 +129,7 @@ def measure(
     ci_method: Any = None,
     source: str = "",
     shown: SideMetrics | None = None,
-    reading: InputKeywords | None = None,
+    reading: PopulationKeywords | None = None,
     watching: Watching | None = None,
     limits: LimitSource = None,
     slice_limits: LimitSource = None,
@@ -208,6 +208,8 @@ def measure(
             "seed": seed,
         }
         measured = replace(measured, gate=check(judged, **held))
+    if population := measured.result.attrs.get("population"):
+        measured = replace(measured, notes=(*measured.notes, f"All numbers are {population}."))
     weights = "given" if data.weights is not None and not measured.weights else measured.weights
     return replace(measured, source=source, weights=weights)
 

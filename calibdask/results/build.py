@@ -166,7 +166,8 @@ class DatasetBuilder:
         own_dims = {"class": self.class_dim, "replicate": "replicate"}
         dims = [own_dims.get(dim, f"{metric}_{dim}") for dim in part.dims]
         # Those of classes, bins or scores; all other dimensions are shared by the variables of the result.
-        written = {**attributes, **part.notes, **({"own_dims": dims} if dims else {})}
+        population = {"population": self.data.population} if self.data.population else {}
+        written = {**attributes, **part.notes, **population, **({"own_dims": dims} if dims else {})}
         shape = (*(axis.size for axis in axes), *part.values.shape[2:])
         names = (*(axis.name for axis in axes), *dims)
         values = part.values

@@ -27,6 +27,8 @@ def rests_on(attributes: Mapping[str, Any]) -> list[str]:
     of_models = f" of {attributes['rows_of']}" if "rows_of" in attributes else ""
     words = [counted(rows, "row") + of_models]
     words.append(f"{counted(passes, 'pass', 'passes')} over the data" if passes else "from their summary")
+    if "population" in attributes:
+        words.insert(1, str(attributes["population"]))
     if "ci" in attributes:
         words.append(f"{100 * attributes['ci']:g} % intervals of {attributes['n_boot']} replicates")
     return words

@@ -47,6 +47,13 @@ def from_counts(counts: Counts) -> Counts:
     return np.stack([counts, np.zeros_like(counts)], axis=-1)
 
 
+def from_values(values: Array) -> Counts:
+    """Numbers from 0 on as words, each rounded once."""
+    whole = np.floor(values)
+    fraction = np.rint((values - whole) / _UNIT)
+    return _carried(np.stack([whole, fraction], axis=-1).astype(np.int64))
+
+
 def value(sums: Sums) -> Array:
     """Sums as float64, rounded once."""
     if sums.dtype != np.int64:

@@ -14,6 +14,7 @@ from calibdask.analyses.gating.profiles import profile_of
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
+from calibdask.data.population import Population
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
@@ -61,6 +62,11 @@ class Gate:
         """Number of rows."""
         return int(self.result.attrs["rows"])
 
+    @property
+    def population(self) -> str:
+        """The population that the rows are weighted to, in words; empty: the sample."""
+        return str(self.result.attrs.get("population", ""))
+
     def of(self, outcome: Outcome) -> tuple[Judgement, ...]:
         """The judgements with this outcome."""
         return tuple(judgement for judgement in self.judgements if judgement.outcome == outcome)
@@ -88,6 +94,7 @@ def check(
     labels: Any = None,
     pos_label: Any = None,
     ignore_label: Any = None,
+    population: Population | None = None,
 ) -> Gate:
     """Hold numbers against limits that were declared beforehand: each is met, broken or cannot be decided.
 
@@ -117,6 +124,9 @@ def check(
         Replicates of intervals that need them, more where many slices make the level high, and their seed.
     sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label
         As in `calibdask.evaluate`.
+    population : Population, optional
+        The population that the limits are of, as for `calibdask.evaluate`. With a prevalence rows are weighted: events
+        count as weighted ones do, see the notes.
 
     Returns
     -------
@@ -170,7 +180,15 @@ def check(
     if bool(margins) != (baseline is not None):
         raise ValueError("not_worse and baseline go together: by how much worse than which scores?")
     options = InputOptions(
-        task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
+        task,
+        logits,
+        labels,
+        pos_label,
+        ignore_label,
+        label=label,
+        score=score,
+        skip_missing=skip_missing,
+        population=population,
     )
     given = Data.of(y_true, y_prob, by, sample_weight, options).pooled()
     if margins and not given.has_rows:

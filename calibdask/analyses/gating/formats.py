@@ -33,7 +33,7 @@ def headline(gate: Gate) -> str:
     'Undecided: the one limit cannot be decided with 16 rows.'
     """
     broken, undecided, every = (len(gate.of("broken")), len(gate.of("cannot be decided")), len(gate.judgements))
-    rows = counted(gate.rows, "row")
+    rows = ", ".join(filter(None, (counted(gate.rows, "row"), gate.population)))
     if not every:
         return f"No limits: nothing is decided of {rows}."
     if broken:
@@ -216,6 +216,7 @@ def plain(gate: Gate) -> dict[str, Any]:
         "outcome": WORDS[gate.outcome].lower(),
         "rows": gate.rows,
         "rows_skipped": int(attributes.get("rows_skipped", 0)),
+        "population": gate.population or "in the sample",
         "confidence": gate.confidence,
         "profile": gate.profile,
         "calibdask_version": str(attributes["calibdask_version"]),

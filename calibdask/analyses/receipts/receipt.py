@@ -127,6 +127,8 @@ def receipt_and_gate(
     seed: int,
 ) -> tuple[Document, Gate | None]:
     """A receipt, and the decisions that are on it; none where there are neither limits nor a profile."""
+    if given.options.population is not None:
+        raise ValueError("A receipt is of the rows as they are, without a population; leave population out.")
     reading = {name: getattr(given.options, name) for name in _READING}
     data = given.rows_for("receipt", "whose fingerprint it contains").read()
     texts = [metrics] if isinstance(metrics, str) else list(metrics)

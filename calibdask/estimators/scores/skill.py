@@ -86,8 +86,8 @@ class NormalizedEntropy(RelativeScore):
 
     about = About(
         "Normalized entropy",
-        "The log loss over the entropy of the base rates, -sum_k f_k log f_k. Below 1 is better than always stating the "
-        "base rates; 0 is perfect.",
+        "The log loss over the entropy of the base rates, -sum_k f_k log f_k. Below 1 is better than always stating "
+        "the base rates; 0 is perfect.",
         "He et al., Practical lessons from predicting clicks on ads at Facebook, 2014",
         "normalized entropy",
     )

@@ -43,7 +43,7 @@ def test_words_are_offered() -> None:
     plain = {
         "calibdask ev": ["evaluate"],
         "calibdask evaluate rows.csv --metric smooth": ["smooth-ece"],
-        "calibdask evaluate rows.csv --metric ece,bri": ["ece,brier-decomposition", "ece,brier-score"],
+        "calibdask evaluate rows.csv --metric ece,brier-s": ["ece,brier-score", "ece,brier-skill-score"],
         "calibdask evaluate rows.csv --metric ECE_A": ["ece-a", "ece-ac"],
         "calibdask evaluate rows.csv --metric ece(bi": ["ece(bins=", "ece(binning="],
         "calibdask evaluate rows.csv --metric brier,ece(bins=5,bi": ["brier,ece(bins=5,binning="],

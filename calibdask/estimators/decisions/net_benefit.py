@@ -9,7 +9,7 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
 from calibdask.estimators.checks import check_choice
-from calibdask.estimators.decisions.thresholds import Sides, ThresholdEstimator
+from calibdask.estimators.decisions.thresholds import ThresholdEstimator, ThresholdSides
 from calibdask.estimators.parts import Coordinate, Ends, Estimate, FixedPart, Number
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
@@ -133,13 +133,13 @@ class NetBenefit(ThresholdEstimator):
 SideValues = tuple[Array | float, Array | float, Array | float, Array | float]
 
 
-def mean_with_ends(sides: Sides, values: SideValues) -> tuple[Array, Ends]:
+def mean_with_ends(sides: ThresholdSides, values: SideValues) -> tuple[Array, Ends]:
     """The mean of a value of the sides, and its limits."""
     mean, limits = sides.mean(*values)
     return mean, limits.ends
 
 
-def standardized_mean(sides: Sides, values: SideValues) -> tuple[Array, Ends]:
+def standardized_mean(sides: ThresholdSides, values: SideValues) -> tuple[Array, Ends]:
     """The mean over the frequency of the outcome, r, with the limits of the mean of value - r o over the frequency."""
     frequency, _ = sides.mean(1.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):

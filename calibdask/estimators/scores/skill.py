@@ -70,7 +70,7 @@ class NormalizedEntropy(RelativeScore):
     -----
     NaN where outcomes are all alike. With a `calibdask.Population` the base rates are those of the population. One
     pass; from a summary for a vector of scores, and for several classes if it holds their histograms. With ``ci`` from
-    replicates of the rows, in which base rates vary too; of several classes not from a summary.
+    replicates of the rows, in which base rates vary too; not from a summary.
 
     References
     ----------

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -160,19 +160,9 @@ def threshold(
     (0.83, 0.34, True)
     """
     options = InputOptions(
-        task,
-        logits,
-        labels,
-        pos_label,
-        ignore_label,
-        sample_dim,
-        class_dim,
-        sum_tolerance,
-        label,
-        score,
-        skip_missing,
-        population,
+        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )
+    options = replace(options, population=population)
     return Threshold(risk, confidence, setting).run(Data.of(y_true, y_prob, by, None, options))
 
 
@@ -218,12 +208,8 @@ class Threshold(Analysis):
         """The thresholds, as `calibdask.threshold` returns them."""
         check_level(self.risk, "risk")
         check_confidence(self.confidence)
-        population = data.options.population
-        if population is not None and population.prevalence is not None:
-            raise ValueError(
-                "threshold expects a population without prevalence, which weights rows: its guarantee counts rows. "
-                "Give train_prevalence or sampling_rate alone, and choose from rows of the population itself."
-            )
+        if data.options.population is not None:
+            data.options.population.check_counts_rows("threshold")
         rows = data.pooled().read()
         layout = rows.source.layout
         if layout.weighted:

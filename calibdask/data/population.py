@@ -108,6 +108,14 @@ class Population(HtmlRepr):
         where = "in the sample" if self.prevalence is None else f"at prevalence {_percent(self.prevalence)}"
         return ", ".join([where, f"scores corrected {', '.join(corrected)}"] if corrected else [where])
 
+    def check_counts_rows(self, caller: str) -> None:
+        """Raise ValueError where rows have weights: a guarantee of the caller counts rows."""
+        if self.prevalence is not None:
+            raise ValueError(
+                f"{caller} expects a population without prevalence, which weights rows: its guarantee counts rows. "
+                "Give train_prevalence or sampling_rate alone, and choose from rows of the population itself."
+            )
+
     @property
     def needs_frequencies(self) -> bool:
         """Whether the frequencies of the classes in the sample matter."""

@@ -31,7 +31,7 @@ class ViewedSource(Source):
         return self._source.workers
 
     def _viewed(self, statistic: Statistic[Any]) -> Any:
-        request: Request[Any] = next(statistic.through(self._view))
+        request: Request[Any] = next(statistic.viewed_by(self._view))
         return request
 
     def _take_counts(self) -> None:

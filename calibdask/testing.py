@@ -3,7 +3,7 @@
 from typing import Any
 
 from calibdask.analyses.gating.check import check
-from calibdask.analyses.gating.formats import sentence
+from calibdask.analyses.gating.gate import sentence
 
 _MOST_LINES = 10
 

@@ -117,6 +117,7 @@ def _run(
 ) -> int:
     """Compute, write, print; the exit status."""
     from calibdask.analyses.analysis import STATUS
+    from calibdask.cli.tables import print_document
     from calibdask.storage.writers import check_apart, checked_output
 
     check_apart(request.data, {"--out": out})
@@ -132,7 +133,7 @@ def _run(
     if as_text:
         click.echo(_json_text(analysis, result))
     else:
-        _show(analysis, result)
+        print_document(analysis.document(result))
         if target is not None:
             click.echo(f"wrote {visible(target)}")
     return STATUS[analysis.outcome(result)]
@@ -166,14 +167,6 @@ def _json_text(analysis: "Analysis", result: "xr.Dataset") -> str:
     from calibdask.cli.tables import json_text
 
     return json_text(analysis.to_json(result))
-
-
-def _show(analysis: "Analysis", result: "xr.Dataset") -> None:
-    from calibdask.cli.tables import console, print_lines, rule_of
-    from calibdask.render.text import document_lines
-
-    terminal = console()
-    print_lines(document_lines(analysis.document(result), terminal.width, rule_of(terminal)), terminal)
 
 
 def _write_document(analysis: "Analysis", result: "xr.Dataset", written: ExitStack, target: Any) -> None:

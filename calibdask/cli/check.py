@@ -20,7 +20,7 @@ from calibdask.cli.row_options import RowsRequest, key_option, row_options, rows
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
-    from calibdask.analyses.gating.check import Gate
+    from calibdask.analyses.gating.gate import Gate
 
 _FORMATS = {".json": "JSON", ".md": "Markdown", ".xml": "JUnit XML"}
 _STATUS = {"met": 0, "broken": 1, "cannot be decided": 3}
@@ -110,7 +110,7 @@ def check(
     A limit is met if the whole interval of the number keeps it, broken if none of it does, and else undecided: with
     few rows nothing is met. Each slice of --by is judged at a level for all slices of its column together.
     """
-    from calibdask.analyses.gating.formats import headline, plain, text_lines
+    from calibdask.analyses.gating.gate import headline, plain
     from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.writers import check_apart, checked_output
 
@@ -146,8 +146,9 @@ def check(
 
         click.echo(json_text(plain(gate)))
     else:
-        for line in text_lines(gate):
-            click.echo(visible(line))
+        from calibdask.cli.tables import print_document
+
+        print_document(gate.document())
         for target in (*targets, *([] if kept is None else [kept])):
             click.echo(f"wrote {visible(target)}")
     if as_text and gate.outcome != "met":
@@ -228,11 +229,14 @@ def _text(gate: "Gate", data: str, suffix: str) -> str:
     """What is written to a file of this kind."""
     import json
 
-    from calibdask.analyses.gating.formats import junit, markdown, plain
+    from calibdask.analyses.gating.gate import plain
     from calibdask.cli.command_line import command_line
     from calibdask.cli.row_options import stem_of
 
     title = f"Calibration of {visible(stem_of(data))}"
     if suffix == ".json":
         return json.dumps(plain(gate) | {"command": command_line()}, indent=1, ensure_ascii=False) + "\n"
-    return junit(gate, title) if suffix == ".xml" else markdown(gate, title)
+    from calibdask.render.junit import junit
+
+    document = gate.document(title)
+    return junit(document) if suffix == ".xml" else document.to_markdown()

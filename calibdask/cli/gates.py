@@ -10,7 +10,7 @@ import click
 from calibdask.cli.row_options import rows_of, shown_warnings
 
 if TYPE_CHECKING:
-    from calibdask.analyses.gating.check import Gate
+    from calibdask.analyses.gating.gate import Gate
     from calibdask.analyses.gating.limits import Limit, Limits
     from calibdask.cli.evaluate_request import EvaluateRequest
     from calibdask.data.options import PopulationKeywords

@@ -233,7 +233,7 @@ def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:
 
 def _lines(models: Mapping[str, Any]) -> Iterator[str]:
     """What was decided on each model: a line, and one for each limit that is broken, or wants rows."""
-    from calibdask.analyses.gating.formats import headline, sentence, wanting
+    from calibdask.analyses.gating.gate import headline, sentence, wanting
 
     for name, model in models.items():
         if model.gate is not None and model.gate.judgements:

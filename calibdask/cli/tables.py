@@ -110,6 +110,14 @@ def print_lines(lines: Iterable[Line], out: Any) -> None:
         out.print(shown, soft_wrap=True)
 
 
+def print_document(document: Any) -> None:
+    """Print a document on standard output, in lines that fit."""
+    from calibdask.render.text import document_lines
+
+    terminal = console()
+    print_lines(document_lines(document, terminal.width, rule_of(terminal)), terminal)
+
+
 def rule_of(out: Any) -> str:
     """What lines are drawn with."""
     return "─" if has_signs(out) else "-"

@@ -72,8 +72,8 @@ def _table_lines(table: Table) -> Iterator[str]:
 
 
 def _cell(cell: Cell) -> str:
-    mark = _MARKS.get(cell.mark, "")
-    return " ".join(filter(None, (mark, in_markdown(cell.text))))
+    mark = _MARKS.get(cell.mark)
+    return in_markdown(cell.text) if mark is None else f"{mark} {cell.mark}"
 
 
 def _line(cells: "Iterator[str] | map[str]") -> str:

@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from calibdask.analyses.auditing.audit_document import conclusion_of
-from calibdask.analyses.gating.check import Gate
-from calibdask.analyses.gating.formats import sentence
+from calibdask.analyses.gating.gate import Gate, sentence
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.report.cautions import cautions
 from calibdask.report.human_names import NAMES

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from calibdask.analyses.gating.formats import cautions as cautions_of_gate
+from calibdask.analyses.gating.gate import cautions as cautions_of_gate
 from calibdask.report.headline import is_binned, is_mean_gap, is_smooth
 from calibdask.report.model_result import ModelResult
 from calibdask.results import cautions as sentences

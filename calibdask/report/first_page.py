@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import xarray as xr
 
-from calibdask.analyses.gating.check import Gate
+from calibdask.analyses.gating.gate import Gate
 from calibdask.plot.naming import axes_of
 from calibdask.report.banners import banner, by_name
 from calibdask.report.comparing import compared

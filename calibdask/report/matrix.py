@@ -7,8 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from calibdask.analyses.gating.check import Gate
-from calibdask.analyses.gating.formats import accepted, interval_text
+from calibdask.analyses.gating.gate import Gate, accepted, interval_text
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.report.banners import ICONS, WORDS, by_name
 from calibdask.report.drawing import forest, forest_axis, forest_range

@@ -11,7 +11,8 @@ from typing import Any
 import xarray as xr
 
 from calibdask.analyses.evaluation import evaluate, usual_metrics
-from calibdask.analyses.gating.check import Gate, LimitSource, check
+from calibdask.analyses.gating.check import LimitSource, check
+from calibdask.analyses.gating.gate import Gate
 from calibdask.calibrators.comparing.comparison import compare_calibrators
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions, PopulationKeywords

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from calibdask.analyses.gating.check import Gate
+from calibdask.analyses.gating.gate import Gate
 from calibdask.analyses.gating.profiles import Named, Profile, profile_of
 from calibdask.report.chart_drawing import chart_figures
 from calibdask.report.consistency_drawing import consistency_figures

@@ -167,6 +167,23 @@ class Table(Element):
 
 
 @dataclass(frozen=True)
+class Check:
+    """One decision for a build server: its name, ``met``, ``broken`` or ``undecided``, a sentence, and its meaning."""
+
+    name: str
+    outcome: str
+    message: str
+    meaning: str = ""
+
+
+@dataclass(frozen=True)
+class Checks(Element):
+    """Decisions for JUnit; text and pages show the table beside them."""
+
+    items: Sequence[Check]
+
+
+@dataclass(frozen=True)
 class Figure:
     """A figure and its caption."""
 

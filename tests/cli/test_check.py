@@ -53,7 +53,7 @@ def test_files_of_decisions(folder: Path, tmp_path: Path, run: Run) -> None:
     words = [word for out in outs for word in ("--out", out)]
     status, said, _ = run(folder / "new.parquet", "--limits", folder / "limits.toml", *words)
     assert status == 1
-    assert "country=fr" in said.splitlines()[1]
+    assert "country=fr" in said.splitlines()[4]
     assert "**Broken: 1 of 3 limits" in outs[0].read_text()
     assert ElementTree.parse(outs[1]).getroot().attrib["failures"] == "1"
     assert json.loads(outs[2].read_text())["outcome"] == "broken"

@@ -10,8 +10,9 @@ import pytest
 import scipy
 
 import calibdask as cd
-from calibdask.analyses.gating.formats import headline, junit, markdown, plain, sentence, text_lines
+from calibdask.analyses.gating.gate import headline, plain, sentence
 from calibdask.analyses.gating.profiles import PROFILES
+from calibdask.render.junit import junit
 from calibdask.testing import assert_calibrated
 
 
@@ -135,7 +136,7 @@ def test_every_number_of_a_profile_is_there(name: str, kind: str) -> None:
     missing = [of for names in PROFILES[name].names.values() for of in names.values() if not _begins(of, named)]
     unweighted = PROFILES["credit"].names["grade-tests"].values()
     assert set(missing) == (set(unweighted) if (name, kind) == ("credit", "weights") else set())
-    assert all(line.isprintable() for line in text_lines(gate))
+    assert all(line.isprintable() for line in repr(gate).splitlines())
 
 
 def _begins(name: str, names: list[str]) -> bool:
@@ -188,14 +189,14 @@ def test_what_is_refused() -> None:
 def test_formats() -> None:
     gate = cd.check(_rows(), limits={"ece": 0.2}, slice_limits={"ece": 0.04}, by="country")
     assert headline(gate) == "Broken: 1 of 3 limits, with 8,000 rows."
-    lines = list(text_lines(gate))
-    assert lines[1].split()[:5] == ["ece", "of", "the", "bins", "country=fr"]
-    text = markdown(gate, "a|b")
+    lines = repr(gate).splitlines()
+    assert lines[4].split()[:5] == ["ece", "of", "the", "bins", "country=fr"]
+    text = gate.document("a|b").to_markdown()
     assert "a\\|b" in text
     assert "❌ broken" in text.splitlines()[6]
     document = json.loads(json.dumps(plain(gate), allow_nan=False))
     assert (document["outcome"], document["limits"][0]["decision"]) == ("broken", "met")
-    root = ElementTree.fromstring(junit(gate, "model"))
+    root = ElementTree.fromstring(junit(gate.document("model")))
     assert root.attrib["failures"] == "1"
     (failure,) = root.iter("failure")
     assert failure.attrib["message"] == sentence(gate.of("broken")[0])
@@ -205,9 +206,9 @@ def test_labels_of_slices_do_not_break_files() -> None:
     frame = _rows(400)
     frame["country"] = np.where(frame.country == "at", "a\x01<b>", "c|\n| d")
     gate = cd.check(frame, limits={"ece": 0.2}, by="country", n_boot=50)
-    names = [case.attrib["name"] for case in ElementTree.fromstring(junit(gate, "model")).iter("testcase")]
+    names = [case.attrib["name"] for case in ElementTree.fromstring(junit(gate.document("model"))).iter("testcase")]
     assert len(names) == 3
-    table = [line for line in markdown(gate, "model").splitlines() if line.startswith("| ece")]
+    table = [line for line in gate.document("model").to_markdown().splitlines() if line.startswith("| ece")]
     assert len(table) == 3
 
 

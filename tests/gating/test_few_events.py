@@ -7,8 +7,9 @@ import pytest
 from scipy import special
 
 import calibdask as cd
-from calibdask.analyses.gating.formats import junit, markdown, plain, text_lines
+from calibdask.analyses.gating.gate import plain
 from calibdask.analyses.gating.judging import Judgement
+from calibdask.render.junit import junit
 
 UNDECIDED = "cannot be decided"
 
@@ -79,7 +80,12 @@ def test_slopes_that_rest_on_clipped_logits_are_undecided_on_every_surface() -> 
     gate = cd.check(labels, scores, "calibration-slope.slope=0.2..1.2", profile="clinical")
     assert gate.outcome == UNDECIDED
     assert "exactly 0 or 1" in gate.judgements[0].reason
-    pages = ("\n".join(text_lines(gate)), markdown(gate, "x"), junit(gate, "x"), "".join(plain(gate)["cautions"]))
+    pages = (
+        text_lines_of(gate),
+        gate.document("x").to_markdown(),
+        junit(gate.document("x")),
+        "".join(plain(gate)["cautions"]),
+    )
     for page in pages:
         assert "calibration slope: scores of exactly 0 or 1" in page.replace("\\", "")
     inside = np.clip(scores, 1 / 800, 1 - 1 / 800)
@@ -95,4 +101,4 @@ def test_slices_have_their_cautions_too() -> None:
 
 
 def text_lines_of(gate: Any) -> str:
-    return "\n".join(text_lines(gate))
+    return " ".join(repr(gate).split())

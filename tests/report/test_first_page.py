@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
-from calibdask.analyses.gating.check import Gate
+from calibdask.analyses.gating.gate import Gate
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.analyses.gating.profiles import PROFILES
 from calibdask.report import Measured, measure

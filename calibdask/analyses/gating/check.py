@@ -1,14 +1,12 @@
 """`check`: limits that were declared beforehand, each met, broken or undecided."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
-
-import xarray as xr
 
 from calibdask.analyses.comparison import compare
 from calibdask.analyses.evaluation import interval_choice
-from calibdask.analyses.gating.judging import Judgement, Judges, difference_judged, overall
+from calibdask.analyses.gating.gate import Gate
+from calibdask.analyses.gating.judging import Judges, difference_judged
 from calibdask.analyses.gating.limits import Limit, limits_of
 from calibdask.analyses.gating.profiles import profile_of
 from calibdask.data.data import Data
@@ -20,56 +18,10 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.inference.choice import check_confidence
-from calibdask.results.decisions import Outcome
 from calibdask.safe_text import listed
 
 # What limits are given as.
 LimitSource = str | Mapping[str, Any] | Sequence[str | Limit] | None
-
-
-@dataclass(frozen=True, eq=False)
-class Gate:
-    """Limits held against data.
-
-    Attributes
-    ----------
-    judgements : tuple of Judgement
-        One for each limit of all rows, and of each slice.
-    result : xarray.Dataset
-        What was measured of all rows, as by `calibdask.evaluate`, with the numbers of the profile.
-    confidence : float
-        At which each decision holds, for all slices of a column together.
-    profile : str
-        The profile; empty without one.
-    slices : mapping from name to xarray.Dataset
-        The same of the slices of each column, with those numbers of the profile that are measured of slices; intervals
-        have the level at which all slices of the column hold together.
-    """
-
-    judgements: tuple[Judgement, ...]
-    result: xr.Dataset
-    confidence: float
-    profile: str = ""
-    slices: Mapping[str, xr.Dataset] = field(default_factory=dict)
-
-    @property
-    def outcome(self) -> Outcome:
-        """``"broken"``, if one limit is; ``"met"``, if all are; else, or without limits, ``"cannot be decided"``."""
-        return overall(self.judgements)
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return int(self.result.attrs["rows"])
-
-    @property
-    def population(self) -> str:
-        """The population that the rows are weighted to, in words; empty: the sample."""
-        return str(self.result.attrs.get("population", ""))
-
-    def of(self, outcome: Outcome) -> tuple[Judgement, ...]:
-        """The judgements with this outcome."""
-        return tuple(judgement for judgement in self.judgements if judgement.outcome == outcome)
 
 
 def check(

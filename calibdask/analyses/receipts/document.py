@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.analyses.gating.formats import WORDS
+from calibdask.analyses.gating.gate import WORDS
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.analyses.receipts.fingerprint import Fingerprint
 from calibdask.results.format import slice_text

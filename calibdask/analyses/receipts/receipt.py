@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from calibdask.analyses.evaluation import evaluate
-from calibdask.analyses.gating.check import Gate, LimitSource, check
+from calibdask.analyses.gating.check import LimitSource, check
+from calibdask.analyses.gating.gate import Gate
 from calibdask.analyses.gating.limits import Limit, limits_of
 from calibdask.analyses.receipts.document import Document, differences, document, hash_of
 from calibdask.analyses.receipts.fingerprint import fingerprint_of

@@ -5,7 +5,7 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from calibdask.analyses.gating.formats import WORDS
+from calibdask.analyses.gating.gate import WORDS
 from calibdask.analyses.receipts.document import FORMAT, KIND, Document
 from calibdask.safe_text import listed, visible
 from calibdask.storage.documents import read_json

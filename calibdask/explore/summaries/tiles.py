@@ -8,7 +8,7 @@ import xarray as xr
 
 from calibdask.analyses.evaluation import evaluate
 from calibdask.analyses.gating.check import check
-from calibdask.analyses.gating.formats import accepted
+from calibdask.analyses.gating.gate import accepted
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.estimator import Estimator

@@ -1,26 +1,103 @@
-"""A gate in words: text, Markdown for a pull request, JUnit XML for build servers, plain values for JSON."""
+"""`Gate`: limits checked against data; its document, and its plain values for JSON."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
-from xml.etree import ElementTree
 
-from calibdask.analyses.gating.check import Gate
-from calibdask.analyses.gating.judging import Judgement
+import xarray as xr
+
+from calibdask.analyses.gating.judging import Judgement, overall
 from calibdask.analyses.gating.profiles import profile_of
-from calibdask.markup import in_markdown
 from calibdask.results.cautions import of_metrics
 from calibdask.results.decisions import OUTCOMES, Outcome
+from calibdask.results.document import (
+    Cell,
+    Check,
+    Checks,
+    Document,
+    Element,
+    Listing,
+    Section,
+    Sentence,
+    Table,
+    number,
+    text,
+)
 from calibdask.results.format import counted, figure
 from calibdask.results.values import Results
-from calibdask.safe_text import visible
 
 FORMAT = 1
 # Of a number that is next to its limit nobody waits for so many rows.
 _MOST_TIMES, _MANY = 100, 1e7
 WORDS: dict[Outcome, str] = {"met": "met", "broken": "BROKEN", "cannot be decided": "undecided"}
-_MARKS: dict[Outcome, str] = {"met": "✅ met", "broken": "❌ broken", "cannot be decided": "❔ undecided"}
-_HEAD = ("limit", "where", "rows", "number", "interval", "accepted", "decision")
+_COLUMNS = (
+    ("limit", False),
+    ("where", False),
+    ("rows", True),
+    ("number", True),
+    ("interval", True),
+    ("accepted", False),
+    ("decision", False),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Gate:
+    """Limits held against data.
+
+    Attributes
+    ----------
+    judgements : tuple of Judgement
+        One for each limit of all rows, and of each slice.
+    result : xarray.Dataset
+        What was measured of all rows, as by `calibdask.evaluate`, with the numbers of the profile.
+    confidence : float
+        At which each decision holds, for all slices of a column together.
+    profile : str
+        The profile; empty without one.
+    slices : mapping from name to xarray.Dataset
+        The same of the slices of each column, with those numbers of the profile that are measured of slices; intervals
+        have the level at which all slices of the column hold together.
+    """
+
+    judgements: tuple[Judgement, ...]
+    result: xr.Dataset
+    confidence: float
+    profile: str = ""
+    slices: Mapping[str, xr.Dataset] = field(default_factory=dict)
+
+    @property
+    def outcome(self) -> Outcome:
+        """``"broken"``, if one limit is; ``"met"``, if all are; else, or without limits, ``"cannot be decided"``."""
+        return overall(self.judgements)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.result.attrs["rows"])
+
+    @property
+    def population(self) -> str:
+        """The population that the rows are weighted to, in words; empty: the sample."""
+        return str(self.result.attrs.get("population", ""))
+
+    def of(self, outcome: Outcome) -> tuple[Judgement, ...]:
+        """The judgements with this outcome."""
+        return tuple(judgement for judgement in self.judgements if judgement.outcome == outcome)
+
+    def __repr__(self) -> str:
+        return self.document().to_text()
+
+    def _repr_html_(self) -> str:
+        return self.document().to_html()
+
+    def _repr_markdown_(self) -> str:
+        return self.document().to_markdown()
+
+    def document(self, title: str = "") -> Document:
+        """The outcome, every decision, what is missing for those that are undecided, and the numbers of the profile."""
+        return gate_document(self, title)
 
 
 def headline(gate: Gate) -> str:
@@ -92,35 +169,51 @@ def accepted(judgement: Judgement) -> str:
     return most if judgement.least == -judgement.most else f"{least} to {most}"
 
 
-def rows_of_table(gate: Gate) -> Iterator[tuple[str, ...]]:
-    """A row for each judgement, the worst first."""
-    for judgement in _worst_first(gate):
-        rows = "–" if math.isnan(judgement.rows) else f"{judgement.rows:,.0f}"
-        yield (
-            judgement.name,
-            judgement.place,
-            rows,
-            figure(judgement.value),
-            interval_text(judgement),
-            accepted(judgement),
-            WORDS[judgement.outcome],
-        )
-
-
-def text_lines(gate: Gate) -> Iterator[str]:
-    """A table for a terminal, what is wanting, and the numbers of the profile."""
-    rows = [_HEAD, *rows_of_table(gate)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD))]
-    for row in rows:
-        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-    yield ""
-    yield headline(gate)
+def gate_document(gate: Gate, title: str = "") -> Document:
+    """The document of a gate: `Gate.document`."""
+    elements: list[Element] = [Sentence(headline(gate), lead=True, name="outcome")]
     if gate.judgements:
-        yield level_text(gate)
-    yield from (f"  {line}" for line in (*wanting(gate), *cautions(gate)))
+        rows = [_cells(judgement) for judgement in _worst_first(gate)]
+        elements += [Table("", _COLUMNS, rows, name="limits"), Sentence(level_text(gate), name="level")]
+    if notes := [*wanting(gate), *cautions(gate)]:
+        elements.append(Listing(notes))
+    elements.append(Checks([_check(judgement) for judgement in gate.judgements]))
+    sections = [Section("limits", "Limits", elements)]
     if gate.profile:
-        yield ""
-        yield from _named_lines(gate)
+        sections.append(Section("profile", profile_of(gate.profile).title, _profile_elements(gate)))
+    return Document(title, counted(gate.rows, "row"), sections, name="check")
+
+
+def _cells(judgement: Judgement) -> list[Cell]:
+    """The row of one limit."""
+    is_counted = not math.isnan(judgement.rows)
+    rows = number(judgement.rows, f"{judgement.rows:,.0f}") if is_counted else Cell("–", numeric=True)
+    return [
+        text(judgement.name),
+        text(judgement.place),
+        rows,
+        number(judgement.value, figure(judgement.value)),
+        Cell(interval_text(judgement), numeric=True),
+        text(accepted(judgement)),
+        Cell(WORDS[judgement.outcome], mark=WORDS[judgement.outcome].lower()),
+    ]
+
+
+def _check(judgement: Judgement) -> Check:
+    outcome = WORDS[judgement.outcome].lower()
+    return Check(f"{judgement.name} of {judgement.place}", outcome, sentence(judgement), judgement.meaning)
+
+
+def _profile_elements(gate: Gate) -> list[Element]:
+    """The numbers of the profile with their intervals, and its note."""
+    profile = profile_of(gate.profile)
+    columns = [("", False), ("number", True), (f"{100 * gate.confidence:g} % interval", True)]
+    rows = [
+        [text(one.name), Cell(one.text, value=float(one.value.value), numeric=True), Cell(one.ends, numeric=True)]
+        for one in profile.numbers(gate.result)
+    ]
+    notes = [Sentence(profile.note, quiet=True)] if profile.note else []
+    return [Table("", columns, rows, name="profile"), *notes]
 
 
 def level_text(gate: Gate) -> str:
@@ -145,67 +238,8 @@ def cautions(gate: Gate) -> Iterator[str]:
         yield from (f"By {column}: {line}" for line in of_metrics(Results(result).numbers) if line not in own)
 
 
-def named_rows(gate: Gate) -> Iterator[tuple[str, str, str]]:
-    """The numbers of the profile: name, number, interval."""
-    return ((one.name, one.text, one.ends) for one in profile_of(gate.profile).numbers(gate.result))
-
-
-def _named_lines(gate: Gate) -> Iterator[str]:
-    profile = profile_of(gate.profile)
-    rows = [(profile.title, "number", f"{100 * gate.confidence:g} % interval"), *named_rows(gate)]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    for row in rows:
-        yield "  ".join(word.ljust(width) for word, width in zip(row, widths, strict=True)).rstrip()
-    if profile.note:
-        yield profile.note
-
-
-def markdown(gate: Gate, title: str) -> str:
-    """A comment for a pull request."""
-    lines = [f"### {in_markdown(title)}", "", f"**{headline(gate)}**", "", _line(_HEAD), _line(("---",) * len(_HEAD))]
-    for row, judgement in zip(rows_of_table(gate), _worst_first(gate), strict=True):
-        lines.append(_line((*map(in_markdown, row[:-1]), _MARKS[judgement.outcome])))
-    lines += ["", level_text(gate)]
-    notes = [*wanting(gate), *cautions(gate)]
-    lines += ["", *(f"- {in_markdown(line)}" for line in notes)] if notes else []
-    if gate.profile:
-        interval = f"{100 * gate.confidence:g} % interval"
-        lines += [
-            "",
-            _line((in_markdown(profile_of(gate.profile).title), "number", interval)),
-            _line(("---",) * 3),
-        ]
-        lines += [_line((in_markdown(name), number, ends)) for name, number, ends in named_rows(gate)]
-    return "\n".join(lines) + "\n"
-
-
 def _worst_first(gate: Gate) -> list[Judgement]:
     return sorted(gate.judgements, key=lambda judgement: OUTCOMES.index(judgement.outcome))
-
-
-def _line(cells: tuple[str, ...]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def junit(gate: Gate, title: str) -> str:
-    """One test case for each judgement; what is broken, or cannot be decided, is a failure of that type."""
-    failures = len(gate.judgements) - len(gate.of("met"))
-    numbers = {"tests": str(len(gate.judgements)), "failures": str(failures), "errors": "0", "skipped": "0"}
-    title = visible(title)
-    suite = ElementTree.Element("testsuite", {"name": title, **numbers})
-    for judgement in gate.judgements:
-        name = visible(f"{judgement.limit} of {judgement.place}")
-        case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": name})
-        if judgement.outcome != "met":
-            kind = WORDS[judgement.outcome].lower()
-            failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": visible(sentence(judgement))})
-            failure.text = visible(judgement.meaning)
-    if notes := "\n".join(visible(line) for line in cautions(gate)):
-        ElementTree.SubElement(suite, "system-out").text = notes
-    suites = ElementTree.Element("testsuites", numbers)
-    suites.append(suite)
-    ElementTree.indent(suites)
-    return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
 def plain(gate: Gate) -> dict[str, Any]:

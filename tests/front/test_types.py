@@ -104,7 +104,7 @@ def test_public_names_have_types(revealed: list[str]) -> None:
 
 
 def test_results_have_types(revealed: list[str]) -> None:
-    results = ["estimators.binned.ece.ECE", "xarray.core.dataset.Dataset", "results.table.ResultTable"]
+    results = ["estimators.binned.ece.ECE", "xarray.core.dataset.Dataset", "render.table.ResultTable"]
     assert [known.removeprefix("calibdask.") for known in revealed[len(NAMES) :]] == results
 
 
@@ -128,7 +128,7 @@ def test_answers_to_requests_have_types(checked: dict[str, list[str]]) -> None:
     assert len(errors) == 4
     assert '"BinSumsState" has no attribute "outcomes"' in errors[0]
     assert 'Argument 2 to "merge" of "SumStatistic" has incompatible type "Edges"; expected "BinSumsState"' in errors[1]
-    assert 'Argument 1 to "taken_from" of "BinSums" has incompatible type "Layout"' in errors[2]
+    assert 'Argument 1 to "extracted_from" of "BinSums" has incompatible type "Layout"' in errors[2]
     assert 'Incompatible return value type (got "str", expected "float")' in errors[3]
 
 

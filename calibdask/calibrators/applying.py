@@ -27,7 +27,7 @@ _FORMAT = 2
 
 @dataclass(frozen=True)
 class Applied:
-    """What was done.
+    """Summary of a finished application of a map.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def apply_map(
 
 
 def _checked_target(out: str, *, overwrite: bool) -> Path:
-    """The folder to write, of which there may be something already."""
+    """The output folder, checked; it may already exist."""
     if "://" in out and not Location.parse(out).local:
         raise ValueError(
             f"--out expects a path of this machine, where writing can go on after a kill, got "

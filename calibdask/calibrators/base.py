@@ -67,14 +67,14 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
 
     @abstractmethod
     def _map(self, numbers: Numbers) -> BlockMap:
-        """The map of one slice, whose numbers have no axis of slices: from scores to scores of the same shape."""
+        """The map of one slice, from scores to scores of equal shape; ``numbers`` have no slice axis."""
 
     def _setting(self, layout: Layout) -> Setting:
         """The columns of scores and outcomes that it is fitted to; both outcomes have to occur."""
         return layout.setting(1 if layout.classes == 2 else "classwise")
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
-        """What users have to know about the fit, in sentences; `fit` warns of them and ``cautions_`` keeps them."""
+        """Warnings about the fit, in sentences; `fit` issues them and ``cautions_`` keeps them."""
         return ()
 
     def fit(
@@ -232,11 +232,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
 
     @property
     def _further_columns(self) -> tuple[str, ...]:
-        """Names of what it takes of each row besides scores."""
+        """Names of the columns that the map needs besides scores."""
         return tuple(str(axis.name) for axis in self._sliced.axes)
 
     def _codes_of(self, columns: Mapping[str, Any], rows: float) -> Any:
-        """What maps take of these columns, ``_further_columns``; None where there are none."""
+        """Slice codes of these columns, ``_further_columns``; None if there are none."""
         return self._sliced.codes(columns, rows) if columns else None
 
     def _fit_data(self, given: Data, min_rows: int) -> Self:

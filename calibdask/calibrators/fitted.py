@@ -72,7 +72,7 @@ class Sliced:
 
 
 def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
-    """The map of every slice of the data, and of all rows; ``all_rows`` are those of a summary, without slices.
+    """Fit the map of every slice and of all rows; ``all_rows`` are the pooled rows of a summary.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def _of_slices(slices: "Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks,
 
 
 def _joined(values: Array, of_all: Array, few: Marks) -> Array:
-    """Numbers of the slices, or of all rows where there are few; those of all rows at the end."""
+    """Numbers of the slices, or of all rows where slices are small; numbers of all rows come last."""
     longest = np.maximum(values.shape, of_all.shape)[1:]
     values, of_all = (padded(part, (len(part), *longest)) for part in (values, of_all))
     return np.concatenate([np.where(_along(few, values), of_all, values), of_all])

@@ -71,7 +71,7 @@ def rows_behind(calibrator: Calibrator) -> int:
 
 
 def _parameters(calibrator: Calibrator) -> dict[str, Any]:
-    """Numbers of which each map, or each class, has one."""
+    """Parameters with one number per map or per class."""
     sizes = (1, len(calibrator.classes_))
     return {
         name: values

@@ -57,7 +57,7 @@ class RowMap:
 
 
 class MapsRows(Protocol):
-    """What maps scores of blocks, by codes of their rows or without."""
+    """A map of the scores of blocks, with or without slice codes."""
 
     def __call__(self, scores: Any, codes: Any = None) -> Array:
         """Calibrated scores of the shape of the scores."""

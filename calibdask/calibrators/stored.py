@@ -25,7 +25,7 @@ _KEYS = ("format", "calibrator", "parameters", "classes", "columns", "rows", "sl
 def to_dict(
     calibrator: "Calibrator", sliced: Sliced, classes: Any, columns: int, further: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """All that a fitted calibrator is, with a checksum of it; ``further`` is what only this one has."""
+    """A fitted calibrator as a JSON document with a checksum; ``further`` holds fields of its own class."""
     slices = None
     if sliced.axes:
         names = [str(axis.name) for axis in sliced.axes]
@@ -109,7 +109,7 @@ def _sliced(stored: Mapping[str, Any]) -> Sliced:
 
 
 def _checksum(stored: Mapping[str, Any]) -> str:
-    """A digest of all else, the same however programs write numbers of JSON and order its keys."""
+    """Digest of the document without its checksum, independent of key order and number formatting."""
     return digest(_canonical({key: value for key, value in stored.items() if key != "checksum"}))
 
 

@@ -101,7 +101,7 @@ class StoredMap:
 
     @property
     def described(self) -> str:
-        """What it is, in a few words."""
+        """Short description of the map."""
         rows = int(self.calibrator._sliced.rows[-1])
         by = f", by {listed(self.further)}" if self.further else ""
         return f"{type(self.calibrator).__name__} of {self.url}, fitted to {rows:,} rows{by}"
@@ -134,7 +134,7 @@ class StoredMap:
             )
 
     def codes(self, by: Mapping[str, Any], rows: float) -> Any:
-        """What the maps take of the columns of each row; None for a map of scores alone.
+        """Slice codes from the columns of the rows; None for a map of scores alone.
 
         Raises
         ------
@@ -154,7 +154,7 @@ class StoredMap:
         return self.row_map(scores, codes), 0 if codes is None else self.row_map.unknown(codes)
 
     def apply_lazily(self, scores: Any, by: Mapping[str, Any]) -> Any:
-        """Calibrated scores as an array of the same kind: of Dask computed when they are needed."""
+        """Calibrated scores in the input's container type; Dask arrays stay lazy."""
         values = getattr(scores, "data", scores) if hasattr(scores, "dims") else scores
         codes = self.codes(by, values.shape[0])
         warn_of_unknown(self.row_map, codes, self.further, self.calibrator.of_unknown, 2)

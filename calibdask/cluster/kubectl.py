@@ -41,7 +41,7 @@ _DELETE_PAUSES = (1.0, 4.0, 15.0)
 
 
 def is_circumstance(message: str) -> bool:
-    """Whether an error of Kubernetes concerns its present state, so that the same call may succeed later.
+    """Whether a Kubernetes error is transient, so that the call may succeed later.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Kubectl:
         return ["kubectl", "--namespace", self.namespace, *arguments]
 
     def __call__(self, *arguments: str, stdin: str | None = None) -> str:
-        """Run a command, with text on its standard input, and return what it prints."""
+        """Run a command with text on its standard input, and return its output."""
         done = self._run(*arguments, stdin=stdin)
         if done.returncode:
             raise self.error(arguments[0], done.stderr or done.stdout)

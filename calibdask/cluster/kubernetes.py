@@ -40,7 +40,7 @@ class Kubernetes(ClusterSpec):
 
     @property
     def patience(self) -> float:
-        """As configured: ``patience`` of `KubernetesSettings`."""
+        """Seconds to wait: ``patience`` of `KubernetesSettings`."""
         return float(self._settings.patience)
 
     @contextmanager

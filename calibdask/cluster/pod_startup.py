@@ -1,4 +1,4 @@
-"""What keeps the pods of a cluster from starting, as Kubernetes reports it."""
+"""Obstacles to the start of pods, as Kubernetes reports them."""
 
 import json
 import os
@@ -58,7 +58,7 @@ class Obstacle:
 
     @property
     def key(self) -> tuple[str, str]:
-        """The same for the same obstacle with another text: Kubernetes alternates between two of an image."""
+        """Identity of the obstacle; Kubernetes alternates between two texts for a missing image."""
         return self.component, "image" if self.reason in _NO_IMAGE else self.reason
 
 

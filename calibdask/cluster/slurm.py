@@ -159,7 +159,7 @@ def _shared() -> Path:
 
 
 def _job(kind: Any) -> Any:
-    """The same kind of job, with quoted paths, submitted again after a pause when Slurm refuses it."""
+    """Subclass of a job class that quotes paths and resubmits after a pause when Slurm refuses."""
     from asyncio import sleep
 
     from distributed.core import Status

@@ -1,4 +1,4 @@
-"""Versions of Python and packages, and BLAS kernels, which must be the same wherever one result is computed."""
+"""Versions of Python, packages and BLAS kernels, which must agree wherever one result is computed."""
 
 import platform
 from collections.abc import Iterable, Mapping
@@ -43,7 +43,7 @@ def blas_kernels() -> str:
 
 
 def other_kernels(here: str, there: str, where: str) -> str:
-    """A message if the BLAS kernels of a worker differ from those of the cube, otherwise an empty text."""
+    """Message if the BLAS kernels of a worker differ from those of the cube; empty otherwise."""
     if there == here:
         return ""
     return (
@@ -64,7 +64,7 @@ def version_mismatch(here: Mapping[str, str], there: Mapping[str, str], where: s
 
 
 def check_versions(client: Any) -> None:
-    """Raise ValueError if the versions of a connected worker differ from those of this process."""
+    """Raise ValueError if a connected worker has versions that differ from this process."""
     here = installed()
     for where, there in client.run(installed, on_error="return").items():
         if isinstance(there, BaseException):

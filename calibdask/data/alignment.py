@@ -1,4 +1,4 @@
-"""Rows of pandas objects, which are told by their index and not by their position."""
+"""Alignment of pandas objects: rows are matched by index, not by position."""
 
 import warnings
 from collections.abc import Mapping

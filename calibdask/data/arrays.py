@@ -239,7 +239,7 @@ def _one_sample_dim(arrays: NamedArrays, options: InputOptions) -> tuple[NamedAr
 
 
 def _coordinates(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Mapping[Hashable, Any]:
-    """Labels along the dimensions, those of classes too where these are problems of their own."""
+    """Labels along the dimensions, with class labels for a multilabel task."""
     if not shape.multilabel or shape.columns is None:
         return arrays.coordinates
     classes = np.arange(shape.columns) if encoded.classes is None else encoded.classes
@@ -247,7 +247,7 @@ def _coordinates(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Mapping
 
 
 def layout_of(shape: Shape, dtype: np.dtype[Any], batch: int = 1, groups: int = 1, *, weighted: bool) -> Layout:
-    """What is known about the data without reading them. Scores are computed from logits in float64."""
+    """Layout of the data, known before a pass; scores are computed from logits in float64."""
     single = dtype in (np.float16, np.float32) and not shape.options.logits
     return Layout(
         batch=batch,
@@ -264,7 +264,7 @@ def layout_of(shape: Shape, dtype: np.dtype[Any], batch: int = 1, groups: int = 
 
 
 def coordinates_of(labelled: Iterable[xr.DataArray]) -> dict[Hashable, Any]:
-    """Coordinates of the dimensions; those of the first array that has them."""
+    """Coordinates of the dimensions, each from the first array that has it."""
     arrays = list(labelled)
     return {dim: array[dim].values for array in reversed(arrays) for dim in array.dims if dim in array.coords}
 

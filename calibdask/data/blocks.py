@@ -161,7 +161,7 @@ class _Block:
 
 
 def _rows(named: NamedArrays, shape: Shape) -> Rows:
-    """Rows of a block, of which every class may be a problem of its own."""
+    """Rows of a block; for a multilabel task every class is a batch element."""
     scores, labels = np.asarray(named.scores.data), np.asarray(named.labels.data)
     if shape.multilabel:
         scores, labels = scores.T[..., None], labels.T
@@ -171,7 +171,7 @@ def _rows(named: NamedArrays, shape: Shape) -> Rows:
 
 
 def _like(first: Rows, rows: Rows) -> Rows:
-    """The rows, checked to have the same classes, precision and weights as the first block."""
+    """Check that rows have the classes, precision and weights of the first block, and return them."""
     types = [np.result_type(block.scores.dtype, np.float32) for block in (first, rows)]
     widths = [block.width * block.labels.shape[0] for block in (first, rows)]
     if (

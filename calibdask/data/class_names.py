@@ -120,7 +120,7 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
 
 
 def _check_order(classes: list[Any] | None, columns: list[Any] | None, what: str) -> None:
-    """Refuse classes that are those of the columns in another order: one of the two must be wrong."""
+    """Reject classes that are the column names in another order, since one of the two must be wrong."""
     if classes and columns:
         ours, theirs = [str(name) for name in classes], [str(name) for name in columns]
         if ours != theirs and sorted(ours) == sorted(theirs):
@@ -139,7 +139,7 @@ def _as_array(names: list[Any] | None, y_prob: Any) -> Any:
 
 
 def _checked(names: list[Any], columns: int | None) -> list[Any]:
-    """The names, of which there must be one for each column."""
+    """Check that there is one name per column, and return the names."""
     if len(names) != columns:
         raise ValueError(
             f"labels expects one class for each of the {columns} columns of scores, in their order, got {len(names)}: "
@@ -163,7 +163,7 @@ def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape, *, wh
 
 
 def _classes_of(y_true: Any, names: list[Any] | None, shape: Shape, *, whole: bool) -> list[Any] | None:
-    """The classes in the order of the columns as far as labels and columns say; None: numbers are positions."""
+    """Classes in the order of the columns, if labels or columns determine it; None if numbers are positions."""
     if _has_names(y_true):
         if not (whole or names or _declared(y_true)):
             raise ValueError("Class names in blocks require labels=..., the classes in the order of the scores.")
@@ -335,7 +335,7 @@ def _data(array: Any) -> Any:
 
 
 def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
-    """All labels encoded, in a container of the same kind; those of Dask lazily."""
+    """Encode all labels, keeping the container type; Dask labels stay lazy."""
     if is_named(y_true):
         return y_true.copy(data=_encode(y_true.data, encode))
     if is_frame(y_true):

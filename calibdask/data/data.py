@@ -74,7 +74,7 @@ class Data:
         *,
         are_features: bool = False,
     ) -> "Data":
-        """What the user passed.
+        """Data from the arguments that the user passed.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Data:
         return self
 
     def sliced(self, names: Iterable[Hashable]) -> "Data":
-        """The same data with these of their slices alone."""
+        """The data with only these slices."""
         wanted = tuple(names)
         if self.states is not None:
             return self
@@ -216,11 +216,11 @@ class Data:
         return replace(self, by={name: self.by[name] for name in wanted})
 
     def pooled(self) -> "Data":
-        """The same data, where slices of a summary that ``by`` did not name are added up."""
+        """The data with slices of a summary added up unless ``by`` names them."""
         return self.sliced(()) if self.summary is not None and self.by is None else self
 
     def with_scores(self, scores: Any) -> "Data":
-        """The same rows with other scores: an array, or a mapping from model to array."""
+        """The data with other scores: an array, or a mapping from model to array."""
         return replace(self, scores=scores)
 
     def read(self) -> Input:

@@ -1,4 +1,4 @@
-"""What analyses compute from: a source, and the names and labels of its axes."""
+"""Input of analyses: a source, and the names and labels of its axes."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -58,7 +58,7 @@ class Input:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What results say about their input, once the rows have been read: guessed columns, rows left out."""
+        """Attributes of results that describe the input after a pass: guessed columns, rows left out."""
         extra: dict[str, Any] = {"guessed_columns": self.guess} if self.guess else {}
         if self.negatives:
             extra["negative_labels"] = self.negatives

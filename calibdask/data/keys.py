@@ -1,4 +1,4 @@
-"""Numbers that stand for the values of a key, such as a customer: the same in every process, whatever their type."""
+"""Hashed keys, such as customers: equal values give equal numbers in every process, whatever their type."""
 
 import numpy as np
 import numpy.typing as npt

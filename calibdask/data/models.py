@@ -1,4 +1,4 @@
-"""Reading the scores of several models for the same rows, as one source with a dimension of models."""
+"""Scores of several models of shared rows, read as one source with a model dimension."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -63,7 +63,7 @@ def read_models(y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: 
 
 
 def _check_columns(models: Mapping[str, Any]) -> None:
-    """Refuse data frames whose columns are not the same for all models."""
+    """Reject data frames whose columns differ between models."""
     tables = {name: scores for name, scores in models.items() if hasattr(scores, "columns") and scores.ndim == 2}
     frames = {name: list(table.columns) for name, table in tables.items()}
     if not frames:

@@ -1,4 +1,4 @@
-"""What the axes of labels and scores mean: vectors, columns of classes, one-hot rows, independent labels."""
+"""Meaning of the axes of labels and scores: vectors, class columns, one-hot rows, independent labels."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -92,7 +92,7 @@ class Shape:
 
     @classmethod
     def _open(cls, y_true: Any, y_prob: Any, options: InputOptions) -> "Shape":
-        """What shapes and names say alone."""
+        """Shape inferred from sizes and dimension names alone."""
         samples, class_dim = len(options.sample_dims), options.class_dim
         if is_named(y_true) and class_dim in y_true.dims:
             raise ValueError(
@@ -161,7 +161,7 @@ class Shape:
 
 
 def _check_single_columns(y_true: Any, y_prob: Any, options: InputOptions) -> None:
-    """Refuse what is off by an axis: a column for a vector, and a matrix on its side."""
+    """Reject shapes that are off by an axis: a single column instead of a vector, or a transposed matrix."""
     if is_named(y_true) or len(options.sample_dims) > 1:
         return
     labels, scores = _sizes(y_true), _sizes(y_prob)

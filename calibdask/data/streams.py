@@ -48,7 +48,7 @@ class Piece(NamedTuple):
 
 @dataclass
 class _Count:
-    """What the passes have counted."""
+    """Counters of the passes."""
 
     passes: int = 0
 

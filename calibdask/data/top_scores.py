@@ -114,7 +114,7 @@ class TopScores:
         return y_true.__class__(ranks, index=y_true.index) if is_pandas(y_true) else ranks, columns
 
     def options(self, options: InputOptions) -> InputOptions:
-        """Those by which the rows are read.
+        """Input options for reading the rows.
 
         Raises
         ------
@@ -132,7 +132,7 @@ class TopScores:
         return replace(options, sum_tolerance=1.0)
 
     def input(self, data: Input) -> Input:
-        """The rows, as those of all classes."""
+        """The input with the number of all classes."""
         data.source.layout = replace(data.source.layout, classes=int(self.n_classes))
         return replace(data, classes=None, are_ranks=True)
 
@@ -144,7 +144,7 @@ class TopScores:
                 raise ValueError(f"The metric {name!r} cannot be computed from TopScores: {reason}.")
 
     def lacks(self, metric: Estimator, layout: Layout) -> str:
-        """What a metric needs beyond the largest scores; empty for none."""
+        """Reason why the largest scores do not suffice for a metric; empty if they do."""
         if isinstance(metric, LogLoss):
             return "" if self.label_scores is not None else "it needs label_scores"
         setting = Setting.parse(metric.measured_setting(layout))

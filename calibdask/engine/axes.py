@@ -39,7 +39,7 @@ class Axis:
 
     @property
     def given_name(self) -> Hashable:
-        """What the user calls it."""
+        """Name under which the user knows the axis."""
         return self.name if self.column is None else self.column
 
 

@@ -1,4 +1,4 @@
-"""What estimators ask for, found out without data: whether one pass over rows in any order and grouping suffices."""
+"""A dry run of estimators without data shows whether one pass over rows in any order and grouping suffices."""
 
 import warnings
 from typing import Any
@@ -37,7 +37,7 @@ def few_rows(layout: Layout) -> Block:
 
 
 def requests_of_one_pass(estimator: Estimator, layout: Layout) -> tuple[Statistic[Any], ...]:
-    """The statistics that an estimator asks for, all of which are sums over the rows in one pass.
+    """Statistics that an estimator requests, if all are sums over rows in one pass.
 
     Raises
     ------
@@ -72,7 +72,7 @@ def _computed(estimator: Estimator, source: Source) -> None:
 
 
 class _FirstPass(Source):
-    """Answers once, for few rows, and only what is a sum over rows."""
+    """Source for a dry run: answers once, for few rows, and only sums over rows."""
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout

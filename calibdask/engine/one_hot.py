@@ -41,7 +41,7 @@ def _decoded(rows: np.ndarray) -> np.ndarray:
 
 
 def one_hot_fault(number: float) -> str:
-    """What is wrong with a row of this number.
+    """Describe the error code of an invalid row.
 
     Examples
     --------

@@ -36,7 +36,7 @@ class _Plan:
         self._next_pass: list[Statistic[Any]] = []
 
     def resume(self, computation: Requests[None], answer: Any = None) -> None:
-        """Send an answer, and all that are known to what is requested next."""
+        """Send an answer, then the answers to further requests as long as they are known."""
         try:
             request = computation.send(answer)
             # Not by recursion: a computation may start thousands of others.

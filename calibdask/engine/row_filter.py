@@ -164,7 +164,7 @@ def _counted(masks: dict[str, Mask]) -> npt.NDArray[np.int64]:
 
 
 def _ignored(labels: npt.NDArray[Any], label: float | None) -> Mask:
-    """Which rows have the label to be ignored, (n,), of labels (1 or batch, n)."""
+    """Mask of the rows with the label to ignore, (n,), from labels (1 or batch, n)."""
     out = np.broadcast_to(np.asarray(labels == label, bool), labels.shape)
     first: Mask = out[0]
     if not (out == first).all():

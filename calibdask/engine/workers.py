@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Workers(NamedTuple):
-    """What the processes that compute blocks have.
+    """Resources of the processes that compute blocks.
 
     Attributes
     ----------
@@ -20,7 +20,7 @@ class Workers(NamedTuple):
 
 
 def workers_in_force() -> Workers | None:
-    """Those of the client that computations run on; None if they run in this process."""
+    """Workers of the active client; None if computations run in this process."""
     import dask
 
     if "distributed" not in sys.modules or dask.config.get("scheduler", None) not in (

@@ -86,7 +86,7 @@ class PartInfo:
         return self.bounds or _BOUNDS.get(self.kind or "", _UNBOUNDED)
 
     def settled(self, kind: Kind) -> "PartInfo":
-        """The same with this kind, and the direction of the kind, where none is declared."""
+        """Fill in this kind, and the direction of the kind, where none is declared."""
         chosen = self.kind or kind
         return replace(self, kind=chosen, direction=self.direction or _DIRECTIONS.get(chosen, "none"))
 

@@ -15,7 +15,7 @@ _NUMBERS = {
 
 @dataclass(frozen=True)
 class Choice:
-    """A field of an estimator, and what it may be.
+    """An option of an estimator and its allowed values.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Choice:
     description: str = ""
 
     def __or__(self, other: "Choice") -> "Choice":
-        """What either of two estimators takes; the description of the first that has one."""
+        """Union of the values that two estimators allow, with the first description."""
         words = tuple(dict.fromkeys((*self.words, *other.words)))
         default = self.default if self.default == other.default else None
         return Choice(self.name, self.kinds | other.kinds, words, default, self.description or other.description)
@@ -56,7 +56,7 @@ class Choice:
 
     @property
     def expected(self) -> str:
-        """What it may be, in words.
+        """Description of the allowed values.
 
         Examples
         --------
@@ -97,7 +97,7 @@ class Choice:
         return value
 
     def made(self, value: Any) -> Any:
-        """What the estimator is given: a lens for its word."""
+        """Convert a value for the estimator; the name of a lens becomes the lens."""
         largest = _LARGEST.fullmatch(value) if isinstance(value, str) else None
         if largest is None:
             return self.converted(value)

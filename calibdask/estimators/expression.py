@@ -55,12 +55,12 @@ class Expression:
 
     @property
     def signature(self) -> CallSignature:
-        """What it is and takes."""
+        """Signature of the metric or calibrator."""
         return _known(self.vocabulary)[self.keyword]
 
     @property
     def inner(self) -> dict[str, "Expression"]:
-        """The metrics that are choices of this one, by the name of the choice; those of its defaults too."""
+        """Metrics that are options of this one, by option, including defaults."""
         defaults = {name: choice.default for name, choice in self.signature.choices.items() if "metric" in choice.kinds}
         return {name: self.choices.get(name, Expression(_keyword(metric))) for name, metric in defaults.items()}
 
@@ -74,7 +74,7 @@ class Expression:
         return f"{self.keyword}({choices})" if choices else self.keyword
 
     def with_choices(self, given: Mapping[str, Any]) -> "Expression":
-        """The same with choices of all metrics written out, as far as it takes them and does not choose itself."""
+        """Add the options that the expression accepts and does not set itself."""
         known = self.signature.choices
         taken = {name: value for name, value in given.items() if name in known}
         inner = {name: metric.with_choices(given) for name, metric in self.inner.items()}
@@ -192,7 +192,7 @@ class _Parser:
         return token
 
     def end(self) -> None:
-        """Refuse what is left."""
+        """Raise ValueError for any remaining token."""
         if self._next:
             reason = "a parenthesis or bracket is closed that was not opened" if self._next in ")]" else None
             raise self._error(reason or f"{self._next!r} does not belong there")
@@ -266,7 +266,7 @@ def _known(vocabulary: Vocabulary) -> Mapping[str, CallSignature]:
 
 
 def _keyword(name: str, vocabulary: Vocabulary = "metric") -> str:
-    """The name at the shell of what is called by another spelling; calibrators by the names of their classes too."""
+    """Canonical shell name of another spelling; calibrators may be given by class name."""
     word = name.lower().replace("_", "-")
     if vocabulary == "metric":
         return _ALIASES.get(word, word)

@@ -12,7 +12,7 @@ Metrics = Metric | Sequence[Metric] | Mapping[str, Metric]
 
 
 def named_metrics(metrics: Metrics) -> dict[str, Estimator]:
-    """Estimators by the name of their variable; in a sequence equal names get what tells them apart.
+    """Estimators by variable name; equal names in a sequence are made distinct.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def check_distinct(what: str, names: Iterable[Any]) -> None:
 
 
 def _estimators(metric: Any) -> Iterator[Estimator]:
-    """Those that a text names, or the one that is given."""
+    """Estimators parsed from a text, or the estimator itself."""
     if isinstance(metric, str):
         yield from (expression.make() for expression in parse_metrics(metric))
     else:

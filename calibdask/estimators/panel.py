@@ -78,7 +78,7 @@ def comparison_metrics(*, vector: bool) -> dict[str, Estimator]:
 
 
 def summary_metrics(*, vector: bool, full: bool = False) -> dict[str, _FromHistograms]:
-    """Those of the default metrics that are computed from a summary that stores both settings.
+    """Default metrics that a summary with both settings can compute.
 
     Examples
     --------

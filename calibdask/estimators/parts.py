@@ -97,7 +97,7 @@ class FixedPart(Part):
 
 @dataclass(frozen=True)
 class Coordinate(Part):
-    """Positions along the dimension of the same name; the values are one-dimensional."""
+    """Positions along the dimension with this name; one-dimensional."""
 
 
 # Part name -> values; the only part of a plain number has the empty name.

@@ -27,7 +27,7 @@ _ROUNDING = 1e-9
 
 
 class Kind(NamedTuple):
-    """Rows that have the same value: the value, their sum of w, and their sum of w**2."""
+    """Rows of equal value: the value, their sum of w and their sum of w**2."""
 
     value: Any
     weight: Any
@@ -158,7 +158,7 @@ def sandwich(inverse: Array, meat: Array) -> Array:
 
 
 def _rest(whole: Any, part: Any) -> Array:
-    """What is left of a sum; 0 where that is rounding."""
+    """Difference of two sums; 0 where it is only rounding."""
     left = np.asarray(whole - part)
     return np.where(left > _ROUNDING * np.asarray(whole), left, 0.0)
 

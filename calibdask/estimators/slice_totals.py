@@ -1,4 +1,4 @@
-"""What the numbers of each slice rest on: rows, events, mean score and frequency."""
+"""Totals of each slice: rows, events, mean score and frequency."""
 
 from dataclasses import dataclass
 

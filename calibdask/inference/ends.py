@@ -58,7 +58,7 @@ def known_bounds(estimate: Estimate, level: float) -> dict[str, Bounds]:
 
 
 def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
-    """Ends from replicates without those of slices whose outcomes, (batch, groups, *dims), are all alike.
+    """Drop the replicated ends of slices whose outcomes, (batch, groups, *dims), are all 0 or all 1.
 
     Replicates of such rows have the same outcomes: the loss of any other outcome, which makes most of the variance of a
     score where it is rare, shows in none of them.
@@ -78,7 +78,7 @@ class ConstantOutcomeSlices:
     rows: Array
 
     def bounds(self, bounds: Bounds, level: float, *, is_mean_gap: bool) -> Bounds:
-        """The bounds of an error, of such slices without the ends of replicates, which all have the same outcomes.
+        """Bounds of an error; slices with constant outcomes get bounds without replicates.
 
         A mean over rows of |P(o = 1 | s) - s|, binned or smoothed, is at most u away from what it would be if the other
         outcome never occurred, which is what was measured: the ends are moved by u. Other errors have none.
@@ -86,7 +86,7 @@ class ConstantOutcomeSlices:
         return {name: self._end(end, name, level, is_mean_gap) for name, end in bounds.items()}
 
     def notes(self, part: Part, bounds: Bounds, *, is_mean_gap: bool) -> Part:
-        """The error, which says where its ends are not those of replicates."""
+        """Add a note to the error if its interval does not come from replicates."""
         count = int(self._of(part).sum())
         if not count or not any(_is_replicated(end) for end in bounds.values()):
             return part

@@ -49,7 +49,7 @@ class RiskTest:
         return max(1, rows - int((rows - 1) * math.log1p(-self.risk) <= math.log(chance)))
 
     def steady_rows(self, chance: float) -> float:
-        """Rows of which errors of half the risk are few enough with a high probability."""
+        """Number of rows at which errors at half the risk are few enough with high probability."""
         half = self.risk / 2
         spread = [math.sqrt(share * (1 - share)) for share in (self.risk, half)]
         return (float(scipy.special.ndtri([1 - chance, _POWER]) @ spread) / half) ** 2
@@ -89,7 +89,7 @@ class Fallback:
         return cls(steps, shares)
 
     def tested(self, pvalues: Array, chance: float) -> tuple[npt.NDArray[np.bool_], Array]:
-        """Which tests reject, and the level of each: its own share, and that of the test before if it rejects.
+        """Rejections, and the level of each test: its share plus the level of the previous test if that rejects.
 
         The fallback procedure [1]_, a fixed sequence where all of the level is at the first test. The probability that
         any true null hypothesis is rejected is at most ``chance``.

@@ -53,7 +53,7 @@ class Replicates:
 
 @dataclass(frozen=True)
 class HistogramBootstrap:
-    """Replicates of histograms; of those that are kept all estimators share the same resampled cells."""
+    """Bootstrap of histograms; estimators share the resampled cells of kept replicates."""
 
     choice: IntervalChoice
 
@@ -75,7 +75,7 @@ class HistogramBootstrap:
     def _together(
         self, records: Mapping[str, FromHistograms], source: SummarySource, by_chance: Set[str]
     ) -> dict[str, Replicates]:
-        """The values of several estimators in the same replicates; those ``by_chance`` for a calibrated model too."""
+        """Replicates of several estimators from shared draws; for ``by_chance`` also under calibration."""
         if not records:
             return {}
         estimators = {name: record.for_replicates for name, record in records.items()}
@@ -125,7 +125,7 @@ class HistogramBootstrap:
 def _split_by_draws(
     records: Mapping[str, FromHistograms], source: SummarySource
 ) -> tuple[Mapping[str, FromHistograms], ...]:
-    """Those for which only sums over bins are drawn, and those that need cells.
+    """Split estimators into those that need only drawn bin sums and those that need drawn cells.
 
     Replicates of sums have fewer bytes and, as each is drawn after those before it, cost least many at a time.
     """

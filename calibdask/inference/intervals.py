@@ -1,4 +1,4 @@
-"""Estimates with their intervals, computed in the same passes over the data."""
+"""Estimates and their intervals from shared passes over the data."""
 
 import warnings
 from collections.abc import Mapping, Set

@@ -26,7 +26,7 @@ class RowBootstrap:
     def requests(
         self, metrics: Mapping[str, Estimator], resampled: Iterable[str], by_chance: Set[str] = frozenset()
     ) -> dict[Any, Requests[Any]]:
-        """What the metrics request by (name,), and those resampled by (name, field of `NumberReplicates`).
+        """Requests of the metrics by (name,), and of their replicates by (name, field of `NumberReplicates`).
 
         Raises
         ------

@@ -25,7 +25,7 @@ def stretched(value: Array, end: Array, level: float, numbers: int) -> Array:
 def certain_error(
     value: Array | None, score: Array, outcome: Array, rows: Array, alpha: float, bins: npt.ArrayLike = 1
 ) -> Array:
-    """What a mean gap is at least, with probability 1 - alpha, at any number of rows and events; 0 or more.
+    """Lower confidence bound of an absolute mean gap with probability 1 - alpha, valid for any rows and events.
 
     The larger of two ends, each at alpha / 2. No mean gap is below the absolute gap of the mean score and the frequency
     of the outcome: its end is that of `smallest_error`. And ``value``, the error of so many bins, exceeds the true one

@@ -1,4 +1,4 @@
-"""Which bin a score falls in."""
+"""Bin numbers of scores."""
 
 import numpy as np
 
@@ -48,7 +48,7 @@ def exact_right_bin(x, number):
 
 @inlined
 def exact_left_bin(x, number):
-    """The same of bins closed on the left."""
+    """Bin number for bins closed on the left."""
     return np.int32(min(np.floor(x * number), number - 1.0))
 
 
@@ -65,7 +65,7 @@ def _exact_bins(scores, number, right, cells):
 
 @inlined
 def _edge_bins(scores, n_columns, group, thresholds, cells):
-    """Bin = number of thresholds below the score, those of its column (and group) where each has its own."""
+    """Bin = number of thresholds below the score; thresholds may differ by column and group."""
     groups, columns, n_thresholds = thresholds.shape
     few = n_thresholds <= _COUNTED_THRESHOLDS
     if few and groups * columns == 1:

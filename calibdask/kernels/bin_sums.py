@@ -16,7 +16,7 @@ _COPIED_CELLS = 512
 # What is None is left out as numba compiles.
 @inlined
 def _find_slots(scores, n_bins, uniform, exact, columns, slots, terms):
-    """Slot of each score, but for the outcome, and its fixed-point form; bins as `locate` finds those of one group."""
+    """Slot of each score without the outcome, and its fixed-point form; bins as in `locate` for one group."""
     if uniform is not None:
         for e in range(scores.size):
             x = unit(scores[e])
@@ -64,7 +64,7 @@ def _look_up_offsets(scores, cells, left, width, offsets, widths):
 
 @inlined
 def _compute_offsets(scores, cells, n_bins, offsets):
-    """The same in uniform bins, whose edges are computed as everywhere else."""
+    """Positions of scores within uniform bins, with edges computed exactly as elsewhere."""
     number = np.float64(n_bins)
     for e in range(scores.size):
         left = cells[e] / number

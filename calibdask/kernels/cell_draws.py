@@ -29,7 +29,7 @@ _NO_CHANCE = 2.0**-60
 
 @compiled
 def poisson_laws(means, laws):
-    """Fill ``laws`` (10, n) with those of Poisson counts of positive ``means`` (n,)."""
+    """Fill ``laws`` (10, n) with constants of the Poisson sampler for positive ``means`` (n,)."""
     for i in range(means.size):
         mean, many = means[i], max(means[i], _FEW)
         width = 0.931 + 2.53 * math.sqrt(many)
@@ -44,7 +44,7 @@ def poisson_laws(means, laws):
 
 @compiled
 def binomial_laws(rows, chances, laws):
-    """Fill ``laws`` (10, n) with those of how many of ``rows`` (n,) have a ``chance`` (n,) of at most 1/2."""
+    """Fill ``laws`` (10, n) with constants of the binomial sampler for ``rows`` (n,) and ``chances`` (n,) <= 1/2."""
     for i in range(rows.size):
         most, chance = rows[i], chances[i]
         odds = chance / (1.0 - chance)

@@ -140,7 +140,7 @@ def cell_sums(scores, labels, index, rows, outcome, score, second):
 
 @compiled
 def add_words(sums, at, total):
-    """Add exact ``sums`` (cells, terms, 2) in place to those of ``total`` (more cells, terms, 2) at ``at`` (cells,)."""
+    """Add exact ``sums`` (cells, terms, 2) in place to ``total`` (more cells, terms, 2) at ``at`` (cells,)."""
     for cell in range(at.size):
         for i in range(sums.shape[1]):
             total[at[cell], i, 0] += sums[cell, i, 0]

@@ -1,4 +1,4 @@
-"""Checks of scores and labels: fast while all is well, exact about what is not."""
+"""Validity checks of scores and labels: a fast path for valid rows, exact counts for invalid ones."""
 
 from functools import partial
 

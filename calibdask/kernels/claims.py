@@ -1,4 +1,4 @@
-"""Which process compiles a kernel: one at a time, while others wait for what it writes."""
+"""Locks by which one process compiles a kernel while others wait for its file."""
 
 import contextlib
 import sys

@@ -1,4 +1,4 @@
-"""Who is told that kernels are being compiled, which takes seconds, once."""
+"""Observers that are notified when kernels are compiled, which takes seconds once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -30,7 +30,7 @@ class CompiledKernel:
 
     @cached_property
     def dispatcher(self) -> Callable[..., Any]:
-        """What numba makes of it."""
+        """The numba dispatcher."""
         from calibdask.kernels.dispatch import dispatcher
 
         return dispatcher(self)
@@ -86,7 +86,7 @@ def add_fixed(total, words):
 
 @inlined
 def add_fixed_at(total, table, at):
-    """The same to row ``at`` of a table (n, 2): a view of it would be counted as a reference, which takes longer."""
+    """Add a fixed-point number to row ``at`` of a table (n, 2); a view would cost a reference count."""
     fraction = table[at, 1] + total
     table[at, 0] += fraction >> FRACTION_BITS
     table[at, 1] = fraction & _FRACTION_MASK
@@ -130,7 +130,7 @@ def add_units(total, words):
 
 @inlined
 def add_units_at(total, table, row, column):
-    """The same to an entry of a table (n, m, 2)."""
+    """Add a number of units to an entry of a table (n, m, 2)."""
     table[row, column, 0] += total >> _UNIT_BITS
     fraction = table[row, column, 1] + ((total & ((1 << _UNIT_BITS) - 1)) << (FRACTION_BITS - _UNIT_BITS))
     table[row, column, 0] += fraction >> FRACTION_BITS

@@ -70,7 +70,7 @@ def _warn_not_kept() -> None:
 
 
 def _cached(name: str, target: Any) -> CompileResult | None:
-    """What a folder has under that name, if any."""
+    """Load a compiled kernel from the folders; None if none has it."""
     for folder in folders().read:
         content = loaded(folder, name)
         if content is not None:
@@ -96,7 +96,7 @@ class _KernelCache:
         self._claims: dict[str, Claim] = {}
 
     def load_overload(self, signature: Any, target: Any) -> CompileResult | None:
-        """What has been compiled for these types on such a processor; None where it has to be."""
+        """Load the kernel compiled for these types and this processor; None if it must be compiled."""
         # Nothing is compiled here, so that numba's implementations of functions, half a second of imports, can wait.
         rtsys.initialize(target)
         name = self._file_name(signature, target.codegen())

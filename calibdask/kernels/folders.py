@@ -1,4 +1,4 @@
-"""Where compiled kernels are kept on disk: folders that nobody else can write to, for what is loaded there is run."""
+"""Cache folders of compiled kernels; only private folders are trusted, since their content is executed."""
 
 import contextlib
 import hashlib
@@ -38,7 +38,7 @@ class Folders(NamedTuple):
 
 
 def loaded(folder: Path, name: str) -> bytes | None:
-    """The content of a file; None unless only this user could write it and it is exactly what was saved by this name.
+    """Content of a cached file; None unless only this user could write it and its checksum fits its name.
 
     Machine code with a single flipped bit may compute other numbers, or crash.
     """
@@ -117,7 +117,7 @@ def _is_writable(folder: Path) -> bool:
 
 
 def _is_private(status: os.stat_result) -> bool:
-    """Whether a file or folder belongs to this user, or whoever owns the package, and nobody else can write to it."""
+    """Whether a file or folder belongs to this user, root or the package owner, and others cannot write to it."""
     if not hasattr(os, "getuid"):
         return True
     trusted = {os.getuid(), 0, _PACKAGE.stat().st_uid}

@@ -26,5 +26,5 @@ def call_llvm(builder, name, arguments):
 
 @instruction
 def fma(_context, a, b, c):
-    """The number a * b + c, rounded once: the same in a vector instruction and alone; of the type of ``a``."""
+    """Fused multiply-add a * b + c, rounded once in scalar and vector code alike; type of ``a``."""
     return a(a, a, a), lambda _target, builder, _signature, arguments: call_llvm(builder, "fma", arguments)

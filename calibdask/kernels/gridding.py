@@ -66,7 +66,7 @@ def _locate_single(scores, n_cells, cells, offsets):
 
 @inlined
 def _refine(n_cells, cells, offsets):
-    """From the numbers of cells to those of their parts.
+    """Convert cell numbers to numbers of cell parts.
 
     The distance to the nearer end of the support is split as floating-point numbers are: every doubling has ``PARTS``
     equal parts, from 2**-HALVINGS of a cell (below which there is one part) up to PARTS cells, beyond which cells have

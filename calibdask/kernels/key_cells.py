@@ -48,7 +48,7 @@ def _clipped(x):
 
 
 def cells_of(scores, shift, smallest, cells):
-    """Cell of each score; for float32 scores ``shift`` and ``smallest`` are those of float32 patterns, int32."""
+    """Cell of each score; for float32 scores ``shift`` and ``smallest`` refer to float32 bit patterns, int32."""
     raise NotImplementedError("Called by kernels only.")
 
 
@@ -186,7 +186,7 @@ def sum_cells_32(scores, labels, first_class, group, shift, smallest, n_cells, w
 
 @compiled
 def sum_cells_64(scores, labels, first_class, group, shift, smallest, n_cells, wide):
-    """The same for float64 scores: offsets are in units of 2**-52."""
+    """Sums by cell for float64 scores; offsets are in units of 2**-52."""
     n, n_columns = scores.shape
     # The largest offset has shift - 1 bits.
     most = 1 << (63 - shift)

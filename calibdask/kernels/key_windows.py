@@ -24,7 +24,7 @@ def _pick_range(cells, first, start, stop, picked, count):
 
 @inlined
 def _pick(cells, first, picked):
-    """Which elements of a tile lie in a cell that a window overlaps; few do, so that eight are tested at once."""
+    """Elements of a tile in cells that overlap a window; few do, so eight are tested at once."""
     count = np.uint32(0)
     whole = cells.size - (cells.size & 7)
     for e in range(0, whole, 8):

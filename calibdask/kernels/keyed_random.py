@@ -22,7 +22,7 @@ def _philox(a, b, c, d, key, other):
 
 @inlined
 def philox_words(numbers, second, third, fourth, key, words):
-    """Fill ``words`` (4, n or more) with those of `_philox` for counters that begin with ``numbers`` (n,).
+    """Fill ``words`` (4, n or more) by `_philox` for counters that begin with ``numbers`` (n,).
 
     What numbers have above 32 bits is added to the ``second`` word. Round by round, so that the compiler makes vector
     instructions of it.

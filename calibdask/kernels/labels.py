@@ -42,7 +42,7 @@ def packed(labels: Any) -> Labels:
 
 @instruction
 def _number_at(_context, memory, r, like):
-    """The number r of those of a type that lie in memory; a view takes longer to compile, and to read a single one."""
+    """Read number r of a typed array in memory; a view is slower to compile and to read."""
 
     def generate(target, builder, signature, arguments):
         memory, number, _ = arguments

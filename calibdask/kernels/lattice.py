@@ -34,7 +34,7 @@ def row_cells(scores, thresholds, cells, clipped):
 
 @compiled
 def sort_by_cell(cells, first, starts, order):
-    """Fill ``order`` (n,) uint32 with the rows from ``first`` on by cell, those of a cell in their order.
+    """Fill ``order`` (n,) uint32 with the rows from ``first`` on, sorted stably by cell.
 
     ``starts`` (cells + 1,) int64 is where each cell begins among them; n is the size of ``order``.
     """
@@ -188,7 +188,7 @@ def add_words(total, words):
 
 @compiled
 def fill_weighted(codes, starts, terms, plan, tables, rows, hits, weight, outcome, score, spread, weight_square):
-    """The same with weights.
+    """Fill the tables of weighted rows.
 
     ``terms`` and ``tables`` are float64 (2, n, 4) and (2, values, 4); ``weight``, ``outcome`` and ``score`` (segments,
     cells), ``spread`` and ``weight_square`` (segments,).

@@ -69,7 +69,7 @@ def add_overlaps(codes, starts, features, values, terms, words):
 
 @compiled
 def add_weighted_overlaps(codes, starts, features, values, weights, terms, sums):
-    """The same with weights: ``sums`` (segments, segments, k) float64.
+    """Add weighted rows: ``sums`` (segments, segments, k) float64.
 
     ``weights`` (n,); ``terms`` (groups, k) float64, of w the first three, of w**2 the others.
     """

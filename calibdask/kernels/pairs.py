@@ -128,7 +128,7 @@ def _add_term(far, dots, profile, distance, scale, h):
 
 @inlined
 def _group(scores, residuals, first, stop, block, others, kinds, scales, buffers):
-    """h_ij of rows ``first`` to before ``stop`` and a block, those of one row after the other.
+    """Kernel values h_ij of rows ``first`` to before ``stop`` with a block, row by row.
 
     A part of ``buffers`` (3, group * lanes). Lanes without a row are 0.
     """

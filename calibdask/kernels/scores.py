@@ -65,7 +65,7 @@ def _add_log(log, words):
 
 @inlined
 def _add_brier(scores, labels, p, vector, matrix, words):
-    """Add the squares of the distances of the scores to what was observed, each rounded to 2**-52."""
+    """Add squared distances of scores and outcomes, each rounded to 2**-52."""
     if vector is not None:
         total = np.int64(0)
         for r in range(labels.size):
@@ -92,7 +92,7 @@ def _add_brier(scores, labels, p, vector, matrix, words):
 
 @inlined
 def _add_brier_of_row(scores, labels, r, p, vector, matrix, table, at):
-    """The same of one row, to row ``at`` of a table."""
+    """Add the Brier terms of one row to row ``at`` of a table."""
     if vector is not None:
         difference = unit(scores[r, 0]) - np.float64(labels[r] == 1)
         add_fixed_at(fixed(difference * difference), table, at)

@@ -1,4 +1,4 @@
-"""Scores mapped segment by segment: what the values of a row's features add to its logit."""
+"""Segment maps: the values of a row's features shift and scale its logit."""
 
 import numpy as np
 

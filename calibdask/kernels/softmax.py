@@ -125,7 +125,7 @@ def _add_pairs(q, zq, terms):
 
 @inlined
 def _take_off_label(labels, start, count, depths, matrix, terms):
-    """Take what was observed off expectations: 1, and the depths."""
+    """Subtract observed outcomes from expectations: 1, and the depths."""
     size = depths.size
     for r in range(count):
         y = labels[start + r]

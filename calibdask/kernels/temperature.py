@@ -107,7 +107,7 @@ def _moments(scores, start, count, smallest, scales, top, buffers, sums):
 
 @inlined
 def _look_up(scores, labels, start, count, smallest, z, least, logs):
-    """Smallest scores of rows, and logarithms of the largest ones and those of the labels, (2 * lanes,)."""
+    """Smallest scores of rows, and logarithms of the largest scores and label scores, (2 * lanes,)."""
     logs[:] = 1.0
     low, high = load_short(logs, 0), load_short(logs, 0)
     for c in range(0, scores.shape[1], _CLASSES):

@@ -82,7 +82,7 @@ def load_column(_context, array, row, column):
 
 @instruction
 def load_own_column(_context, array, row, column):
-    """The same as a short vector of the type of the array."""
+    """Load a column as a short vector of the array's own type."""
     return _load_column(array, Vector(array.dtype, _SHORT_BITS))
 
 
@@ -186,7 +186,7 @@ def smaller(_context, a, b):
 
 @instruction
 def where_larger(_context, a, b, c, d):
-    """Lanes of c where those of a are larger than those of b, else of d."""
+    """Lanes of c where a > b, else lanes of d."""
 
     def generate(_target, builder, _signature, arguments):
         a, b, c, d = arguments

@@ -35,7 +35,7 @@ class Columns:
         return self.scores[b % len(self.scores)], self.labels.of(b)
 
     def packed_of(self, b: int) -> tuple[npt.NDArray[np.floating], Labels]:
-        """The same, labels as kernels read them where they lie."""
+        """Scores and packed labels of batch element b; kernels read the labels in place."""
         return self.scores[b % len(self.scores)], self.labels.packed_of(b)
 
     def column(
@@ -120,7 +120,7 @@ class Block:
 
     @cached_property
     def ranks(self) -> npt.NDArray[np.int64]:
-        """Number of each row among those of its slice, counted from the first block on; for ordered statistics."""
+        """Rank of each row within its slice, counted from the first block; for ordered statistics."""
         if self.before is None:
             raise ValueError("Ranks of rows are available only to statistics whose property `ordered` is True.")
         if not self.group.size:

@@ -1,4 +1,4 @@
-"""What follows from statistics, such as edges of bins: derived once for all estimators that ask for it."""
+"""Quantities derived from statistics, such as bin edges: computed once for all estimators that request them."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class Derived(Request[AnswerT]):
         plan.derive(self)
 
     def viewed_by(self, view: View) -> Requests[AnswerT]:
-        """The same, derived from the rows seen through the view."""
+        """Derive the quantity from the rows as changed by a view."""
         return (yield from _ViewedDerived(view, self))
 
 

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 
 class FrozenArray:
-    """A read-only array that is equal to another one of the same type, shape and bytes.
+    """A hashable, read-only array: equal if type, shape and bytes are.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class FrozenArray:
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """The same array, which cannot be written to: kernels would be compiled once more for one that can.
+    """A read-only view of the array, so that kernels are compiled for one kind of array only.
 
     Some files give such arrays and others not.
     """

@@ -62,7 +62,7 @@ class LabelSets(SumStatistic[LabelSetsState]):
         return LabelSetsState(weight, square, covered, size, size_square, size.sum(-1))
 
     def from_histograms(self, histograms: Histograms) -> LabelSetsState:
-        """Sums over whole cells of all classes, those of scores above the border next to 1 - limit.
+        """Sums over whole cells of all classes, for scores above the cell border nearest to 1 - limit.
 
         Histograms of single classes do not tell for which labels sets are large, nor how much their sizes vary.
         """

@@ -1,4 +1,4 @@
-"""What a source knows about its data without reading it."""
+"""Shape and properties of the data, known without a pass."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING

@@ -27,7 +27,7 @@ class ObservedLabels:
 
     @cached_property
     def codes(self) -> npt.NDArray[np.int64]:
-        """As int64: a copy, unless they are."""
+        """Labels as int64; copied unless they have this type."""
         if self.given.dtype.kind == "f":
             # No class is beyond 2**31, and casting a float out of range is undefined.
             codes = np.clip(np.nan_to_num(self.given, nan=-1.0), -1.0, 2.0**31).astype(np.int64, order="C")
@@ -46,5 +46,5 @@ class ObservedLabels:
         return self.codes[b % len(self.codes)]
 
     def packed_of(self, b: int) -> Labels:
-        """The same where they lie, whatever their type, for kernels that read them so."""
+        """Labels of batch element b in their stored type, for kernels that read them in place."""
         return self._packed[b % len(self._packed)]

@@ -1,4 +1,4 @@
-"""Losses of the same rows under several models, and their products: what the variance of differences follows from."""
+"""Sums of losses, and of their products, of several models on shared rows: the variance of differences needs both."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

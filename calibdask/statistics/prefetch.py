@@ -1,4 +1,4 @@
-"""What will be needed later, asked for early so that an earlier pass finds it."""
+"""Requests a statistic ahead of time so that it shares an earlier pass."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -29,12 +29,12 @@ class Prefetch(Request[None]):
         plan.start(self)
 
     def viewed_by(self, view: View) -> Requests[None]:
-        """The same, about the rows seen through the view."""
+        """Prefetch the request for the rows as changed by a view as well."""
         return (yield from replace(self, views=(*self.views, view)))
 
 
 def together(requests: Iterable[Request[AnswerT]]) -> Requests[list[AnswerT]]:
-    """The answers to several requests, for which the same passes serve."""
+    """Answer several requests in shared passes."""
     wanted = list(requests)
     for request in wanted:
         yield from Prefetch(request)

@@ -31,7 +31,7 @@ class Request(ABC, Generic[Answer]):
 
     @abstractmethod
     def viewed_by(self, view: "View") -> "Requests[Answer]":
-        """Ask for the same thing about the data as seen through a view."""
+        """Answer the request for the data as changed by a view."""
 
 
 # A computation that asks for what it needs, is sent the answers, and returns its result.
@@ -39,7 +39,7 @@ Requests: TypeAlias = Generator[Request[Any], Any, Answer]
 
 
 class Plan(Protocol):
-    """What requests are put to; it has a method for each way of answering one."""
+    """A plan answers requests; it has one method for each kind of request."""
 
     def look_up(self, layout: "Layout") -> None:
         """Answer with the layout of the source, at once."""

@@ -1,4 +1,4 @@
-"""Sums of hashes of rows: equal for the same rows in any order, different after any single change."""
+"""Order-independent sums of row hashes, which any single change of a row changes."""
 
 import hashlib
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which blocks of the data a statistic is shown: each by itself, all pairs, or all for each block of targets."""
+"""Schedules: statistics read single blocks, pairs of blocks, or all blocks for each target block."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field

@@ -62,7 +62,7 @@ class ScoreSums(SumStatistic[ScoreSumsState]):
         return ScoreSumsState(count, clipped, exact.from_counts(count), words[:, 0], words[:, 1])
 
     def follows_from(self, other: Statistic[Any]) -> bool:
-        """The sums of the logarithmic score alone follow from those of both."""
+        """Whether the other statistic adds only the Brier score to these sums."""
         return not self.brier and other == ScoreSums(clip=self.clip)
 
     def extracted_from(self, state: ScoreSumsState) -> ScoreSumsState:

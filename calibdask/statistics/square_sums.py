@@ -18,7 +18,7 @@ from calibdask.statistics.views.squared_weights import SquaredWeights
 
 @dataclass(frozen=True)
 class SquareSums(Derived[BinSumsState]):
-    """The sums of `BinSums` with w**2 in place of w; without weights those of `BinSums` themselves.
+    """`BinSums` with squared weights; without weights, `BinSums` itself.
 
     Parameters
     ----------

@@ -49,7 +49,7 @@ class Statistic(Request[StateT]):
         """Raise ValueError for the state of more rows than it can hold."""
 
     def follows_from(self, other: "Statistic[Any]") -> bool:
-        """Whether the state of another statistic of the same rows contains the state of this one, to the last bit."""
+        """Whether this state can be extracted exactly from the state of another statistic."""
         return False
 
     def extracted_from(self, state: StateT) -> StateT:
@@ -99,7 +99,7 @@ class SumStatistic(Statistic[StateT]):
 
     @property
     def adds(self) -> bool:
-        """They do."""
+        """Whether states merge by addition: True."""
         return True
 
     def merge(self, a: StateT, b: StateT) -> StateT:
@@ -141,17 +141,17 @@ class ViewedStatistic(Statistic[StateT]):
         return self.statistic.merge(a, b)
 
     def follows_from(self, other: Statistic[Any]) -> bool:
-        """As for the rows themselves, from further sums of the same kind: replicates stay the same to the last bit."""
+        """Whether the wrapped statistic follows exactly from a larger one of its own type under one view."""
         if not isinstance(other, ViewedStatistic) or other.view != self.view:
             return False
         return type(other.statistic) is type(self.statistic) and self.statistic.follows_from(other.statistic)
 
     def extracted_from(self, state: StateT) -> StateT:
-        """As for the rows themselves."""
+        """Extract the state of the wrapped statistic."""
         return self.statistic.extracted_from(state)
 
     def check(self, state: StateT) -> None:
-        """As for the rows themselves."""
+        """Check the state of the wrapped statistic."""
         self.statistic.check(state)
 
     def bytes(self, layout: Layout) -> int:
@@ -160,5 +160,5 @@ class ViewedStatistic(Statistic[StateT]):
 
     @property
     def display_name(self) -> str:
-        """That of the statistic."""
+        """Name of the wrapped statistic in messages."""
         return self.statistic.display_name

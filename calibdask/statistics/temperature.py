@@ -1,4 +1,4 @@
-"""What the temperature of scores follows from: means and variances of log scores under softmax(beta z)."""
+"""Sums for temperature scaling: means and variances of log scores under softmax(beta z)."""
 
 import math
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Invalid rows, counted in the same pass as everything else."""
+"""Counts of invalid rows, taken in the pass of the other statistics."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

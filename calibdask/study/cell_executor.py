@@ -26,7 +26,7 @@ Numbers = list[int]
 
 @dataclass(frozen=True)
 class TaskResult:
-    """A finished task: the numbers of its cells, those of the failed ones, and the error if it did not complete."""
+    """A finished task: numbers of its cells, numbers of failed cells, and the error if it did not complete."""
 
     numbers: Numbers
     failed: Numbers
@@ -34,7 +34,7 @@ class TaskResult:
 
     @property
     def killed(self) -> bool:
-        """Whether its workers died: because of one of its cells, or of other tasks on the same workers."""
+        """Whether its workers died, because of one of its cells or of other tasks on these workers."""
         return type(self.error).__name__ == "KilledWorker"
 
 

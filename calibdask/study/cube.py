@@ -74,7 +74,7 @@ class Cube:
         return visible_address(self.address)
 
     def quoted(self, error: BaseException) -> str:
-        """What an error of a library says of the location."""
+        """Text of a library's error with the location."""
         return Location.parse(self.address).quoted(error)
 
     @property
@@ -272,7 +272,7 @@ class Cube:
         return dict(zip(failed.tolist(), map(str, np.asarray(texts).tolist()), strict=True))
 
     def chunk_of(self, numbers: Any) -> Any:
-        """Number of the chunk of a cell, or those of an array of cells."""
+        """Chunk number of a cell, or of each cell of an array."""
         row, step = self._row
         return numbers // row * -(-row // step) + numbers % row // step
 
@@ -324,7 +324,7 @@ class Cube:
 
     @cached_property
     def _is_hashed(self) -> bool:
-        """Whether cells have hashes, which those of earlier versions have not."""
+        """Whether the cube has hashes of cells, which earlier versions did not write."""
         manifest = GroupManifest.of(self.url, self._group("r").attrs)
         return manifest is not None and any(path.endswith(f"/{CELL_HASHES}") for path in manifest.arrays)
 

@@ -47,7 +47,7 @@ def versions() -> dict[str, str]:
 
 
 def with_kernels(versions: Mapping[str, str], kernels: str) -> dict[str, str]:
-    """The same with the BLAS kernels, on which cells that train models depend; "": not known."""
+    """Add the BLAS kernels, on which trained models depend, unless unknown ("")."""
     return {**versions, **({KERNELS: kernels} if kernels else {})}
 
 

@@ -1,4 +1,4 @@
-"""Layouts of cubes: the arrays of a study, and what is left of those that others replaced or that were killed."""
+"""Layouts of cubes: the arrays of a study, and leftovers of replaced or killed runs."""
 
 import json
 import math
@@ -80,7 +80,7 @@ def _make_array(group: zarr.Group, name: str, **options: Any) -> Any:
 
 
 def records_of(location: Location, layout: str, names: Iterable[str], axes: Collection[str]) -> dict[str, ArrayRecord]:
-    """What the manifest says of the arrays of a layout, by their path; the chunks of axes are written by now."""
+    """Manifest records of the arrays of a layout by path; the chunks of axes must be written."""
 
     def content(name: str) -> bytes:
         return bytes(with_retries(partial(location.fs.cat_file, f"{location.path}/{layout}/{name}")))

@@ -37,7 +37,7 @@ def open_cube(store: str) -> xr.Dataset:
 
 
 def open_stored_cube(store: str) -> StoredCube:
-    """The same with its fingerprint.
+    """Open a study cube with its fingerprint.
 
     Raises
     ------

@@ -68,7 +68,7 @@ def is_done(dataset: xr.Dataset, indexers: Indexers) -> xr.DataArray | None:
 
 
 def block_dims(dataset: xr.Dataset, variable: str) -> tuple[str, ...]:
-    """The axes along which a variable is read in blocks: those of cells, or the first ones of a large variable."""
+    """Axes along which a variable is read in blocks: the cell axes, or the first axes of a large variable."""
     cells = cell_dims(dataset)
     if cells:
         return tuple(dim for dim in cells if dim in dataset[variable].dims)
@@ -95,7 +95,7 @@ def blocks(dataset: xr.Dataset, variable: str, only: Indexers) -> Iterator[dict[
 
 
 def _have_done_cells(dataset: xr.Dataset, dims: Sequence[str], runs: Sequence[Sequence[np.ndarray]]) -> np.ndarray:
-    """Which blocks have a done cell; all of them in datasets without cells."""
+    """Mask of the blocks with a done cell; all True in datasets without cells."""
     shape = tuple(len(parts) for parts in runs)
     if not cell_dims(dataset) or 0 in shape:
         return np.ones(shape, bool)

@@ -68,7 +68,7 @@ def _words(key: dict[str, Any]) -> tuple[int, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's, so that they give the same keys."""
+    """Convert NumPy numbers to Python numbers, so that keys are equal."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"Coordinates are numbers or texts, got {value!r}.")

@@ -1,4 +1,4 @@
-"""Tasks of a study serialised for workers, which deserialise them only if they have the same code."""
+"""Serialised tasks of a study; workers deserialise them only if their code is identical."""
 
 import hashlib
 import pickle

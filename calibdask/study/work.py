@@ -74,7 +74,7 @@ class Task:
 
 
 class Work:
-    """The cells of a study, or those of one shard.
+    """The cells of a study, or of one shard.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class Work:
         return int((status == DONE).sum()), int((status == FAILED).sum())
 
     def finished(self) -> tuple[int, int]:
-        """The same at the end; the cube records it when all of its cells are done."""
+        """Final counts; the cube records its completion when all cells are done."""
         status = self._cube.status()
         if (status == DONE).all():
             self._cube.finish()

@@ -1,4 +1,4 @@
-"""What `compare_calibrators` found, as lines of text."""
+"""The result of `compare_calibrators` as text."""
 
 from collections.abc import Iterator
 

@@ -65,7 +65,7 @@ _IMPROVEMENT = PartInfo("log loss that the map takes away", "difference", "highe
 
 
 def default_calibrators(classes: int, *, vector: bool) -> tuple[Calibrator, ...]:
-    """Those that are compared where none are named, from the simplest on."""
+    """Default calibrators of a comparison, the simplest first."""
     if vector or classes == 2:
         return (
             PlattScaling(),
@@ -105,7 +105,7 @@ def compare_calibrators(
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
-    """What each calibrator takes away from the loss on rows that it was not fitted to, and which to take.
+    """Compare calibrators by the loss they remove on rows they were not fitted to, and recommend one.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def _folds(data: Input, folds: int, seed: int) -> tuple[Folds, FrozenArray]:
 
 @dataclass(frozen=True)
 class _Viewed(Derived[Estimate]):
-    """What an estimator makes of rows seen through a view."""
+    """Estimate for the rows as changed by a view."""
 
     view: View
     estimator: Estimator

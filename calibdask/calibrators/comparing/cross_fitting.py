@@ -32,7 +32,7 @@ class CalibratorChoice:
 
     @classmethod
     def of(cls, calibrator: Any) -> "CalibratorChoice":
-        """What a calibrator is, fitted or not.
+        """Choice of calibrator from a class, an instance or a fitted calibrator.
 
         Raises
         ------
@@ -131,7 +131,7 @@ def _fitted(choice: CalibratorChoice, views: tuple[View, ...], groups: int) -> R
 
 
 def _together(singles: list[FrozenMaps]) -> FrozenMaps:
-    """Maps of all slices from those of each; lists of knots are filled up by their last one."""
+    """Join the maps of single slices; lists of knots are padded with their last knot."""
     known = [single for single in singles if single.numbers]
     fitted = FrozenArray(np.concatenate([single.fitted.values for single in singles]))
     reason = next((single.reason for single in singles if single.reason), "")
@@ -230,7 +230,7 @@ class CrossFit(Derived[CrossFitted]):
     folds: Folds
 
     def derive(self) -> Requests[CrossFitted]:
-        """Fit the maps of all folds and models in the same passes."""
+        """Fit the maps of all folds and models in shared passes."""
         models = (yield from Layout()).batch
         places = [(fold, model) for model in range(models) for fold in range(self.folds.count)]
         maps = yield from together(FoldMaps(self.choice, self.folds, *place) for place in places)
@@ -243,5 +243,5 @@ class CrossFit(Derived[CrossFitted]):
         return True
 
     def tiled(self, answer: CrossFitted, times: int) -> CrossFitted:
-        """The maps of the data: those of a model serve all its replicates."""
+        """Maps fitted to the data; replicates of a model share its maps."""
         return answer

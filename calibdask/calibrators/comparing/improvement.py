@@ -74,11 +74,11 @@ class LossMeans:
         return self._mean(rule, {1: 1.0, 2 + model: -1.0}, {model: 1.0})
 
     def improvement(self, rule: Rule, model: int) -> Mean:
-        """What a map takes away from the loss."""
+        """Mean loss removed by the map."""
         return self._mean(rule, {2 + model: 1.0}, {model: 1.0})
 
     def advantage(self, rule: Rule, model: int, other: int) -> Mean:
-        """What a map takes away more than another."""
+        """Mean loss that one map removes beyond another."""
         if model == other:
             nothing = np.zeros(self._rows.shape)
             return Mean(nothing, nothing, self._rows - 1.0)

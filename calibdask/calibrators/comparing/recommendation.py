@@ -1,4 +1,4 @@
-"""Which calibrator to take, and why, in a sentence."""
+"""The recommended calibrator and the reason, in a sentence."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

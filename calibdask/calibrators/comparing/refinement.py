@@ -1,4 +1,4 @@
-"""The refinement loss: what is left of a loss when a map that is fitted to other rows has calibrated the scores."""
+"""Refinement loss: the loss that remains after calibration by a map fitted to other rows."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Literal

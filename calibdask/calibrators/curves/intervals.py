@@ -27,7 +27,7 @@ EndCurves = tuple[tuple[Curve, ...], tuple[Curve, ...]]
 def predicted_interval(
     calibrator: ColumnCalibrator, y_prob: Any, by: Any, curves: Callable[[Numbers], EndCurves]
 ) -> Interval:
-    """The ends of all rows; ``curves`` makes those of one slice from its numbers."""
+    """Interval ends of all rows; ``curves`` computes the end curves of one slice from its numbers."""
     check_is_fitted(calibrator)
     ends = [curves(numbers) for numbers in calibrator._sliced.numbers_of_slices()]
     kind = _ConfidenceEnd if calibrator.setting == "confidence" else _ColumnEnd
@@ -41,7 +41,7 @@ def predicted_interval(
 
 @dataclass(frozen=True)
 class _ColumnEnd:
-    """One end of all classes, in columns; of class 0 of two it is what the other end of class 1 leaves."""
+    """One end for all classes, in columns; class 0 of two gets 1 minus the other end of class 1."""
 
     curves: tuple[Curve, ...]
     others: tuple[Curve, ...]

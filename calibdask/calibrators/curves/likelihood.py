@@ -1,4 +1,4 @@
-"""Maximum likelihood of maps that are linear in terms of the score, and what is done where there is no maximum."""
+"""Maximum likelihood for maps that are linear in terms of the score, and the fallback if no maximum exists."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -22,7 +22,7 @@ SEPARATED = (
 
 
 class LogitCalibrator(PointsCalibrator):
-    """A calibrator that is fitted to logits of the score; its numbers say what was clipped and smoothed."""
+    """A calibrator fitted to logits of the score; its numbers record clipping and smoothing."""
 
     # Sums over logits need the mean score of either outcome.
     by_outcome = True
@@ -48,7 +48,7 @@ class LogitCalibrator(PointsCalibrator):
 
 
 def fit_notes(points: ColumnPoints, *, was_smoothed: bool) -> dict[str, float]:
-    """The numbers of such a calibrator that say what was clipped and smoothed."""
+    """Numbers of a fit that record clipping, merging and smoothing."""
     return {"smoothed": was_smoothed, "clip": points.clip, "clipped": points.clipped, "merged": points.merged}
 
 

@@ -237,7 +237,7 @@ class _SplineCurve:
 
 
 def _knots(z: Array, weight: Array, number: int) -> Array:
-    """Quantiles of z by weight, each of which is one of its values, well apart; the ends of z if there is one alone."""
+    """Weighted quantiles of z that are values of z and well apart; the ends of z if only one remains."""
     order = np.argsort(z, kind="stable")
     cumulated = np.cumsum(weight[order])
     at = np.searchsorted(cumulated, (np.arange(number) + 0.5) / number * cumulated[-1])

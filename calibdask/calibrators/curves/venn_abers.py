@@ -21,7 +21,7 @@ _MANY_NUMBERS = 100_000
 
 
 class VennAbers(PointsCalibrator):
-    """Inductive Venn-Abers prediction: two probabilities for each score, one of which is perfectly calibrated.
+    """Inductive Venn-Abers prediction: two probabilities per score, one of them perfectly calibrated.
 
     For a score s, p0 and p1 are the values at s of the isotonic regressions of the fitted rows and one row more, of
     score s and outcome 0 or 1. The calibrated probability p1 / (1 - p0 + p1) minimises the largest regret of the

@@ -29,15 +29,15 @@ class AccumulatedSource(SummarySource):
         self._kept = states
 
     def has_score_sums(self, setting: Setting) -> bool:
-        """Whether the sums of scores and outcomes of this setting are known: those of the default one are kept."""
+        """Whether the sums of scores and outcomes of this setting are known; the default setting has them."""
         return self.holds(ColumnSums(setting)) or super().has_score_sums(setting)
 
     def holds(self, statistic: Statistic[Any]) -> bool:
-        """Whether it is kept, or follows from what is."""
+        """Whether the statistic is kept, or follows from one that is."""
         return statistic in self._kept or any(map(statistic.follows_from, self._kept))
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
-        """The states of all statistics; raises ValueError for those that neither follow nor are told by histograms."""
+        """States of all statistics; raises ValueError if one follows neither from a kept state nor from histograms."""
         return tuple(map(self._answered, statistics))
 
     def _answered(self, statistic: Statistic[Any]) -> Any:

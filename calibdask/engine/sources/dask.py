@@ -67,7 +67,7 @@ class DaskSource(RowSource):
 
     @property
     def workers(self) -> Workers | None:
-        """Those of the client in force."""
+        """Workers of the active client."""
         return workers_in_force()
 
     def _pass(self, statistics: tuple[Statistic[Any], ...]) -> States:

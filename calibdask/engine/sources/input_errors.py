@@ -12,7 +12,7 @@ from calibdask.statistics.validity import KINDS, Validity, ValidityState
 def raise_if_invalid(
     state: ValidityState, checked: Validity, layout: Layout, row_of: Callable[[int], int] = lambda position: position
 ) -> None:
-    """Raise ValueError that names what was expected, how many rows are invalid, the first one and its value.
+    """Raise ValueError for invalid rows: the expectation, their number, the first row and its value.
 
     ``row_of`` turns the position noted in a state into a global row number.
     """
@@ -56,7 +56,7 @@ def _message(
 
 
 def _expectation(kind: str, checked: Validity, layout: Layout) -> tuple[str, str]:
-    """What was expected of a row, and how to mend others."""
+    """The expectation for a row, and advice for rows that fail it."""
     one_hot = layout.one_hot and kind == "label"
     return {
         "not finite": (

@@ -33,7 +33,7 @@ States = tuple[Any, ...]
 
 
 class Source(ABC):
-    """Answers requests for statistics, each call with one pass over the data; those of pairs of rows take more.
+    """Answers requests for statistics in one pass per call; statistics of pairs take more.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class RowSource(Source):
 
     @abstractmethod
     def _pass(self, statistics: tuple[Statistic[Any], ...]) -> States:
-        """States of all rows, merged from those of blocks."""
+        """States of all rows, merged from blocks."""
 
     @abstractmethod
     def _pairs(self, statistics: tuple[PairStatistic[Any], ...]) -> States:
@@ -137,7 +137,7 @@ class RowSource(Source):
 
     @abstractmethod
     def _targets(self, reduction: TargetReduction[Any, StateT]) -> StateT:
-        """State of all rows, each of which has been shown all others."""
+        """State of all target rows, each reduced over all source rows."""
 
     def _original_row(self, position: int) -> int:
         """Number of a row in the data as they were given."""

@@ -84,7 +84,7 @@ class SummarySource(Source):
 
     @property
     def histograms(self) -> tuple[GridHistogram, ...]:
-        """All that are stored."""
+        """All stored histograms."""
         return tuple(self._stored)
 
     def bytes_of_a_replicate(self, known: Mapping[Statistic[Any], Any], *, by_cells: bool = False) -> int:
@@ -135,7 +135,7 @@ class SummarySource(Source):
         return grid_bins.bin_sums(request, self._cells(finest), finest.grid)
 
     def row_count(self) -> RowCountState:
-        """Rows of the first histogram; all have the same."""
+        """Rows of the first histogram; all agree."""
         state = self._state(next(iter(self._stored)))
         rows = state.rows if state.weighted else state.mass
         return RowCountState(rows[:, :, 0].sum((-1, -2)))
@@ -156,7 +156,7 @@ class SummarySource(Source):
         return state if stored.grid == histogram.grid else coarsened(state, stored.grid)
 
     def _place(self, histogram: GridHistogram) -> tuple[GridHistogram, slice]:
-        """The stored histogram that tells this one, and in which of its columns."""
+        """The stored histogram that contains this one, and the columns to take from it."""
         # The very one first: which others are stored must not matter to replicates.
         for stored in sorted(self._stored, key=lambda candidate: candidate != histogram):
             if histogram.grid in (stored.grid, replace(stored.grid, refined=False)):
@@ -184,7 +184,7 @@ class SummarySource(Source):
         return GridHistogram(setting, max(grids, key=lambda grid: grid.size))
 
     def of_scores(self) -> GridHistogram:
-        """The histogram that tells the proper scores of replicates: that of either class alone."""
+        """Histogram from which proper scores of replicates are computed: that of one class."""
         one = Setting("class", 1)
         return self.finest(one if self.has_histogram(one) else next(iter(self._stored)).setting)
 
@@ -195,7 +195,7 @@ class SummarySource(Source):
         return self._summed[histogram]
 
     def _resampled_bins(self, request: BinSums, calibrated: bool) -> ResampledBins:
-        """What all replicates of sums have in common, kept as long as this source: threads draw some of them each."""
+        """Cached base of all replicates of some sums; threads share it."""
         with self._resampling:
             if (request, calibrated) not in self._resampled:
                 finest = self.finest(request.setting)
@@ -238,7 +238,7 @@ class _Replicates(SummarySource):
         self._score_sums: ScoreSumsState | None = None
 
     def equal_mass_edges(self, binning: EqualMass, setting: Setting) -> Edges:
-        """Those of the data, as for replicates of rows: bins are chosen once."""
+        """Edges chosen from the data, as for replicates of rows: bins are chosen once."""
         return BinEdges(binning, setting).tiled(self._of.equal_mass_edges(binning, setting), self._count)
 
     def bin_sums(self, request: BinSums) -> BinSumsState:
@@ -248,7 +248,7 @@ class _Replicates(SummarySource):
         return sums._replace(weight_square=self._sampled * sums.weight_square)
 
     def _columns(self, stored: GridHistogram, columns: slice) -> GridState:
-        """Replicates of these columns alone, unless those of all have been made."""
+        """Replicates of these columns only, unless all columns have been drawn."""
         if columns.start is None or stored in self._read:
             return super()._columns(stored, columns)
         key = stored, columns.start
@@ -263,7 +263,7 @@ class _Replicates(SummarySource):
         return self._score_sums
 
     def _scores_of_cells(self) -> ScoreSumsState:
-        """Those of the data, moved by as much as the sums that a histogram tells."""
+        """Score sums of the data, shifted by the change of the histogram's own score sums."""
         histogram = self.of_scores()
         smallest = self.layout.smallest
         centre = grid_bins.binary_scores(self._of.state(histogram), histogram.grid, smallest)
@@ -278,7 +278,7 @@ class _Replicates(SummarySource):
 
 
 def _of_the_data(edges: Edges, layout: Layout) -> Edges:
-    """Edges of the first replicate, those of the data."""
+    """Edges of the first replicate, which are those chosen from the data."""
     if len(edges.values) <= layout.batch:
         return edges
     return replace(edges, array=FrozenArray(edges.values[: layout.batch]))

@@ -41,7 +41,7 @@ class Strata(NamedTuple):
 
 
 def poisson_end(events: npt.ArrayLike, alpha: float) -> Array:
-    """The exact upper end of a Poisson mean after so many events, of which fractions are allowed.
+    """Exact upper confidence limit of a Poisson mean for this number of events, which may be fractional.
 
     Examples
     --------

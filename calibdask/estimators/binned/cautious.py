@@ -113,14 +113,14 @@ def _bins_alone(weight: Array, square: Array, outcome: Array, score: Array) -> S
 
 
 def _ends(strata: Strata, level: float, *, by_bin: bool) -> tuple[Array, Array]:
-    """Those of the mean over columns."""
+    """Ends for the mean over columns."""
     alpha = (1 - level) / 2
     low, high = (end(strata, alpha, by_bin=by_bin) for end in (smallest_error, largest_error))
     return low.mean(-1), high.mean(-1)
 
 
 def _ends_of_largest(bins: Strata, level: float) -> tuple[Array, Array]:
-    """Those of the largest gap of all bins and columns."""
+    """Ends for the largest gap over all bins and columns."""
     alpha = (1 - level) / 2
     filled = max(1, int((bins.rows > 0).sum((-1, -2)).max(initial=1)))
     low, high = smallest_error(bins, alpha / filled, by_bin=False), largest_error(bins, alpha, by_bin=False)

@@ -129,7 +129,7 @@ class ReliabilityDiagram(BinnedEstimator):
 
 
 def _effective_rows(weight: Array, sums: BinSumsState, mapping: Mapping) -> Array:
-    """Kish's number of rows of each bin, at least: a share W of a row counts W, of which its square is less."""
+    """Lower bound of Kish's effective rows of each bin; a row's share W counts W."""
     total, square = (_near(of, mapping) for of in (sums.weight, sums.weight_square))
     return weight * np.divide(total, square, out=np.ones_like(total), where=square > 0)
 
@@ -154,13 +154,13 @@ def _frequency(outcome: Array, rows: Array, sums: BinSumsState, squares: BinSums
 
 
 def _near(sums: Sums, mapping: Mapping) -> Array:
-    """Sums of the rows that share in a bin; of a convex mapping those of the intervals on both sides of its centre."""
+    """Sums over the rows that share in a bin; for a convex mapping, over the intervals beside its centre."""
     values = exact.value(sums)
     return values if mapping == "hard" else values[..., :-1] + values[..., 1:]
 
 
 def _limits(edges: Edges, mapping: Mapping) -> tuple[Array, Array]:
-    """What the scores of each bin lie between; the outer bins hold all beyond their edges."""
+    """Limits of the scores of each bin; the outer bins extend to 0 and 1."""
     lower, upper = edges.values[..., :-1], edges.values[..., 1:]
     if mapping != "hard":
         return np.zeros_like(lower), np.ones_like(upper)

@@ -166,7 +166,7 @@ class ECE(BinnedEstimator):
 
 
 def MCE(**choices: Unpack[MCEKeywords]) -> ECE:
-    """Maximum calibration error: `ECE` with ``norm="max"``, with the same arguments otherwise.
+    """Maximum calibration error: `ECE` with ``norm="max"``; takes the other arguments of `ECE`.
 
     ``max_j |gap_j|`` over non-empty bins; in the class-wise setting also over classes. The part ``rows`` is the number
     of rows in that bin: the largest gap is often that of a bin of few rows, and then due to chance.

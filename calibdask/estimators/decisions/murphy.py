@@ -1,4 +1,4 @@
-"""The Murphy curve: the mean elementary score, of which all proper scores are mixtures."""
+"""The Murphy curve: mean elementary scores; all proper scores are mixtures of elementary scores."""
 
 from dataclasses import dataclass
 

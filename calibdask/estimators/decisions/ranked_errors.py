@@ -28,7 +28,7 @@ class RankedErrors:
 
     @classmethod
     def of(cls, points: Points) -> Iterator[tuple[tuple[int, ...], "RankedErrors"]]:
-        """Those of every stratum with rows, after its index."""
+        """Ranked errors of every stratum with rows, with its index."""
         for index, at in points.strata():
             sums = (points.weight, points.outcome, points.square, points.square_outcome)
             weight, outcome, square, square_outcome = (values[at][::-1] for values in sums)
@@ -73,7 +73,7 @@ class RankedErrors:
         return float((self.errors + start * _harmonic(self.before, self.before + self.rows)).sum() / self.total)
 
     def area_error(self) -> float:
-        """How far that may be off if the rows of a run had distinct scores."""
+        """Bound of the error in the area from ties: the effect of the order within runs."""
         first, last = (self._area_of_order(errors_first=chosen) for chosen in (True, False))
         return max(first - self.area(), self.area() - last)
 
@@ -117,7 +117,7 @@ class RankedErrors:
 
 @dataclass(frozen=True)
 class Influences:
-    """Influence functions of the two areas: those of an error and of a right answer, by run."""
+    """Influence functions of the two areas, for an error and for a correct answer, by run."""
 
     ranked: RankedErrors
     area: tuple[Array, Array]

@@ -148,7 +148,7 @@ class RiskCoverage(SelectiveEstimator):
 
 @dataclass(frozen=True)
 class StratumLimits:
-    """Limits of one number of one stratum: those of a mean, or of the best area for limits of the error rate."""
+    """Confidence limits of one number of one stratum: a mean, or the best area at the limits of the error rate."""
 
     mean: BoundedEnds
     total: float | None = None

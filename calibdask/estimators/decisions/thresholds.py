@@ -57,7 +57,7 @@ class ThresholdEstimator(ColumnEstimator):
 
 
 class _Sums(NamedTuple):
-    """Sums by side of the thresholds, the same of squared weights, and on which side rows at a threshold are."""
+    """Sums, and sums with squared weights, on each side of the thresholds; where ties belong."""
 
     plain: BinSumsState
     squares: BinSumsState

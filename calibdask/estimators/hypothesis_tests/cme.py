@@ -209,7 +209,7 @@ def _chi_square(rows: Counts, first: Array, second: Array, calibrated: bool) -> 
 
 
 def _varying(variance: Array, calibrated: bool) -> npt.NDArray[np.bool_]:
-    """Which directions count, by their variances in increasing order."""
+    """Mask of the directions with enough variance, given variances in increasing order."""
     smallest = _SMALLEST_SHARE if calibrated else _SMALLEST_OBSERVED_SHARE
     return np.asarray(variance > np.maximum(smallest * variance[..., -1:], _ROUNDED))
 

@@ -183,7 +183,7 @@ class FittedKernel(Derived[tuple[PairKernel, dict[str, Any]]]):
     fixed_in_replicates = True
 
     def tiled(self, answer: tuple[PairKernel, dict[str, Any]], times: int) -> tuple[PairKernel, dict[str, Any]]:
-        """The same bandwidths for every replicate."""
+        """Repeat the bandwidths for every replicate."""
         kernel, notes = answer
         return replace(kernel, bandwidths=FrozenArray(np.tile(kernel.bandwidths.values, (1, times, 1)))), notes
 

@@ -146,7 +146,7 @@ class _LikelihoodBandwidth(Derived[Array]):
     fixed_in_replicates = True
 
     def tiled(self, answer: Array, times: int) -> Array:
-        """The same bandwidths for every replicate."""
+        """Repeat the bandwidths for every replicate."""
         return np.tile(answer, (times, 1))
 
     def derive(self) -> Requests[Array]:

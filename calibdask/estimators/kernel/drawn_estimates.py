@@ -85,7 +85,7 @@ class _Expansion:
 
     @cached_property
     def likeliest(self) -> tuple[float, Array]:
-        """The sum over pairs with the likeliest outcomes, and what it changes by with each outcome, (m, K)."""
+        """Sum over pairs with the likeliest outcomes, and its change by each outcome, (m, K)."""
         scores, repeats = self.outcomes.scores, self.outcomes.repeats
         sampled, classes = scores.shape
         residuals = np.eye(classes)[self._base] - scores
@@ -105,7 +105,7 @@ class _Expansion:
         return constant, others - np.take_along_axis(others, self._base[:, None], axis=1)
 
     def between_surprises(self, counts: Array, generator: np.random.Generator) -> Array:
-        """The part of pairs of surprises in the same block of the same draw, (draws,)."""
+        """Contribution of pairs of surprises within one block of one draw, (draws,)."""
         draw, row, outcome, block = self._surprises(counts, generator)
         matrices, base = self._matrices, self._base
         total, apart = np.zeros(len(counts)), 1

@@ -217,7 +217,7 @@ class CutoffInterval:
         return 2 * self._reach(chance / 4, chance / 2), self._reach(chance / 2, chance / 2)
 
     def _reach(self, chance: float, of_variance: float) -> Array:
-        """What a sum of the errors exceeds with this probability, where their variance is bounded with another one."""
+        """Upper bound of a sum of errors with this probability, jointly with a bound of their variance."""
         logarithm, log_variance = -np.log(chance), -np.log(of_variance)
         with np.errstate(divide="ignore", invalid="ignore"):
             seen = self.path.variance / self.path.largest**2
@@ -227,7 +227,7 @@ class CutoffInterval:
 
 @cache
 def range_quantile(chance: float) -> float:
-    """What the range of a Brownian motion on [0, 1] exceeds with this probability.
+    """Upper quantile of the range of a Brownian motion on [0, 1].
 
     Examples
     --------

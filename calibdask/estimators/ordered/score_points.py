@@ -55,7 +55,7 @@ class Points:
 
     @property
     def notes(self) -> dict[str, Any]:
-        """Notes on what the points are, and on the largest share of the weight of a stratum in one cell."""
+        """Notes: the kind of points, and the largest share of the weight of a stratum in one cell."""
         if self.exact:
             return {"points": "distinct scores"}
         shares = [self.weight[at].max() / self.weight[at].sum() for _, at in self.strata()]
@@ -139,7 +139,7 @@ def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) ->
 
 
 def _excursions(mass: npt.NDArray[Any], offset: npt.NDArray[Any], grid: Grid, cell: Counts) -> Array:
-    """How far the sums of w (o - s) within cells, (cells, 2) by outcome, may leave the range of those at their ends.
+    """Bound by which sums of w (o - s) within cells, (cells, 2) by outcome, may leave the range of their ends.
 
     The rows of a cell move the sum up by U = sum w o (1 - s) and down by D = sum w (1 - o) s. Whatever their order, it
     leaves the range by min(U, D) at most. Rows of one score are tied, and do not: cells whose rows of either outcome

@@ -34,7 +34,7 @@ class ColumnPoints:
 
     @property
     def has_equal_weights(self) -> bool:
-        """Whether all rows have the same weight, up to rounding, or none."""
+        """Whether all rows have equal weights, up to rounding, or no weights."""
         return bool(np.allclose(self.square * self.information, self.weight, rtol=1e-9, atol=0.0))
 
     @property
@@ -56,7 +56,7 @@ class ColumnPoints:
 
 
 class Undetermined(ValueError):
-    """Rows of a column that do not determine its map; says what was expected and what came."""
+    """Raised if the rows of a column do not determine its map; the message has expectation and finding."""
 
 
 def column_points(points: Points, at: slice, clip: float) -> ColumnPoints:

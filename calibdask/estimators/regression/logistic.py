@@ -193,7 +193,7 @@ class _Evaluated(NamedTuple):
     loss: float
 
     def probabilities(self) -> tuple[Array, Array]:
-        """Those of either outcome."""
+        """Probabilities of outcome 1 and of outcome 0."""
         larger = 1 / (1 + self.decay)
         smaller, rising = self.decay * larger, self.predictor > 0
         return np.where(rising, larger, smaller), np.where(rising, smaller, larger)

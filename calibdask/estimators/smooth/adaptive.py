@@ -1,4 +1,4 @@
-"""What pictures of reliability draw: bins and a curve that follow the density of the scores, on an axis that shows it.
+"""Adaptive bins and curves for pictures of reliability; both follow the density of the scores.
 
 Both are computed from one histogram, which is mergeable, and need no further pass.
 """
@@ -237,7 +237,7 @@ def _equal_mass_edges(cells: ScoreCells, number: int) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveCurve(Adaptive):
-    """The reliability curve for pictures: a local linear fit to the nearest rows, as far as there are enough of them.
+    """Reliability curve for pictures: a local linear fit to the nearest rows, where there are enough rows.
 
     ::
 

@@ -149,7 +149,7 @@ class DensityECE(SmoothedEstimator):
 
 
 def ResidualECE(**choices: Any) -> DensityECE:
-    """The residual measure of the poster: `DensityECE` with ``form="residual"``, with the same arguments.
+    """Residual measure of the poster: `DensityECE` with ``form="residual"`` and its other arguments.
 
     ∫ | (1/N) sum_i (o_i - s_i) K_h(s - s_i) | ds, without a division by the density.
 
@@ -162,7 +162,7 @@ def ResidualECE(**choices: Any) -> DensityECE:
 
 
 def ece_d(**choices: Any) -> DensityECE:
-    """ECE_d, the density estimator of Posocco & Bonnefoy: `DensityECE` with the same arguments.
+    """ECE_d, the density estimator of Posocco & Bonnefoy: an alias of `DensityECE`.
 
     Examples
     --------

@@ -84,7 +84,7 @@ class NearestFit(NamedTuple):
 
 
 def _windows(t: Array, mass: Array, at: Array, farthest: float) -> Array:
-    """How far the window around each place reaches: to the nearest rows, but not too far unless these are few."""
+    """Half-width of the window around each place: to the nearest rows, limited unless there are few."""
     total = mass.sum()
     wanted = min(_NEAREST * total**0.8, total)
     before = np.r_[0.0, np.cumsum(mass)]

@@ -122,7 +122,7 @@ def _roots(gridded: Gridded) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _AsSmooth:
-    """Errors of replicates at the bandwidth of an estimate on the same grid: above it where their fixed points are.
+    """Errors of replicates at the bandwidth of the estimate, above it where their fixed points are larger.
 
     Errors fall with the bandwidth, so that one that is larger than its bandwidth has its fixed point above it.
     """

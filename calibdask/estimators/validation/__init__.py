@@ -1,1 +1,1 @@
-"""What validators of risk models compute: regression, ratios, groups, grades."""
+"""Estimators for the validation of risk models: regression, ratios, groups, grades."""

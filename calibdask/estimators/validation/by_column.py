@@ -61,7 +61,7 @@ def _fitted(column: ColumnPoints, fit: Fit) -> tuple[Mapping[str, Any], str]:
 
 
 def undefined(reasons: Mapping[str, int], columns: int, noun: str = "columns of scores") -> dict[str, str]:
-    """The note on why there are no numbers; with several columns, or what the noun says, in how many of them.
+    """Note that explains missing numbers, and in how many columns (or ``noun``) they are missing.
 
     Examples
     --------

@@ -179,7 +179,7 @@ def _fit(points: ColumnPoints) -> tuple[dict[str, float], str]:
 
 
 def _information(fit: LogisticFit, covariance: Array, points: ColumnPoints) -> float:
-    """What the likelihood ratio is worth: the Wald statistic relative to that of rows of weight 1."""
+    """Information factor of the likelihood ratio: the Wald statistic relative to rows of weight 1."""
     if points.has_equal_weights:
         return points.information
     distance = fit.coefficients - np.array([0.0, 1.0])

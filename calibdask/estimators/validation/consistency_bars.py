@@ -109,5 +109,5 @@ def _binomial_quantile(share: float, rows: Array, chance: Array) -> Array:
 
 
 def _not_exceeded(number: Array, rows: Array, chance: Array) -> Array:
-    """The probability of at most this number, of which the inverse has the same parameters."""
+    """Binomial distribution function at this number, with its continuous inverse."""
     return np.asarray(scipy.special.betaincc(number + 1, np.maximum(rows - number, _ROUNDING), chance))

@@ -139,7 +139,7 @@ class ObservedExpected(ColumnEstimator):
 
 
 def _ends(frequency: WeightedMean, mean: Array, few: npt.NDArray[np.bool_], level: float) -> tuple[Array, Array]:
-    """Ends of the ratio from those of the share of outcomes."""
+    """Ends of the ratio from the ends of the observed rate."""
     rows, share = frequency.effective_rows, frequency.mean
     with np.errstate(divide="ignore", invalid="ignore"):
         reach = np.exp(scipy.special.ndtri(0.5 + level / 2) * np.sqrt((1 - share) / (rows * share)))

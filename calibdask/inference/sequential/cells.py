@@ -1,4 +1,4 @@
-"""What one period says: rows, outcomes and scores of the cells that have rows, of many processes at once."""
+"""Rows, outcomes and scores of one period in the cells with rows, for many processes."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,7 +37,7 @@ class PeriodCells:
 
     @classmethod
     def of_table(cls, count: npt.ArrayLike, events: npt.ArrayLike, score: npt.ArrayLike) -> "PeriodCells":
-        """Cells whose rows all have the same score, (processes, cells); scores rise along the cells.
+        """Cells with one score each, (processes, cells), in increasing order of scores.
 
         Examples
         --------

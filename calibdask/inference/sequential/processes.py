@@ -124,7 +124,7 @@ class Monitor:
         return float(-np.log(self.alpha))
 
     def advanced(self, state: ProcessState, cells: PeriodCells, number: int) -> tuple[ProcessState, "Detection"]:
-        """The processes after one more period, the number of which is given; those without rows stay as they are."""
+        """Advance the processes by period ``number``; processes without rows do not change."""
         earlier = state.rows, state.events, state.scores
         tilts = learnt_tilts(*earlier, self.tolerance)
         factors = np.column_stack([plug_in_factors(cells, tilts, self.tolerance), fixed_factors(cells, self.tolerance)])

@@ -1,4 +1,4 @@
-"""What a monitor remembers, as values that JSON holds: it goes on from them to the same bits."""
+"""Saved state of a monitor as JSON values; resuming from it is exact to the last bit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -18,7 +18,7 @@ Labels = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class MonitoringSettings:
-    """What is watched: states of other choices do not fit."""
+    """Settings of a monitor; a saved state fits only monitors with equal settings."""
 
     setting: str
     period: str
@@ -97,7 +97,7 @@ class SavedState:
 
 
 def _implausible(saved: SavedState) -> str:
-    """Which of the sums no watch can have reached, in words; empty if all are possible."""
+    """Sums of a saved state that no monitor can reach; empty if all are possible."""
     past, rows = saved.processes, saved.processes.rows
     # Scores and squares are at most 1, up to rounding and the width of a cell.
     most = rows * 1.01

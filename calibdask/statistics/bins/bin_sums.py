@@ -98,7 +98,7 @@ class BinSums(SumStatistic[BinSumsState]):
         return histograms.bin_sums(self)
 
     def _sparse(self, block: Block, columns: int) -> bool:
-        """Whether there are so many columns, all with the same bins, that few scores lie beyond the first bin."""
+        """Whether few scores lie beyond the first bin: there are many columns, and all share their bins."""
         plain = self.second == "none" and block.weights is None and block.layout.groups == 1
         shared = self.edges.values.shape[1] * self.edges.values.shape[2] == 1 and self.edges.bins > 1
         return plain and shared and columns >= FEWEST_COLUMNS

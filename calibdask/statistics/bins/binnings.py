@@ -1,4 +1,4 @@
-"""Binnings: how the edges of bins are chosen; those of equal mass need order statistics of the scores."""
+"""Binnings choose the edges of bins; equal-mass edges need order statistics of the scores."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
@@ -74,7 +74,7 @@ class Binning(ABC):
         """Edges of the columns of a setting."""
 
     def edges_of_cells(self, histograms: Histograms, setting: Setting) -> Requests[Edges]:
-        """The edges where histograms on a grid stand for the rows; by default those of the data."""
+        """Edges for histograms on a grid; by default computed as for rows."""
         return self.edges(setting)
 
 
@@ -234,7 +234,7 @@ class BinEdges(Derived[Edges]):
     fixed_in_replicates = True
 
     def tiled(self, answer: Edges, times: int) -> Edges:
-        """The same edges for every replicate."""
+        """Repeat the edges for every replicate."""
         if isinstance(answer, MassEdges):
             # The sums between them are those of the data, not of replicates.
             answer = Edges(answer.array, answer.closed)
@@ -247,7 +247,7 @@ class BinEdges(Derived[Edges]):
         return self.binning.edges(self.setting)
 
     def from_histograms(self, histograms: Histograms) -> Requests[Edges]:
-        """Edges of the binning, those of equal mass on borders of cells."""
+        """Edges of the binning; equal-mass edges lie on borders of cells."""
         return self.binning.edges_of_cells(histograms, self.setting)
 
 

@@ -57,7 +57,7 @@ class Edges:
 
     @property
     def kind(self) -> int:
-        """Which code path of the kernels fits the bin_numbers."""
+        """The code path of the `bin_numbers` kernels for these edges."""
         if not self.uniform:
             return bin_numbers.GIVEN
         return bin_numbers.UNIFORM_RIGHT if self.closed == "right" else bin_numbers.UNIFORM_LEFT

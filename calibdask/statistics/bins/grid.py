@@ -141,7 +141,7 @@ class GridState(NamedTuple):
 
     @classmethod
     def of(cls, function: Callable[..., Any], *states: Iterable[Any]) -> "GridState":
-        """A function of the arrays of one state, or of the arrays of several with the same name."""
+        """Apply a function to each array of a state, or to the arrays of one name of several states."""
         return cls(*map(function, *states))
 
     def part(self, index: Any) -> "GridState":
@@ -174,7 +174,7 @@ class GridState(NamedTuple):
 
 
 def unit_of(offset: npt.NDArray[Any]) -> float:
-    """What sums of positions are counted in, in widths of a cell."""
+    """Unit of sums of positions, in widths of a cell."""
     return 1.0 if offset.dtype == np.float64 else UNIT
 
 
@@ -274,7 +274,7 @@ class GridHistogram(Statistic[GridState]):
 
 
 def coarsened(state: GridState, grid: Grid) -> GridState:
-    """Sums over the parts of each cell of a refined grid: exactly those of the grid that is not refined."""
+    """Sum the parts of each cell of a refined grid, which gives exactly the state on the unrefined grid."""
 
     def whole(sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
         if not sums.shape[3]:
@@ -318,7 +318,7 @@ def node_weights(state: GridState, grid: Grid) -> Array:
 
 
 def smooth_weights(state: GridState, grid: Grid) -> Array:
-    """Weights like those of `node_weights`, whose sums of smooth functions are accurate to two orders more.
+    """Weights like `node_weights`, whose sums of smooth functions are accurate to two more orders.
 
     The rows of each cell and outcome, taken to be at their mean, are shared between the four nearest nodes so that
     polynomials up to the third degree keep their sums; nodes beyond an end are mirrored. Some weights are slightly

@@ -57,7 +57,7 @@ class TailSums(Statistic[TailSumsState]):
 
     @property
     def adds(self) -> bool:
-        """They do, up to carries."""
+        """Whether states merge by addition: True, up to carries."""
         return True
 
     def from_block(self, block: Block) -> TailSumsState:

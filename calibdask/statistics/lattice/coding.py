@@ -64,7 +64,7 @@ def _part(values: npt.NDArray[Any], part: str) -> Array:
 
 @dataclass(frozen=True)
 class Cut:
-    """A number, or a part of a date, cut at edges: value i is what is above i of them, so an edge belongs below.
+    """A number, or a part of a date, cut at edges: value i counts the edges below; an edge itself belongs below.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ class Cut:
         return self.codes_of(numbers(block, self.column, self.part))
 
     def codes_of(self, values: npt.NDArray[Any]) -> Codes:
-        """The value of each number; what is missing has the last, or where nothing was missing one beyond it."""
+        """Integer code of each number; missing numbers get the last code, or one more if none was missing before."""
         codes = np.empty(values.size, np.uint8)
         cut_codes(read_only(values), self.edges.values, self.edges.values.size + 1, codes)
         return codes
@@ -235,7 +235,7 @@ def codes_of(features: tuple[Coding, ...], block: Block) -> Codes:
 
 
 def different_texts(edges: Sequence[float]) -> list[str]:
-    """Different numbers in six digits, or in as few more as it takes for no two of them to look the same.
+    """Format numbers with six digits, or with as many more as are needed to keep them distinct.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How the sums of all segments come from few tables: the sums of fewer features are sums of those of more."""
+"""A plan for all segments from few tables: sums for fewer features are marginal sums of larger tables."""
 
 from functools import lru_cache
 from itertools import accumulate
@@ -11,7 +11,7 @@ from calibdask.statistics.lattice.segments import Segments, Subset
 
 
 class FillingPlan(NamedTuple):
-    """Groups of features whose values are told apart row by row, and what is added up after.
+    """Groups of features that are tabulated row by row, and the marginal sums computed from them.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ class LatticeRows(NamedTuple):
 
     @classmethod
     def of(cls, block: Block, setting: Setting, edges: Edges, features: tuple[Coding, ...]) -> "LatticeRows":
-        """Those of a block."""
+        """Rows of a block as codes of segments, cells, scores and outcomes."""
         columns = block.columns(setting)
         given, labels = columns.of(0)
         scores, cells = np.empty(block.rows), np.empty(block.rows, np.uint32)
@@ -51,7 +51,7 @@ class LatticeRows(NamedTuple):
 
 
 def _thresholds(edges: Edges) -> Array:
-    """Those of the cells, and infinite ones up to one less than a power of two."""
+    """Thresholds between cells, padded with infinity to a length of 2**k - 1."""
     inner = edges.thresholds(np.float64)[0, 0, 0]
     padded = np.full((1 << inner.size.bit_length()) - 1, np.inf)
     padded[: inner.size] = inner

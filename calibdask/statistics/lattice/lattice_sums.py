@@ -123,7 +123,7 @@ class LatticeSums(Statistic[LatticeState]):
 
 
 class _Sorted(NamedTuple):
-    """Some of the rows by cell of scores, and what is added up of them."""
+    """Some rows sorted by score cell, with their sums."""
 
     codes: npt.NDArray[np.uint8]
     starts: Counts

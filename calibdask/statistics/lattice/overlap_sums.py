@@ -1,4 +1,4 @@
-"""Sums over the rows that some segments share, two by two: what tells segments apart that only share rows."""
+"""Sums over the rows that pairs of segments share, for their partial effects."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -30,12 +30,12 @@ _LEAST_SHIFT = 2.0**-20
 
 
 def shifts(scores: Array) -> Array:
-    """What a small shift of the log-odds moves scores by: s (1 - s), and no less than a millionth."""
+    """Derivative of scores by a shift of the log-odds: s (1 - s), at least 1e-6."""
     return np.maximum(scores * (1 - scores), _LEAST_SHIFT)
 
 
 def overlap_terms(scores: Array) -> Array:
-    """What rows with these scores s add, (scores, 2, 9), by outcome o.
+    """Terms that a row of score s adds, shape (scores, 2, 9), by outcome o.
 
     1, g, g**2; v, v g, v g**2; e**2, e**2 g, e**2 g**2, where v = s (1 - s), e = o - s, and g is their shift.
     """
@@ -55,13 +55,13 @@ class OverlapState(NamedTuple):
 
     @property
     def value(self) -> Array:
-        """As float64."""
+        """The sums as float64."""
         return exact.value(self.sums) + (exact.value(self.rest) / _UNIT if self.rest.size else 0.0)
 
 
 @dataclass(frozen=True)
 class OverlapSums(SumStatistic[OverlapState]):
-    """Sums of `overlap_terms` over the rows that each two of some segments share, scores being those of their cells.
+    """Sums of `overlap_terms` over the rows shared by each pair of segments; scores are those of cells.
 
     With weights the first three terms are multiplied by w, the others by w**2.
 

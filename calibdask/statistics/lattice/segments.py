@@ -24,7 +24,7 @@ def subsets_of(features: int, depth: int) -> tuple[Subset, ...]:
 
 @dataclass(frozen=True)
 class Segments:
-    """Segments of the values of features, which have ``sizes`` values: those of each subset follow each other.
+    """Segments by the values of features with ``sizes`` values; the segments of one subset are contiguous.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Segments:
         return groups
 
     def _widened(self, subset: Subset, left: dict[Subset, None], most: int) -> Subset:
-        """The subset with further features, each of which makes as many subsets of its size as there are left."""
+        """Extend a subset by features, each time by the one that completes most of the remaining subsets."""
         group, count = subset, int(np.prod([self.sizes[i] for i in subset], dtype=np.int64))
         while group:
             further = [i for i, size in enumerate(self.sizes) if i not in group and count * size <= most]

@@ -1,4 +1,4 @@
-"""What is learnt of features before they are cut: values of categories, and cells of numbers."""
+"""Values of categories and cells of numbers, counted before features are cut."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ WHOLE = (64 - WHOLE_BITS, -(1 << (WHOLE_BITS - 1)))
 
 
 def counted_rows(block: Block) -> npt.NDArray[np.bool_] | slice:
-    """Which rows have a positive weight."""
+    """Mask of the rows with a positive weight."""
     return slice(None) if block.weights is None else block.weights_of(0) > 0
 
 

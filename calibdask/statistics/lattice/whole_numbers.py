@@ -1,4 +1,4 @@
-"""Which whole numbers a column has, and how many rows have each: of all numbers, or of a sample of them."""
+"""Distinct whole numbers of a column with their numbers of rows, exactly or from a sample."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -134,7 +134,7 @@ def _shift(low: Counts, high: Counts, rows: Counts, windows: int) -> Counts:
 
 
 def _spread(values: Counts, sets: Counts, size: int) -> FrozenArray:
-    """Values of some sets among those of all, -1 for the others."""
+    """Scatter the values of some sets into a vector for all sets, -1 elsewhere."""
     full = np.full(size, -1)
     full[sets] = values
     return FrozenArray(full)

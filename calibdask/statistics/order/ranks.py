@@ -229,7 +229,7 @@ def _batch(block: Block) -> range:
 
 
 def _shift(strata: int, bits: int) -> int:
-    """Size of the cells, so that those of all strata stay within a budget; at least 8 a binary order of magnitude."""
+    """Bits per cell, so that cells of all strata fit into a budget; at least 8 cells per binary order."""
     most = int(np.log2(max(8, _MOST_CELLS // (strata * (_OCTAVES + 1)))))
     return 52 - min(bits, most)
 
@@ -257,7 +257,7 @@ def _bounds(cell: Counts, shift: int) -> tuple[Counts, Counts]:
 
 
 def _coarse(cells: KeyCells) -> KeyCells:
-    """Single keys as cells, of which several may be the same."""
+    """Convert single keys to cells; several keys may fall into one cell."""
     if cells.seen > cells.single:
         return cells
     low, high = _bounds(_cell(cells.low, int(cells.shift)), int(cells.shift))
@@ -339,7 +339,7 @@ def _concatenated(parts: list[KeyCells]) -> KeyCells:
 
 
 def _merged(a: KeyCells, b: KeyCells, ids_a: Counts, ids_b: Counts) -> KeyCells:
-    """Entries of both, those of the same stratum and identity added up."""
+    """Merge the entries of two states, adding entries of equal stratum and identity."""
     at = tuple(np.empty(len(ids), np.int64) for ids in (ids_a, ids_b))
     count = key_sums.merge_strata(*map(_writable, (a.stratum, ids_a, b.stratum, ids_b)), *at)
     weight, hits, score, fractional = (

@@ -75,7 +75,7 @@ class NeighbourSums(TargetReduction[_Held, NeighbourSumsState]):
         return held
 
     def fold(self, held: _Held, turn: int, target: Block, source: Block) -> _Held:
-        """Peaks or densities including those of one more block."""
+        """Update peaks and densities of the target rows with one more block."""
         folded = _Held(dict(held.peaks), dict(held.shares))
         for b, g, index, rows in target.strata_shared_with(source):
             bandwidth = float(self.bandwidths.values[b, g])

@@ -121,7 +121,7 @@ class PairKernel:
         return self._scales[b, g].astype(dtype)
 
     def rows(self, block: Block, b: int, index: Counts) -> PairRows:
-        """Rows of batch element b. Those of slices are kept with the block, which is paired with many other blocks."""
+        """Rows of batch element b; rows of slices are cached in the block, which is paired many times."""
         key = (self, b, int(index[0]), index.size) if block.group.size else None
         if key in block.prepared:
             prepared: PairRows = block.prepared[key]

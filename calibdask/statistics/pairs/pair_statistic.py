@@ -16,7 +16,7 @@ StateT = TypeVar("StateT")
 
 
 class PairStatistic(SumStatistic[StateT]):
-    """A summary of all pairs of rows, those of a row with itself included.
+    """Sums over all pairs of rows, including each row paired with itself.
 
     The law: ``from_block(A ++ B) == merge(from_block(A), from_block(B), from_pair(A, B))``. A source visits every pair
     of its blocks once, the earlier block first.

@@ -30,11 +30,11 @@ class TargetReduction(Statistic[StateT], Generic[HeldT, StateT]):
 
     @abstractmethod
     def begin(self, target: Block) -> HeldT:
-        """What is held for a block of target rows at first."""
+        """Initial accumulator for a block of target rows."""
 
     @abstractmethod
     def fold(self, held: HeldT, turn: int, target: Block, source: Block) -> HeldT:
-        """What is held after a block of rows, in a round counted from 0; does not change ``held``."""
+        """Update the accumulator with one block of rows in round ``turn`` (from 0), without changing ``held``."""
 
     @abstractmethod
     def finish(self, held: HeldT, target: Block) -> StateT:

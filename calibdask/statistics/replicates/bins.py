@@ -91,7 +91,7 @@ class ResampledBins:
 
 
 class _Begun(NamedTuple):
-    """How far replicates with random numbers in common have been drawn."""
+    """Progress of replicates that share random numbers."""
 
     seed: int
     start: int

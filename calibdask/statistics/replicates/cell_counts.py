@@ -1,4 +1,4 @@
-"""Numbers of rows of the cells of one column in replicates: a replicate is the same whichever others are drawn."""
+"""Numbers of rows by cell of one column in replicates; each replicate is independent of which others are drawn."""
 
 import math
 

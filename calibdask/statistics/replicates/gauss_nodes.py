@@ -1,4 +1,4 @@
-"""A few scores that stand for all scores of a bin, with the same low moments."""
+"""Gauss nodes: a few scores that reproduce the low moments of all scores of a bin."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class BinNodes(NamedTuple):
 
 
 def gauss_nodes(weight: Array, score: Array, lengths: Counts, nodes: int) -> BinNodes:
-    """The Gauss rule of the scores of each bin: sums of powers up to 2 * nodes - 1 are those of the scores.
+    """Gauss rule of the scores of each bin, exact for powers up to 2 * nodes - 1.
 
     Bins follow each other, with ``lengths`` scores each, at least one; weights are not negative. Nodes lie between the
     smallest and the largest score of positive weight in their bin. Computed by the procedure of Stieltjes, whose sums

@@ -161,7 +161,7 @@ class CellSums(Statistic[CellSumsState]):
 
 
 class _Union(NamedTuple):
-    """All keys of two states in increasing order, and the positions of those of either."""
+    """Sorted union of the keys of two states, with the positions of each state's keys in it."""
 
     key: Counts
     in_a: Counts
@@ -193,7 +193,7 @@ class _Union(NamedTuple):
 
 
 def _comparable(key: Counts) -> np.ndarray:
-    """One element for each key, in the same order: the number, or its words as a string of bytes."""
+    """Sortable scalar for each key: its number, or its words as a big-endian byte string."""
     words = key.shape[1]
     return key[:, 0] if words == 1 else np.ascontiguousarray(key, ">i8").view(f"S{8 * words}")[:, 0]
 

@@ -1,1 +1,1 @@
-"""Views: the same data with other weights, labels or classes."""
+"""Views replace the weights, labels or classes of the data."""

@@ -51,7 +51,7 @@ class DrawnLabels(View):
         return self.replicates
 
     def step(self, block: Block) -> int:
-        """As many rows as their labels in all replicates fit."""
+        """Number of rows whose labels in all replicates fit into memory."""
         return max(1, _LABELS_AT_ONCE // (block.layout.batch * self.replicates))
 
     def block(self, block: Block) -> Block:

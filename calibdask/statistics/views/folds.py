@@ -1,4 +1,4 @@
-"""Folds of rows for cross-fitting: the rows of a fold, and all others, whose states are merged from those of folds."""
+"""Folds for cross-fitting: rows of one fold, and complements merged from the states of the other folds."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def fold_numbers(numbers: Counts, count: int, seed: int) -> Counts:
 
 @dataclass(frozen=True)
 class Folds(ABC):
-    """Which of ``count`` folds a row belongs to."""
+    """Assignment of rows to ``count`` folds."""
 
     count: int
 
@@ -60,7 +60,7 @@ class Folds(ABC):
 
 @dataclass(frozen=True)
 class RowFolds(Folds):
-    """Folds by a hash of the global row number, the same in any chunking."""
+    """Folds by a hash of the global row number, independent of chunking."""
 
     seed: int = 0
     ordered = True
@@ -108,7 +108,7 @@ class FoldRows(View):
         return self.folds.ordered
 
     def layout(self, layout: Layout) -> Layout:
-        """That of all rows."""
+        """Layout of the data, unchanged."""
         return self.folds.layout(layout)
 
     def memory_layout(self, layout: Layout) -> Layout:
@@ -122,7 +122,7 @@ class FoldRows(View):
 
 @dataclass(frozen=True)
 class OtherFolds(View):
-    """All rows but those of one fold; all rows for None.
+    """Complement of a fold; all rows for None.
 
     Each row is visited once for all folds: states of folds are merged into those of the others, exactly without
     weights.
@@ -137,7 +137,7 @@ class OtherFolds(View):
         return self.folds.ordered
 
     def layout(self, layout: Layout) -> Layout:
-        """That of all rows."""
+        """Layout of the data, unchanged."""
         return self.folds.layout(layout)
 
     def block(self, block: Block) -> Block:

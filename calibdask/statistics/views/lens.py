@@ -86,7 +86,7 @@ class Lens(HtmlRepr, View):
         return cls(parts=groups)
 
     def layout(self, layout: Layout) -> Layout:
-        """Shape of what is seen: float64, since scores are added up."""
+        """Layout seen through the lens: float64, since scores of classes are summed."""
         return replace(layout, classes=self._outcomes(layout.classes), vector=False, dtype="float64")
 
     def block(self, block: Block) -> Block:

@@ -16,5 +16,5 @@ class Pooled(View):
         return replace(layout, groups=1)
 
     def block(self, block: Block) -> Block:
-        """The same rows."""
+        """The rows without their slices."""
         return replace(block, layout=self.layout(block.layout), group=NO_GROUPS)

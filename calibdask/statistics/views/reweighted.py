@@ -15,7 +15,7 @@ _WEIGHTS_AT_ONCE = 1 << 20
 
 
 class Reweighted(View):
-    """Replicates along the batch axis, of which they become the slower part, by weights keyed by the row.
+    """Replicates along the batch axis (slower than the existing one), with weights keyed by row.
 
     In each replicate all batch elements (models) have the same weights, times those that they have already.
     """
@@ -36,7 +36,7 @@ class Reweighted(View):
         return replace(layout, batch=layout.batch * self.copies, rows=None, weighted=True)
 
     def step(self, block: Block) -> int:
-        """As many rows as their weights in all replicates fit."""
+        """Number of rows whose weights in all replicates fit into memory."""
         return max(1, _WEIGHTS_AT_ONCE // (block.layout.batch * self.copies))
 
     def block(self, block: Block) -> Block:

@@ -11,14 +11,14 @@ from calibdask.statistics.views.view import View
 
 @dataclass(frozen=True)
 class SquaredWeights(View):
-    """The same rows, each with the square of its weight."""
+    """Rows with squared weights."""
 
     def layout(self, layout: Layout) -> Layout:
-        """The same shape."""
+        """Layout of the data, unchanged."""
         return layout
 
     def block(self, block: Block) -> Block:
-        """The same rows; weights that are refused later, negative ones and NaN, count as 0 until then."""
+        """Square the weights; negative ones and NaN, which are rejected later, count as 0 here."""
         if block.weights is None:
             return block
         return replace(block, weights=np.where(block.weights > 0, block.weights, 0.0) ** 2)

@@ -39,12 +39,12 @@ class View(ABC):
         return max(1, block.rows)
 
     def from_states(self, statistic: Any) -> Request[Any] | None:
-        """What answers for a statistic of the rows seen where it follows from states of parts of them; None if not."""
+        """A request that derives the statistic from states of parts of the rows, or None if that is impossible."""
         return None
 
 
 def view_requests(view: View, requests: Requests[Answer]) -> Requests[Answer]:
-    """The same requests, about the data as seen through the view."""
+    """Answer requests for the data as changed by a view."""
     answer: Any = None
     while True:
         try:

@@ -30,7 +30,7 @@ _ROOM = 10**12
 
 
 class ChunkRecord(TypedDict):
-    """What is remembered of a chunk until all are written: its rows, and the hashes of its files."""
+    """Record of a written chunk: its rows, and the hashes of its files."""
 
     rows: int
     hashes: dict[str, str]
@@ -79,7 +79,7 @@ class AppliedFile(ABC):
 
     @abstractmethod
     def lay_out(self, table: Any, calibrated: np.ndarray) -> None:
-        """Make the folder; the first chunk says what the types of its columns are."""
+        """Create the folder, with column types from the first chunk."""
 
     @abstractmethod
     def write(self, number: int, table: Any, calibrated: np.ndarray) -> dict[str, str]:
@@ -87,7 +87,7 @@ class AppliedFile(ABC):
 
     @abstractmethod
     def seal(self, mark: Mapping[str, Any], chunks: Sequence["ChunkRecord"]) -> None:
-        """Write the manifest, the last file: what the output is made of, and all of its chunks."""
+        """Write the manifest last: the inputs of the output, and all chunks."""
 
     @property
     @abstractmethod
@@ -219,7 +219,7 @@ class AppliedCsv(AppliedParquet):
         return {path.name: found}
 
     def seal(self, mark: Mapping[str, Any], chunks: Sequence["ChunkRecord"]) -> None:
-        """Put the chunks together, each of which must be what was written; one file needs no manifest."""
+        """Concatenate the chunks after checking their hashes; a single file needs no manifest."""
         members = [(self._chunks / name, found) for chunk in chunks for name, found in chunk["hashes"].items()]
         with self.part.open("wb") as whole:
             for path, expected in members:

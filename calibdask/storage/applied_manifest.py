@@ -21,7 +21,7 @@ _MEND = "copy the folder again, or apply the map again"
 
 
 def manifest_text(mark: Mapping[str, Any], store: str, members: Sequence[Mapping[str, Any]]) -> str:
-    """The manifest as JSON: what the rows are made of, the identity, and name, rows and hash of each file in order."""
+    """The manifest as JSON: inputs, identity, and name, rows and hash of each file in order."""
     return json.dumps(sealed({**mark, "store": store, "members": [*members]}), indent=2)
 
 

@@ -24,7 +24,7 @@ def _no_coordinates(name: str) -> dict[str, Any]:
 
 
 class Arrays(NamedTuple):
-    """What a file says it holds.
+    """Arrays of a file, according to its header.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class CheckedArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of the array."""
+        """Shape of the array."""
         return tuple(self.array.shape)
 
     @property

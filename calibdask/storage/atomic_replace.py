@@ -57,7 +57,7 @@ def atomic_replacement(target: Output) -> Iterator[Path]:
 
 @contextmanager
 def _errors_of(target: Output, room: Path) -> Iterator[None]:
-    """Errors of a disk with the name of the output: writing tells of none, and the rest of names that do not last."""
+    """Raise disk errors with the name of the output instead of a temporary name or none."""
     try:
         yield
     except Unavailable:

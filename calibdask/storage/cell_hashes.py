@@ -74,7 +74,7 @@ class ChunkCells:
                 yield place, int(np.ravel_multi_index(position, self.shape))
 
     def values(self, content: npt.NDArray[np.uint8]) -> Any:
-        """What a chunk holds, one entry for each place of a cell; ``content`` is the file."""
+        """Values of a chunk, one for each position of a cell; ``content`` is the file."""
         codecs = [codec["name"] for codec in self.metadata["codecs"]]
         stored: Any = content[:-_SUM_BYTES].tobytes()
         if "zstd" in codecs:

@@ -23,7 +23,7 @@ def seal_file(path: Path) -> None:
 
 
 def check_file(url: str, file: Any) -> None:
-    """Raise Damaged if a file with a hash differs from what was written; files without one are not read.
+    """Raise Damaged if a file with a hash is corrupted; files without a hash are not read.
 
     Examples
     --------

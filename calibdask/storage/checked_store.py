@@ -1,4 +1,4 @@
-"""Zarr stores that are checked as they are read: what is damaged or missing is an error, never another number.
+"""Zarr stores checked while they are read: corrupted or missing chunks raise an error.
 
 The attributes of a group that calibdask wrote hold its manifest (`calibdask.storage.manifest`): hashes of the metadata
 and of all chunks of its arrays. Nothing is read for their sake alone: each file is checked as it is read. Chunks also
@@ -46,7 +46,7 @@ _SUM_BYTES = 4
 
 
 class Chunks:
-    """Which chunks a store has to have: all of them."""
+    """Chunks that a store must have: all of them."""
 
     mend: ClassVar[str] = _MEND
 
@@ -104,14 +104,14 @@ class CheckedStore(WrapperStore["Store"]):
         return type(self)(store, self.url, self.arrays, self.chunks)
 
     def with_chunks(self, chunks: Chunks) -> "CheckedStore":
-        """The same store, of which other chunks are errors where they are missing."""
+        """The store with other required chunks."""
         other = type(self)(self._store, self.url, self.arrays, chunks)
         other._verified = self._verified
         return other
 
     @property
     def unchecked(self) -> "Store":
-        """The store itself, of which missing chunks are the fill value."""
+        """The unchecked store, in which missing chunks read as the fill value."""
         return self._store
 
     async def get(
@@ -187,7 +187,7 @@ class CheckedStore(WrapperStore["Store"]):
         return next((path for path in paths if path in self.arrays), None)
 
     def record_of(self, name: str) -> ArrayRecord | None:
-        """What the manifest says of an array."""
+        """Manifest record of an array, or None."""
         return self.arrays.get(name)
 
     def _changed(self, what: str) -> str:

@@ -1,4 +1,4 @@
-"""What the values of a summary can be: one check of all that is read from one, with one sentence for all that differs.
+"""Checks of the values read from a summary.
 
 Scalars, types and rows are checked when a summary is opened, histograms and sums of scores when they are read, which is
 before any number is computed from them.
@@ -77,7 +77,7 @@ def check_histogram(name: str, state: GridState, rows: Any) -> None:
 
 
 def check_scores(state: ScoreSumsState, names: tuple[str, ...]) -> None:
-    """Check the sums of proper scores, which have these names: those of rows clipped, weights, and of both scores."""
+    """Check the sums of proper scores under these names: clipped rows, weights, and both scores."""
     for name, values in zip(names, state[1:], strict=True):
         check_sums(name, values)
     if (beyond := state.clipped > state.rows).any():
@@ -85,7 +85,7 @@ def check_scores(state: ScoreSumsState, names: tuple[str, ...]) -> None:
 
 
 def check_segments(rows: Any, events: Any, total: int) -> None:
-    """Check the rows and the outcomes of segments, (segments, cells), of which the first one is all rows."""
+    """Check rows and outcomes of segments, (segments, cells); the first segment is all rows."""
     check_sums("segment_rows", rows)
     check_sums("segment_events", events)
     if (beyond := events > rows).any():
@@ -95,7 +95,7 @@ def check_segments(rows: Any, events: Any, total: int) -> None:
 
 
 def check_sums(name: str, values: Any) -> None:
-    """Raise ValueError unless these are sums of what is finite and not negative."""
+    """Raise ValueError unless the values are finite and not negative."""
     fit = values >= 0 if values.dtype.kind != "f" else (values >= 0) & (values < np.inf)
     if not fit.all():
         _refuse(name, _FROM_ZERO, _first_value(values[~fit]))

@@ -64,7 +64,7 @@ class ChunkFiles:
         return zip(along, self.array.chunks, strict=True)
 
     def _fill(self, values: np.ndarray, wanted: list[range], number: tuple[int, ...]) -> bool:
-        """Read what is wanted of one chunk, and say whether it could be."""
+        """Read the requested part of one chunk; return whether the fast path could read it."""
         covered = [range(index * size, (index + 1) * size) for index, size in self._sized(number)]
         pairs = [*zip(covered, wanted, strict=True)]
         shared = [range(max(one.start, other.start), min(one.stop, other.stop)) for one, other in pairs]

@@ -99,7 +99,7 @@ def block_arrays(
 
 
 def table_arrays(table: Any, exact: Sequence[str]) -> dict[str, np.ndarray]:
-    """The columns of a table as arrays; those of slices keep what their values are (`values_of`)."""
+    """Columns of a table as arrays; slice columns keep their exact values (`values_of`)."""
     return {name: values_of(table.column(name), exact=name in exact) for name in table.column_names}
 
 

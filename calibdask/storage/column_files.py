@@ -211,7 +211,7 @@ class ColumnFiles:
         *,
         whole: bool = False,
     ) -> dict[str, Any]:
-        """The type of each column in all files; of texts, with ``whole``, those of all rows whatever the role."""
+        """Type of each column over all files; with ``whole``, text columns are scanned over all rows."""
         if self.reader.has_types:
             return {name: self._common_type(files, parts, name) for name in wanted}
         open_names = _without_numbers(wanted, choice, names)
@@ -383,7 +383,7 @@ def _sections(parts: Sequence[_Placed], wanted: Sequence[str], *, joined: bool =
 
 
 def _side_by_side(call: Callable[[Given], Made], given: Sequence[Given], threads: int) -> list[Made]:
-    """What a function makes of each, in their order."""
+    """Map a function over a sequence in threads, keeping the order."""
     if len(given) == 1:
         return [call(given[0])]
     with ThreadPoolExecutor(threads) as pool:

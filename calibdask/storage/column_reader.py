@@ -8,7 +8,7 @@ from calibdask.storage.location import Location
 
 
 class Header(NamedTuple):
-    """What the beginning or the end of a file says.
+    """Metadata from the beginning or the end of a file.
 
     Attributes
     ----------

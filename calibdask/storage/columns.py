@@ -1,4 +1,4 @@
-"""Which columns hold labels and scores: those that are named, or else those with common names."""
+"""Selection of label and score columns: by given names, or by common names."""
 
 import difflib
 import re
@@ -223,7 +223,7 @@ def choose_arrays(
 
 
 def _guess(where: str, label: str | None, scores: str | None) -> str:
-    """What was taken because of its name, in a sentence."""
+    """Sentence about the columns that were chosen by common names."""
     parts = [] if label is None else [f"labels from {label}"]
     parts += [] if scores is None else [f"scores from {scores}"]
     if not parts:
@@ -268,7 +268,7 @@ def _common_array(
 
 
 def _class_columns(names: Sequence[Any], stem: Any, role: str, url: str) -> tuple[Any, ...]:
-    """The column of this name, or those of it and a number, in the order of the classes."""
+    """The column with this name, or its numbered columns in the order of the classes."""
     numbered = _numbered(names, stem)
     shown = ", ".join(visible(name) for _, name in numbered[:_SHOWN]) + (", ..." if len(numbered) > _SHOWN else "")
     if stem in names:
@@ -296,7 +296,7 @@ def _numbered(names: Sequence[Any], stem: Any) -> list[tuple[int, str]]:
 def _common_columns(
     names: Sequence[Any], role: str, where: str, used: Collection[Any], others: Collection[Any]
 ) -> tuple[Any, ...]:
-    """Columns of a role, none of which was named: those called ``label`` or ``score`` go first.
+    """Columns of a role that has no given name; names ``label`` and ``score`` come first.
 
     Of labels one column goes before several, which would be one-hot. A column that is a slice or weight too is taken
     where no other can be meant.
@@ -344,7 +344,7 @@ def unknown(where: str, kind: str, name: Any, there: Collection[Any], mend: str 
 
 
 def _nearest(name: Any, there: Iterable[Any]) -> str:
-    """What there is in words, the closest first."""
+    """Available names, the closest matches first."""
     texts = [str(name) if str(name) == str(name).strip() else repr(name) for name in there]
     lower = {text.lower(): text for text in texts}
     close = [lower[match] for match in difflib.get_close_matches(str(name).lower(), lower, n=3)]

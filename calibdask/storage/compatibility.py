@@ -1,4 +1,4 @@
-"""Which summaries add up: those of the same settings, step, classes and dimensions."""
+"""Compatibility of summaries for addition: settings, step, classes and dimensions must agree."""
 
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary
@@ -36,7 +36,7 @@ def check_compatible(first: Summary, other: Summary, expected: str) -> None:
 
 
 def _cut_words(one: Cuts | None, two: Cuts | None) -> list[str]:
-    """What differs in the cuts of two summaries, in words; the same words where nothing does."""
+    """Description of the cuts of two summaries; equal texts if the cuts agree."""
     if one is None or two is None:
         return ["none" if cuts is None else f"features {listed(cuts.names)}" for cuts in (one, two)]
     return [*differing(one, two)]

@@ -19,7 +19,7 @@ _DECIMAL = r"-?\d*\.\d+(e-?\d+)?"
 
 
 class _Layout(NamedTuple):
-    """All columns, what is between fields, and where the first row begins."""
+    """All columns, the separator, and the position of the first row."""
 
     names: tuple[str, ...]
     separator: str
@@ -148,7 +148,7 @@ def _not_utf8() -> ValueError:
 
 
 def _without_names(names: Sequence[str]) -> str:
-    """What is wrong with a file whose first line holds no names."""
+    """Description of the fault of a file whose first line has no column names."""
     if names and names[0].startswith(("#", "%")):
         return "begins with a comment, where names of columns are expected; delete the lines before the names."
     if not any(re.fullmatch(_DECIMAL, name, re.IGNORECASE) for name in names):

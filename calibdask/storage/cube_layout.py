@@ -37,7 +37,7 @@ _SUM_BYTES = 4
 
 @dataclass(frozen=True)
 class CellChunks(Chunks):
-    """The chunks of a cube: those of cells that are done, of errors of cells that failed, and of all axes.
+    """Chunks of a cube that must exist: of done cells, of errors of failed cells, and of all axes.
 
     Parameters
     ----------
@@ -133,13 +133,13 @@ def _checked(content: Any) -> npt.NDArray[np.uint8] | None:
 
 
 def sealed(attributes: Mapping[str, Any], arrays: Mapping[str, ArrayRecord] | None = None) -> dict[str, Any]:
-    """Attributes with a manifest: a hash of them, and what is recorded of arrays."""
+    """Attributes with a manifest: a hash of the attributes, and records of the arrays."""
     records = arrays or {}
     return GroupManifest(str(attributes.get(LAYOUT, "")), records).with_attributes(attributes)
 
 
 def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset":
-    """The variables of a cube, checked as they are read; of one without a layout, those of the group.
+    """Variables of a cube, checked while they are read; a cube without layout uses its root group.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset"
 
 
 def check_cube(url: str, dataset: "xr.Dataset", known: Mapping[str, Any]) -> None:
-    """Raise ValueError unless axes and variables are those of the study.
+    """Raise ValueError unless axes and variables match the study.
 
     Parameters
     ----------

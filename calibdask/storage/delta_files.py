@@ -1,4 +1,4 @@
-"""Delta tables: the Parquet files of the last version, and what the table says of their columns."""
+"""Delta tables: the Parquet files of the last version, with the column metadata of the table."""
 
 from collections.abc import Sequence
 from typing import Any

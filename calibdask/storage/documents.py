@@ -105,7 +105,7 @@ def parse_json(text: str | bytes, *, canonical: bool = False) -> Any:
 
 
 def _checked(parse: Callable[[Any], Any], text: str | bytes) -> Any:
-    """What a text is parsed to, of limited depth, since whatever walks through it later may recurse."""
+    """Parse a text and limit the depth of the document, since later code may recurse."""
     try:
         document = parse(text)
     except RecursionError as error:
@@ -136,7 +136,7 @@ def _refuse_constant(word: str) -> Any:
 
 
 def _canonical(kind: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Numbers in Python's own writing, of which each has one."""
+    """Parse numbers in Python's canonical spelling only, which is unique."""
 
     def parsed(text: str) -> Any:
         number = kind(text)

@@ -1,4 +1,4 @@
-"""Files that only one of several writers can make: what is there stays, and the others are told."""
+"""Exclusive creation: of several writers one creates the file, and the others fail."""
 
 import errno
 import os
@@ -80,7 +80,7 @@ def _content(folder: Location, path: str) -> bytes | None:
 
 
 def _has_conditions(folder: Location) -> bool:
-    """Whether the store refuses to write what is there, which some do not know: seen by writing an empty file twice."""
+    """Whether the store supports conditional writes; tested by writing an empty file twice."""
     protocols = folder.fs.protocol
     if _CONDITIONAL.isdisjoint([protocols] if isinstance(protocols, str) else protocols):
         return False

@@ -1,4 +1,4 @@
-"""Which format a file, a folder or a pattern has: by its name, or by what is in it."""
+"""Format of a file, folder or pattern, by name or content."""
 
 from pathlib import PurePosixPath
 
@@ -11,7 +11,7 @@ _NETCDF = {".nc4", ".netcdf", ".cdf"}
 
 
 def format_of(location: Location) -> str:
-    """The format that a name tells; of a name that says nothing, or a pattern, that of the files.
+    """Format by name; for a neutral name or a pattern, the format of the files.
 
     Raises
     ------

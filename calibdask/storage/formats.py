@@ -17,7 +17,7 @@ _OF_TEXTS = {*CSV.suffixes, *JSON_LINES.suffixes}
 
 
 def column_format(path: str) -> str | None:
-    """The format of columns that the name of a file tells, without the suffix of a compressed file of text.
+    """Columnar format by file suffix, ignoring the suffix of a compressed text file.
 
     Examples
     --------

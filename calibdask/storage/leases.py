@@ -1,4 +1,4 @@
-"""Leases: files by which a writer shows that it is alive, so that nobody removes what it has not finished.
+"""Leases: files by which a writer shows that it is alive, so that its unfinished files are kept.
 
 A writer renews its lease while it works; whoever sweeps removes only what has a lease that was not renewed for a day.
 Both times are those that the store gives to its files, so the clocks of the machines do not matter. A writer that was
@@ -95,7 +95,7 @@ def writer_of(name: str) -> str | None:
 def sweep(
     folder: Location, own: str, kept: Callable[[], set[str]], replaced: Iterable[tuple[str, str]], log: Location
 ) -> None:
-    """Remove what was never added or was replaced, a day later by the clock of the store.
+    """Remove files that were never added or were replaced, one day later by the clock of the store.
 
     Parameters
     ----------

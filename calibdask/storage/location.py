@@ -1,4 +1,4 @@
-"""Where data lies: a local path or a URL, with the file system behind it; and errors that say what was wrong there."""
+"""Location of data: a local path or URL with its file system, and readable errors."""
 
 import os
 import platform
@@ -54,7 +54,7 @@ def is_endless(path: str | os.PathLike[str]) -> bool:
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """What to take from a file: names (None: the format's own), about how many rows at a time, and missing chunks.
+    """Columns to read (None: names of the format), rows per block, and treatment of missing chunks.
 
     Texts of the columns of ``by``, slices, stay what they are; those of ``features`` are numbers wherever they can be.
     Texts that are times with offsets are the times on the clock there; those of ``instants`` are times of UTC.
@@ -123,7 +123,7 @@ class Location:
             return bool(self.fs.exists(self.path))
 
     def check_file(self) -> None:
-        """Raise ValueError if this, or what is in the folder, may never end, such as a pipe."""
+        """Raise ValueError if the file, or one in the folder, may never end, such as a pipe."""
         if not self.local:
             return
         if os.path.isdir(self.path):
@@ -159,7 +159,7 @@ class Location:
             return bool(self.fs.isdir(self.path)) and any(name.endswith(suffix) for name in self.fs.find(self.path))
 
     def child(self, name: str) -> "Location":
-        """What has this name in the folder."""
+        """Location of a file or folder inside this folder."""
         return Location(f"{self.address.rstrip('/')}/{name}", self.fs, f"{self.path.rstrip('/')}/{name}")
 
     def open(self) -> Any:
@@ -185,7 +185,7 @@ class Location:
             warnings.warn(self.quoted(one.message), one.category, stacklevel=3)
 
     def quoted(self, error: Warning | BaseException | str) -> str:
-        """What an error of a library says; it may name a part of the path, without the rest of the address."""
+        """Text of a library's error; it may name a part of the path, but hides the rest of the address."""
         text = message(error)
         hidden = {*_WORDS.split(self.address)} - {*_WORDS.split(self.url)}
         for word in sorted(hidden, key=len, reverse=True):

@@ -62,7 +62,7 @@ def content_hash(*parts: Any) -> str:
 
 
 def file_hash(file: Any) -> str:
-    """The same of an open file, read in blocks."""
+    """Hash of an open file, read in blocks."""
     hashed = hashlib.sha256()
     while block := file.read(_BLOCK):
         hashed.update(block)
@@ -97,7 +97,7 @@ def is_intact(document: Any) -> bool:
 
 @dataclass(frozen=True)
 class ArrayRecord:
-    """What a manifest says of an array of Zarr.
+    """Manifest record of a Zarr array.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def open_netcdf(location: Location) -> "xr.Dataset":
 
 
 def _check_links(location: Location) -> None:
-    """Raise ValueError if a file of HDF5 takes numbers from other files: whoever made it would choose what is read."""
+    """Raise ValueError if an HDF5 file links to other files, as its author could then choose the files to read."""
     import h5py
 
     with location.open() as stream:

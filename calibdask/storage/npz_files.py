@@ -1,4 +1,4 @@
-"""NumPy: archives of arrays, and bare arrays, of which several files are the rows together."""
+"""NumPy archives and bare arrays; several arrays are concatenated by rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -53,7 +53,7 @@ NPZ = ArrayReader("a NumPy archive", "array", _archived)
 
 @dataclass(frozen=True)
 class NpyArray:
-    """A bare array of NumPy in a file, of which only the rows that are asked for are read.
+    """A bare NumPy array in a file; only requested rows are read.
 
     Attributes
     ----------

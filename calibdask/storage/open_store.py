@@ -71,7 +71,7 @@ Store: TypeAlias = "StoredRows | Summary | StoredCube | StoredResult"
 
 
 def open_store(url: str) -> Store:
-    """Open a file or a store, and say what it is.
+    """Open a file or a store, and detect its kind.
 
     A mark in the store says that it is a summary, the cube of a study or a result; what has none may hold scored rows,
     under whatever names. No numbers are read but the axes.

@@ -35,7 +35,7 @@ class Packing:
     fills: tuple[int, ...] = ()
 
     def decoded(self, codes: np.ndarray) -> np.ndarray:
-        """Values as float64, the same as xarray's to the last bit."""
+        """Decoded values as float64, equal to xarray's to the last bit."""
         values = codes.astype(np.float64)
         values *= self.scale
         values += self.offset
@@ -77,7 +77,7 @@ def check_unpacked(location: Location, name: str, array: Any) -> None:
 
 
 def _packing(array: Any) -> Mapping[str, Any]:
-    """What its attributes say, but for NaN as the sign of what is missing."""
+    """Packing attributes of an array, except NaN as fill value."""
     packing = {key: array.attrs[key] for key in _ATTRIBUTES if key in array.attrs}
     for key in _FILLS:
         if key in packing and array.dtype.kind == "f" and _is_nan(packing[key], array.dtype):
@@ -86,7 +86,7 @@ def _packing(array: Any) -> Mapping[str, Any]:
 
 
 def _is_nan(fill: Any, dtype: Any) -> bool:
-    """Whether NaN stands for what is missing; xarray writes it as Base64."""
+    """Whether the fill value is NaN; xarray stores it as Base64."""
     from xarray.backends.zarr import FillValueCoder
 
     value = FillValueCoder.decode(fill, dtype) if isinstance(fill, str) and fill != "NaN" else fill

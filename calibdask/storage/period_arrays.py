@@ -146,7 +146,7 @@ class Manifests:
         return type(self), (self._location,)
 
     def of(self, period: Period) -> Mapping[str, ArrayRecord]:
-        """What the manifest of a period says of its arrays.
+        """Manifest records of the arrays of a period.
 
         Raises
         ------
@@ -173,7 +173,7 @@ class Manifests:
 
 
 def _matches(at: npt.NDArray[np.intp], wanted: npt.NDArray[np.intp]) -> tuple[Any, Any]:
-    """Which slices of a period are wanted, and where among those that are wanted."""
+    """Requested slices that a period has, and their positions in the request."""
     own = np.flatnonzero(np.isin(at, wanted))
     return own, np.searchsorted(wanted, at[own])
 

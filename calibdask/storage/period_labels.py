@@ -100,7 +100,7 @@ def _check_spelling(name: str, text: str) -> None:
 
 
 def other_spelling(label: Label, others: Iterable[Label]) -> Label | None:
-    """A stored time of day that is the same moment as the label, spelled in another way.
+    """A stored timestamp of the moment that the label spells differently, or None.
 
     Examples
     --------
@@ -141,7 +141,7 @@ def check_kind(name: str, labels: Iterable[Label]) -> None:
 
 
 def coarser(labels: Iterable[Label], days: int, into: str) -> dict[str, list[str]]:
-    """Which periods are to be merged, by the coarser ones that ended more than so many days before the latest began.
+    """Periods to merge into each coarser period that ended more than ``days`` before the latest began.
 
     Raises
     ------

@@ -54,7 +54,7 @@ Label = str | int
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """What the log says of a period: enough to know a summary without its numbers.
+    """Log record of a period: enough to describe its summary without reading numbers.
 
     Parameters
     ----------
@@ -289,7 +289,7 @@ def commit(store: Location, change: Callable[[PeriodLog], PeriodChange]) -> Peri
 
 
 def commit_after_loss(store: Location, change: Callable[[PeriodLog], PeriodChange]) -> PeriodLog:
-    """The same for a store that may have lost its last records: their periods are given up."""
+    """Commit to a store that may have lost its last records; their periods are dropped."""
     return _committed(store, change, recover=True)
 
 
@@ -319,7 +319,7 @@ def _committed(store: Location, change: Callable[[PeriodLog], PeriodChange], *, 
 
 
 def _advance(store: Location, head: Head, *, recover: bool) -> None:
-    """Bring the head up to date; others may add records, and write the head, at the same time."""
+    """Update the head; other writers may add records and update the head concurrently."""
     while True:
         written = Head.read(store).records
         if written < head.records or recover:

@@ -88,7 +88,7 @@ class PeriodStore:
         return cls(location)
 
     def log(self, *, recover: bool = False) -> PeriodLog:
-        """What is there now; with ``recover`` also where the last records were lost."""
+        """Current log; with ``recover`` also if the last records were lost."""
         return PeriodLog.read(self.location, recover=recover)
 
     def add(

@@ -1,4 +1,4 @@
-"""Sums over all slices of each period, in a small file beside its numbers: what is asked of all rows reads no slices.
+"""Totals over slices for each period, in a small file, so that analyses of all rows skip the slices.
 
 A thousand days of 300 slices are a thousand such files instead of a hundred gigabytes of histograms, zeros for the most
 part. Only whole numbers are summed so, which come to the same in any order.
@@ -136,7 +136,7 @@ class ArchiveMembers:
         self._known: dict[str, dict[str, zipfile.ZipInfo]] = {}
 
     def read(self, path: str, name: str) -> bytes:
-        """The content of a member; raises one of many exceptions unless it is what was written."""
+        """Content of an archive member; raises one of many exceptions if it is corrupted."""
         with open(path, "rb") as file:
             if path not in self._known:
                 with zipfile.ZipFile(file) as archive:

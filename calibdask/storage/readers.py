@@ -58,7 +58,7 @@ class RowTable:
 
 @dataclass(frozen=True)
 class StoredRows:
-    """A file or store without a mark, which holds scored rows as far as its name and format say.
+    """A file or store without a calibdask marker, which by name and format holds scored rows.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Outputs that are written piece by piece, and gone on with by the same command where it was killed.
+"""Outputs written in pieces; after a kill, rerunning the command resumes them.
 
 Until the last piece is written, all lies in a folder beside the output, whose name begins with a dot and ends in
 ``.unfinished``: what has the name of the output is whole.
@@ -79,11 +79,11 @@ class ResumableOutput:
 
     @property
     def part(self) -> Path:
-        """What becomes the output."""
+        """Path of the unfinished output."""
         return self.folder / self.target.name
 
     def begin(self, *, anew: bool) -> bool:
-        """Go on with what is there, or else begin; whether the output is whole already.
+        """Resume an unfinished output or start a new one; return whether the output is already complete.
 
         Raises
         ------
@@ -163,7 +163,7 @@ class ResumableOutput:
         os.replace(begun, self.folder / _PROGRESS)
 
     def clear(self) -> None:
-        """Remove what was written before the first state was kept."""
+        """Remove everything written before the first saved state."""
         if self.part.exists():
             shutil.rmtree(self.part)
 

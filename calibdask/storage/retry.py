@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 
 
 def with_retries(call: Callable[[], Answer]) -> Answer:
-    """What a call returns, called again after errors of a store that may pass.
+    """Call a function, and retry after transient errors of a store.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def with_retries(call: Callable[[], Answer]) -> Answer:
 
 
 def _passing(error: BaseException) -> bool:
-    """Whether the same may succeed a little later."""
+    """Whether a retry may succeed after this error."""
     if isinstance(error, TimeoutError | ConnectionError):
         return True
     if isinstance(error, OSError):

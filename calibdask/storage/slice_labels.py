@@ -15,12 +15,12 @@ _TEXT = "text"
 
 
 def as_index(labels: Labels) -> "pd.Index[Any]":
-    """Labels as pandas has those of xarray: texts are objects."""
+    """Labels as a pandas index as xarray builds it: texts become objects."""
     return pd.Index(labels.astype(object), dtype=object) if labels.dtype.kind in "OUT" else pd.Index(labels)
 
 
 def united(axis: Hashable, indexes: Sequence[Any], dtypes: Sequence[np.dtype[Any]]) -> Labels:
-    """The labels of all indexes along an axis, sorted unless they are the same in the same order.
+    """Union of the labels of all indexes along an axis; sorted unless all indexes are equal.
 
     Raises
     ------
@@ -96,5 +96,5 @@ def texts_of(values: Sequence[str]) -> Labels:
 
 
 def _comparable(labels: Labels) -> list[Any]:
-    """Labels of slices, of which the missing one, NaN, equals itself."""
+    """Comparable labels: None replaces NaN, so that missing labels are equal."""
     return [None if label != label else label for label in np.asarray(labels).tolist()]

@@ -25,7 +25,7 @@ _COMPRESSED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\xfd7zXZ": ".xz", b"\x28\xb
 
 
 def standard_input() -> Location:
-    """What standard input gives, as a file whose name tells its format: Parquet, Arrow, JSON Lines or CSV.
+    """Standard input as a file with the suffix of its format: Parquet, Arrow, JSON Lines or CSV.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def standard_input() -> Location:
 
 @lru_cache(1)
 def _spooled(stream: Any) -> Location:
-    """The file with all that a stream gives; the same one whenever that stream is named again."""
+    """File with the content of a stream; reused if the stream is read again."""
     if stream.isatty():
         raise ValueError("'-' stands for standard input, and nothing is piped into it; pipe rows, or name a file.")
     beginning = stream.read(_BEGINNING)

@@ -31,7 +31,7 @@ from calibdask.storage.summary_totals import with_totals
 
 @dataclass(frozen=True, eq=False)
 class Summary:
-    """What `calibdask.summarize` made, in memory or in a file; numbers are read when they are needed.
+    """A summary by `calibdask.summarize`, in memory or in a file; numbers are read lazily.
 
     Attributes
     ----------

@@ -33,7 +33,7 @@ _PART_NAME = rf"_({'|'.join(_PARTS)})$"
 
 
 def histograms(settings: Iterable[Setting], classes: int, step: float) -> tuple[GridHistogram, ...]:
-    """What a summary holds: of each setting a refined histogram on [0, 1], and one on a smaller support if it has."""
+    """Histograms of a summary: for each setting one refined histogram on [0, 1], and one on its support if smaller."""
     cells = cells_of(step)
     kept = []
     for setting in settings:
@@ -210,7 +210,7 @@ def _cell(grid: Grid) -> str:
 
 
 def _histogram_name(histogram: GridHistogram) -> str:
-    """Name of a histogram; a class is told by its number."""
+    """Name of a histogram; classes and top-k carry their number."""
     setting = histogram.setting
     word = f"{setting.kind}_{setting.index}" if setting.kind in ("class", "top-k") else setting.kind
     return word.replace("-", "_") + ("_support" if histogram.grid.low else "")

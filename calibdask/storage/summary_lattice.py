@@ -61,7 +61,7 @@ class Cuts:
         return tuple(dict.fromkeys(feature.name for feature in self.features))
 
     def opened(self) -> "Cuts":
-        """The same with values for rows unlike those that the cuts were learnt from."""
+        """The cuts with values for rows unlike the rows from which they were learnt."""
         return replace(self, features=tuple(_opened(feature) for feature in self.features))
 
     def as_json(self) -> str:
@@ -78,7 +78,7 @@ class Cuts:
 
     @classmethod
     def from_json(cls, text: str) -> "Cuts":
-        """The inverse; raises ValueError for what is none."""
+        """Cuts from their JSON text; raises ValueError for invalid documents."""
         try:
             document = json.loads(text)
             setting = Setting.parse(document["setting"])
@@ -216,7 +216,7 @@ def _opened(feature: Coding) -> Coding:
 
 
 def _closed(feature: Coding, further: list[int]) -> Coding:
-    """The feature with those of its values for other and missing rows, in this order, that there are."""
+    """The feature with only the values for other and missing rows that occur, in this order."""
     if isinstance(feature, Cut):
         return replace(feature, missing=bool(further))
     return replace(feature, other=0 in further, missing=1 in further)

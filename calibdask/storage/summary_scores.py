@@ -30,7 +30,7 @@ def score_variables(state: ScoreSumsState) -> tuple[Values, dict[Hashable, Any]]
 
 
 def limb_units() -> Array:
-    """What one of each word is worth."""
+    """Units of the high and low words of a sum."""
     return np.array([2.0**-_HIGH_BITS, 2.0**-FRACTION_BITS])
 
 
@@ -63,7 +63,7 @@ def score_state(dataset: xr.Dataset, whole: Any) -> ScoreSumsState:
 
 
 def carried(dataset: xr.Dataset) -> xr.Dataset:
-    """The summary with words as those of one block: sums of words may be equal where the words differ."""
+    """The summary with carried words, since equal sums may be split into different words."""
     words = [name for name, sums in dataset.data_vars.items() if WORD in sums.dims]
     return dataset.assign(
         {name: (dataset[name].dims, split(joined(dataset[name].transpose(..., WORD).values))) for name in words}

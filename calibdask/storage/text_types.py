@@ -32,7 +32,7 @@ Kinds = frozenset[str]
 
 
 def kinds_of(column: Any) -> Kinds:
-    """The kinds of texts in a column of Arrow, and whether some are missing; those of two columns are the union.
+    """Kinds of texts in an Arrow column, and whether values are missing; kinds of two columns unite.
 
     Examples
     --------

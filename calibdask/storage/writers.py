@@ -92,7 +92,7 @@ def _check_replaceable(path: str, is_kind: bool, *, overwrite: bool) -> None:
 
 
 def check_apart(data: str, outputs: Mapping[str, str | Sequence[str] | None]) -> None:
-    """Refuse an output, by the name of its option, that would replace what is read, or another output.
+    """Raise ValueError, naming the option, for an output that would overwrite an input or another output.
 
     Examples
     --------
@@ -131,13 +131,13 @@ def _local(url: str) -> str | None:
 
 
 def place_of(url: str) -> str:
-    """What is the same for all names of a file or folder of this machine; any other address as it is."""
+    """Canonical path of a local file or folder; other addresses are unchanged."""
     local = _local(url)
     return url if local is None else os.path.realpath(local)
 
 
 def _overlap(one_url: str, other_url: str) -> bool:
-    """Whether two paths or URLs are the same, or one is in the other."""
+    """Whether two paths or URLs are equal or nested."""
     one, other = _local(one_url), _local(other_url)
     if one is None or other is None:
         urls = [PurePosixPath(url.rpartition("::")[2]) for url in (one_url, other_url)]
@@ -186,7 +186,7 @@ def _write_zarr(dataset: "xr.Dataset", path: Path, chunks: Mapping[str, tuple[in
 
 @contextmanager
 def texts_settled() -> Iterator[None]:
-    """Without the notes of Zarr that version 3 has no settled type for texts yet: what is written is read back."""
+    """Suppress Zarr's notes that version 3 has no final specification of text types."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
         warnings.filterwarnings("ignore", category=FutureWarning, module="zarr")
@@ -196,7 +196,7 @@ def texts_settled() -> Iterator[None]:
 
 
 def _compressed(dataset: "xr.Dataset") -> dict[Any, dict[str, Any]]:
-    """Numbers deflated: netCDF compresses nothing unless told to."""
+    """Encodings that deflate numbers, as netCDF does not compress by default."""
     return {
         name: {"zlib": True, "complevel": 4}
         for name, variable in dataset.data_vars.items()

@@ -35,7 +35,7 @@ class StoredArray:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """As of the array."""
+        """Shape of the array."""
         return tuple(self.array.shape)
 
     @property
@@ -53,7 +53,7 @@ class StoredArray:
 
     @property
     def unit(self) -> tuple[int, ...]:
-        """What it is best read in: its shards, or its chunks."""
+        """Efficient unit of reading: shards, or else chunks."""
         return tuple(self.array.shards or self.array.chunks)
 
     @cached_property

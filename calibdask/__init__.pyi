@@ -39,6 +39,7 @@ from .calibrators.curves.platt import PlattScaling as PlattScaling
 from .calibrators.curves.quadratic import QuadraticScaling as QuadraticScaling
 from .calibrators.curves.spline import SplineCalibration as SplineCalibration
 from .calibrators.curves.venn_abers import VennAbers as VennAbers
+from .calibrators.prior_shift import PriorShift as PriorShift
 from .calibrators.softmax.structured import StructuredScaling as StructuredScaling
 from .calibrators.softmax.temperature import TemperatureScaling as TemperatureScaling
 from .calibrators.softmax.vector import VectorScaling as VectorScaling

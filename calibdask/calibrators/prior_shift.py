@@ -161,6 +161,10 @@ class PriorShift(Calibrator):
         return self
 
     @override
+    def _setting(self, layout: Layout) -> Setting:
+        return Setting("classwise")
+
+    @override
     def _requests(self) -> Requests[Numbers]:
         layout = yield from Layout()
         self._check(layout.classes)

@@ -155,14 +155,15 @@ def compare(
         skip_missing=skip_missing,
     )
     given = _data(y_true, prob_a, prob_b, by, sample_weight, options)
-    names = list(given.scores)
+    names = list(given.models)
     base = _baseline_index(names, baseline)
     data = given.read()
     class_dim = data.class_dim(class_dim)
     chosen = named_metrics(comparison_metrics(vector=data.source.layout.vector) if metrics is None else metrics)
     _refuse_tests(chosen, data)
-    named = isinstance(given.scores, Mapping) and prob_b is None
-    check_names(chosen, (*data.batch, *data.by, *((Axis(_CHALLENGER, 1),) if named else ())), class_dim)
+    named = prob_b is None
+    axis_names = [axis.name for axis in (*data.batch, *data.by)]
+    check_names(chosen, [*axis_names, *([_CHALLENGER] if named else [])], class_dim)
     choice = IntervalChoice(ci, ci_method or "percentile", n_boot, seed)
     bootstrap = RowBootstrap(choice)
     totals = SliceTotals()
@@ -213,10 +214,11 @@ def _data(y_true: Any, prob_a: Any, prob_b: Any, by: Any, sample_weight: Any, op
         return y_true.with_scores(_models(y_true.scores, None))
     models = _models(prob_a, prob_b)
     is_path = isinstance(y_true, str | os.PathLike)
-    if is_summary(y_true) or not (hasattr(y_true, "__len__") or has_columns(y_true) or is_path):
+    is_named = options.label is not None or has_columns(y_true) or is_path
+    if is_summary(y_true) or not (hasattr(y_true, "__len__") or is_named):
         raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
     # Columns of a frame or a file are named as by ``score`` of `calibdask.evaluate`.
-    if options.label is not None or has_columns(y_true) or is_path:
+    if is_named:
         data = Data.of(y_true, None, by, sample_weight, replace(options, score=models))
     else:
         data = Data.of(y_true, models, by, sample_weight, options)

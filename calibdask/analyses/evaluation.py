@@ -11,6 +11,7 @@ from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
 from calibdask.data.top_scores import TopScores
+from calibdask.engine.axes import slice_dimension
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
@@ -234,6 +235,9 @@ def evaluate(
         population,
     )
     data = Data.of(y_true, y_prob, by, sample_weight, options)
+    if not (metrics is None or (isinstance(metrics, str) and metrics == ALL)):
+        # Before anything is read: finding the values of slices may take a pass.
+        check_names(named_metrics(metrics), [slice_dimension(name) for name in data.slice_names], class_dim)
     read = data.read()
     if data.top is not None:
         metrics = _of_top_scores(metrics, data.top, read)
@@ -286,7 +290,7 @@ def evaluated(
         chosen = named_metrics(metrics)
     axes = (*data.batch, *data.by)
     class_dim = data.class_dim(class_dim)
-    check_names(chosen, axes, class_dim)
+    check_names(chosen, [axis.name for axis in axes], class_dim)
     result = DatasetBuilder(data, class_dim)
     requested = {**chosen, **column_check(chosen, data), _TOTALS: slice_totals(data.source)}
     attributes: dict[str, Any] = {}

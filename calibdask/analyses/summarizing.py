@@ -11,6 +11,7 @@ from calibdask.data.data import Data
 from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
+from calibdask.engine.axes import slice_dimension
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums
@@ -143,13 +144,15 @@ def summarize(
                 "features, and audit weighted rows themselves."
             )
         given = data_with_features(y_true, y_prob, wanted.columns, None, options)
+    # Before anything is read: finding the values of slices may take a pass.
+    check_names([slice_dimension(name) for name in given.slice_names], class_dim)
     data = given.rows_for("summarize", "which it counts").read()
     class_dim = data.class_dim(class_dim)
     layout = data.source.layout
     kept = stored_settings(settings, layout)
     requests = histograms(kept, layout.classes, step)
     axes = SummaryAxes(data.batch, data.by, data.classes)
-    check_names(axes, requests, class_dim)
+    check_names([axis.name for axis in (*axes.batch, *axes.by)], class_dim)
     scores, *states = data.source.answer((ScoreSums(), *requests))
     summary = to_dataset(zip(requests, states, strict=True), scores, layout, axes, class_dim)
     if wanted is not None:

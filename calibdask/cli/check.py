@@ -132,6 +132,8 @@ def check(
         raise click.UsageError("--receipt is one of one model; leave out --not-worse.")
     kept = checked_receipt(receipt, overwrite=overwrite)
     request = RowsRequest(data=data, **{**where, "by": by})
+    if baseline is None and request.key is not None:
+        raise click.UsageError("--key has no effect without --baseline: it joins the rows of two files.")
     level = confidence if confidence is not None else limits.confidence or 0.95
     options = gate_options(limits, profile, confidence=level, n_boot=n_boot, seed=seed)
     gate, document = _checked(request, baseline, not_worse, options, with_receipt=kept is not None)

@@ -19,7 +19,8 @@ from calibdask.cli.param_types import MetricType
 from calibdask.cli.population_options import population_options
 from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import check_every, period_options, row_options, shown_warnings
+from calibdask.cli.row_options import check_every, key_option, period_options, row_options, shown_warnings
+from calibdask.cli.same_rows import side_by_side
 from calibdask.safe_text import visible, visible_address
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ _EXAMPLES = (
 @click.option("--period", metavar="COLUMN", help="Slice by the periods of this column of dates or timestamps.")
 @period_options
 @population_options
+@key_option
 @row_options
 @click.option(
     "--map",
@@ -193,7 +195,7 @@ def evaluate(**given: Any) -> None:
         stores = {name: request.of_file(name).opened() for name in files}
         # Columns that are not there are found before estimators are imported, which takes longer.
         with shown_warnings():
-            tables = {
+            tables = side_by_side("evaluate", {name: request.of_file(name) for name in files}, stores) or {
                 name: request.of_file(name).table(store)
                 for name, store in stores.items()
                 if isinstance(store, StoredRows) and store.holds == "column"

@@ -12,8 +12,9 @@ from calibdask.cli.data_names import named_data
 from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_of_options, write_receipt
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.population_options import population_options
-from calibdask.cli.reporting import compared_models, measured, with_audit, write_models
-from calibdask.cli.row_options import check_every, key_option, period_options, row_options
+from calibdask.cli.reporting import compared_models, measured, with_audit, with_periods, write_models
+from calibdask.cli.row_options import check_every, key_option, period_options, row_options, shown_warnings
+from calibdask.cli.same_rows import side_by_side
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -177,9 +178,17 @@ def report(
         if cubes:
             _write_cube(cubes[0], part, title)
         else:
+            first = next(iter(requests.values()))
+            with first.connected(), shown_warnings():
+                of_rows = {
+                    name: request if isinstance(stores[name], Summary) else with_periods(request, watching)
+                    for name, request in requests.items()
+                }
+                tables = side_by_side("report", of_rows, stores)
             for name, store in stores.items():
                 request = requests[name]
-                own = measured(name, request, store, watching=watching, gating=gating, **intervals)
+                table = tables.get(name)
+                own = measured(name, request, store, table, watching=watching, gating=gating, **intervals)
                 own = with_audit(own, request, store, features)
                 models |= {f"{name} {model}" if model in models else model: one for model, one in own.items()}
             if kept is not None and len(models) > 1:

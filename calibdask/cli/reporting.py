@@ -30,11 +30,17 @@ _REPLICATES = 8
 
 
 def measured(
-    name: str, request: RowsRequest, store: "Store", *, watching: "Watching | None" = None, **options: Any
+    name: str,
+    request: RowsRequest,
+    store: "Store",
+    table: "RowTable | None" = None,
+    *,
+    watching: "Watching | None" = None,
+    **options: Any,
 ) -> "dict[str, Measured]":
     """The models in a store that was opened, by their names: one of scored rows, those of a summary.
 
-    ``watching`` and ``options`` are of `calibdask.report.measure`.
+    ``table`` are the rows, if they were read; ``watching`` and ``options`` are of `calibdask.report.measure`.
     """
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
@@ -44,9 +50,9 @@ def measured(
     with connected(request.cluster), shown_progress(f"measuring {name}"), shown_warnings():
         if isinstance(store, Summary):
             return models_of_summary(name, request, store, **options)
-        if watching is not None:
-            request = _with_periods(request, watching)
-        return models_of_rows(name, request, request.table(rows_of(store)), **options)
+        if table is None:
+            table = with_periods(request, watching).table(rows_of(store))
+        return models_of_rows(name, request, table, **options)
 
 
 def with_audit(
@@ -83,10 +89,12 @@ def with_audit(
     return {name: replace(model, audited=result) for name, model in models.items()}
 
 
-def _with_periods(request: RowsRequest, watching: "Watching") -> RowsRequest:
-    """A request that reads periods and versions too."""
+def with_periods(request: RowsRequest, watching: "Watching | None") -> RowsRequest:
+    """A request that reads periods and versions too, if calibration is watched over time."""
     from dataclasses import replace
 
+    if watching is None:
+        return request
     if request.weight is not None:
         raise click.UsageError("--period has no effect with --weight: bets on outcomes need the weight of each row.")
     return replace(request, by=tuple(dict.fromkeys((*request.by, *watching.names))))

@@ -135,10 +135,6 @@ def _with(options: Sequence[Callable[..., Any]], command: Callable[..., Any]) ->
     return command
 
 
-# Files of bare arrays of NumPy.
-_BARE = ".npy"
-
-
 @dataclass(frozen=True, kw_only=True)
 class RowsRequest:
     """Where the rows are, what in them is what, and where to work."""
@@ -176,25 +172,17 @@ class RowsRequest:
         return store
 
     def _opened(self) -> "Store":
-        from calibdask.storage.open_store import open_arrays, open_store
+        from calibdask.storage.open_store import open_store
 
         with shown_warnings():
-            if self.data.endswith(_BARE) and isinstance(self.label, str) and self.label.endswith(_BARE):
-                names = (self.label, self._score, *self.by, self.weight)
-                return open_arrays({name: name for name in names if isinstance(name, str)})
             return open_store(self.data)
-
-    @property
-    def _score(self) -> str | list[str] | None:
-        """The column of scores; a bare array of NumPy is that of scores itself."""
-        return self.data if self.score is None and self.data.endswith(_BARE) else self.score
 
     def table(self, rows: "StoredRows") -> "RowTable":
         """The rows that were opened."""
         with shown_warnings():
             table = rows.read(
                 label=self.label,
-                score=self._score,
+                score=self.score,
                 by=self.by,
                 weight=self.weight,
                 skip_missing=self.skip_missing,

@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibdask.cli.model_data import joined_on_key
+from calibdask.cli.row_options import rows_of
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     from calibdask.cli.row_options import RowsRequest
+    from calibdask.storage.open_store import Store
     from calibdask.storage.readers import RowTable, StoredRows
 
 
@@ -19,19 +23,25 @@ def same_rows(
 ) -> "dict[str, RowTable]":
     """The rows of all files by the name of the model; slices and weights are those of the first.
 
-    With ``--skip-missing`` rows that lack anything in one of the files are left out of all of them.
+    With ``--skip-missing`` rows that lack anything for one of the models are left out of all of them.
 
     Raises
     ------
     ValueError
         If labels differ: models are measured on the same rows in the same order.
+    click.UsageError
+        If there is a key, but a single file.
     """
+    check_key(requests)
+    share_a_file = len({request.data for request in requests.values()}) == 1
     tables: dict[str, RowTable] = {}
     for name, request in requests.items():
         own = request if not tables else replace(request, by=(), weight=None)
         if own.key is not None:
             own = replace(own, by=(*own.by, own.key))
-        tables[name] = _sized(own.table(stored[name]))
+        table = own.table(stored[name])
+        # Columns of one file have the same chunks, whether their sizes are known or not.
+        tables[name] = table if share_a_file else _sized(table)
     key = next(iter(requests.values())).key
     if key is not None:
         from calibdask.storage.text_types import OFFSETS
@@ -43,45 +53,77 @@ def same_rows(
                 f"--key {key} expects timestamps of one time zone in all files, got {found}; convert them to one zone."
             )
         tables = joined_on_key(tables, key, _note)
-    name, *others = tables
-    for other in others:
-        _check_as_many(
-            command, (requests[name].data, tables[name].labels), (requests[other].data, tables[other].labels)
-        )
-    for other in others:
-        if tables[name].skip_missing:
-            tables[other] = _without_unlabelled(tables[other])
-        _check_same_rows(
-            command, (requests[name].data, tables[name].labels), (requests[other].data, tables[other].labels)
-        )
-    return tables
+    if not share_a_file:
+        labels = {name: (requests[name].data, table.labels) for name, table in tables.items()}
+        first, *others = labels.values()
+        for check in (_check_as_many, _check_same_rows):
+            for other in others:
+                check(command, first, other)
+    return _of_common_rows(tables) if any(table.skip_missing for table in tables.values()) else tables
+
+
+def side_by_side(
+    command: str, requests: "Mapping[str, RowsRequest]", stored: "Mapping[str, Store]"
+) -> "dict[str, RowTable]":
+    """The rows of models that have the same ones, as columns of a file or joined on a key; none of other models.
+
+    Raises
+    ------
+    ValueError, click.UsageError
+        As `same_rows`; or if a stored summary is to be joined.
+    """
+    check_key(requests)
+    first, *others = requests.values()
+    if not others or (first.key is None and len({request.data for request in requests.values()}) > 1):
+        return {}
+    tables = same_rows(command, requests, {name: rows_of(store) for name, store in stored.items()})
+    of_all = next(iter(tables.values()))
+    return {name: replace(table, by=of_all.by, weights=of_all.weights) for name, table in tables.items()}
+
+
+def check_key(requests: "Mapping[str, RowsRequest]") -> None:
+    """Raise UsageError for a key where there is one file."""
+    if next(iter(requests.values())).key is not None and len({request.data for request in requests.values()}) == 1:
+        raise click.UsageError("--key has no effect on one DATA: it joins the rows of several.")
 
 
 def _note(text: str) -> None:
     click.echo(f"calibdask: {visible(text)}", err=True)
 
 
-def _without_unlabelled(table: "RowTable") -> "RowTable":
-    """The table without the scores of rows that lack a label or a weight: these are left out of all models."""
+def _of_common_rows(tables: "Mapping[str, RowTable]") -> "dict[str, RowTable]":
+    """The tables without the scores of rows that lack anything in another one: these are left out of all models."""
+    without_label = {name: _lacks_label(table) for name, table in tables.items()}
+    of_any = reduce(or_, (without_label[name] | _is_missing(table.scores) for name, table in tables.items()))
+    # What a row lacks itself is counted as that, not as a score.
+    return {
+        name: replace(table, scores=_blanked(table.scores, of_any & ~without_label[name]))
+        for name, table in tables.items()
+    }
+
+
+def _lacks_label(table: "RowTable") -> Any:
+    """Whether each row lacks a label or a weight."""
     absent = _is_missing(table.labels)
-    if table.weights is not None:
-        absent = absent | _is_missing(table.weights)
-    scores = table.scores.where(~absent) if hasattr(table.scores, "dims") else _blanked(table.scores, absent)
-    return replace(table, scores=scores)
+    return absent if table.weights is None else absent | _is_missing(table.weights)
 
 
 def _blanked(scores: Any, absent: Any) -> Any:
+    """The scores, missing in some rows."""
     import dask.array as da
     import numpy as np
 
+    if hasattr(scores, "dims"):
+        return scores.copy(data=_blanked(scores.data, absent))
     where = da.where if hasattr(scores, "dask") or hasattr(absent, "dask") else np.where
     marks = absent if scores.ndim == 1 else absent[:, None]
-    return where(marks, scores.dtype.type(np.nan), scores)
+    dtype = scores.dtype if scores.dtype.kind == "f" else np.result_type(scores.dtype, np.float32)
+    return where(marks, dtype.type(np.nan), scores.astype(dtype))
 
 
 def _is_missing(values: Any) -> Any:
     """Whether each value, or one of a row, is missing."""
-    absent = _is_missing_value(values)
+    absent = _is_missing_value(values.data if hasattr(values, "dims") else values)
     return absent if absent.ndim == 1 else absent.any(axis=1)
 
 

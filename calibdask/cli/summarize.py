@@ -13,8 +13,16 @@ from calibdask.cli.model_data import model_requests
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.period_request import COARSER, PeriodRequest
 from calibdask.cli.population_options import population_options
-from calibdask.cli.row_options import RowsRequest, check_every, period_options, row_options, rows_of, shown_warnings
-from calibdask.cli.same_rows import same_rows
+from calibdask.cli.row_options import (
+    RowsRequest,
+    check_every,
+    key_option,
+    period_options,
+    row_options,
+    rows_of,
+    shown_warnings,
+)
+from calibdask.cli.same_rows import check_key, same_rows
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -87,6 +95,7 @@ _EXAMPLES = (
 @click.option("--cuts", metavar="FILE", help="Cut columns as in this summary, so that both can be merged.")
 @period_options
 @population_options
+@key_option
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing summary.")
 def summarize(
@@ -131,6 +140,7 @@ def summarize(
         where["by"] = tuple(dict.fromkeys((*where["by"], periods.column)))
         where["period"] = periods.column
     requests = model_requests(data, where)
+    check_key(requests)
     for request in requests.values():
         check_apart(request.data, {"--out": out, "--append": append})
     target = None if out is None else checked_output(out, FORMATS, overwrite=overwrite)

@@ -1,6 +1,6 @@
 """Reading blocks of rows that come one after the other, from an iterable or a stream of batches."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from calibdask.data.arrays import NamedArrays, check_lengths, filter_of, hosted,
 from calibdask.data.class_names import Encoded, encode_labels
 from calibdask.data.input import Input
 from calibdask.data.logits_check import check_logits
+from calibdask.data.models import MODEL, check_compatible
 from calibdask.data.options import InputOptions
 from calibdask.data.shapes import Shape
 from calibdask.data.streams import Piece, RowStream
@@ -19,6 +20,7 @@ from calibdask.engine.axes import Axis
 from calibdask.engine.row_filter import RowFilter
 from calibdask.engine.rows import Rows
 from calibdask.engine.sources.memory import MemorySource, pieces
+from calibdask.safe_text import listed
 
 
 def read_blocks(
@@ -48,15 +50,19 @@ def read_blocks(
         return (_Block.of(block, options) for block in (blocks() if callable(blocks) else blocks))
 
     first, peeked = _peeked(iterate)
-    check_logits(first.rows.scores, first.shape)
 
     def iterate_all() -> Iterator[Rows]:
         for block in peeked():
+            if block.models != first.models:
+                raise ValueError(
+                    f"Blocks expect the same models, got {listed(first.models) or 'none'} and "
+                    f"{listed(block.models) or 'none'}."
+                )
             rows = _like(first.rows, block.rows)
             yield from pieces(rows if block.filter is None else block.filter.kept(rows))
 
     shape = first.shape
-    batch = _problems(shape, first.classes)
+    batch = (*_model_axes(first.models), *_problems(shape, first.classes))
     weighted = first.rows.weights is not None or (first.filter is not None and first.filter.by_cell)
     layout = layout_of(shape, first.rows.scores.dtype, first.rows.scores.shape[0], weighted=weighted)
     source = MemorySource(iterate_all, layout, options.validity)
@@ -72,7 +78,7 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
         If labels are names that nobody has ordered, or the task does not fit the columns.
     """
     shape = _stream_shape(stream, options)
-    columns: Any = stream.empty.scores
+    columns: Any = stream.empty.scores[0]
     if stream.names.classes is not None:
         coordinates = {options.class_dim: list(stream.names.classes)}
         columns = xr.DataArray(columns, coordinates, (options.sample_dims[0], options.class_dim))
@@ -81,13 +87,13 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
         return encode_labels(labels, columns, shape, whole=False)
 
     def read(piece: Piece) -> Rows:
-        check_logits(piece.scores, shape)
+        labels = shape.labels(encoded(piece.labels).labels)
         weights = None if piece.weights is None else shape.weights(piece.weights)
-        arrays = shape.labels(encoded(piece.labels).labels), shape.scores(piece.scores)
-        return replace(_rows(numbered(NamedArrays(*arrays, weights, {}, {}), shape), shape), group=piece.group)
+        return replace(_rows_of_models(labels, piece.scores, weights, shape), group=piece.group)
 
     known = encoded(stream.empty.labels)
     stream.check_types()
+    check_compatible({name: shape.scores(one) for name, one in zip(stream.models, stream.empty.scores, strict=False)})
     row_filter = filter_of(shape, known)
     coding, axes = stream.slices(None if row_filter is None else lambda piece: row_filter.mask(read(piece)))
 
@@ -95,7 +101,7 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
         for rows in map(read, stream.pieces(coding)):
             yield from pieces(rows if row_filter is None else row_filter.kept(rows))
 
-    batch = _problems(shape, known.classes)
+    batch = (*_model_axes([*stream.models]), *_problems(shape, known.classes))
     weighted = stream.weight is not None or (row_filter is not None and row_filter.by_cell)
     sizes = [int(np.prod([axis.size for axis in group], dtype=np.int64)) for group in (batch, axes)]
     layout = layout_of(shape, stream.score_type, *sizes, weighted=weighted)
@@ -123,6 +129,11 @@ def _stream_shape(stream: RowStream, options: InputOptions) -> Shape:
     return Shape(options, scores, one_hot=task == "multiclass" and labels is not None, multilabel=task == "multilabel")
 
 
+def _model_axes(models: Sequence[Any]) -> tuple[Axis, ...]:
+    """The axis of several models."""
+    return (Axis(MODEL, len(models), np.array(models)),) if models else ()
+
+
 def _problems(shape: Shape, classes: Any) -> tuple[Axis, ...]:
     """The axis of classes that are problems of their own."""
     if not shape.multilabel or shape.columns is None:
@@ -132,12 +143,13 @@ def _problems(shape: Shape, classes: Any) -> tuple[Axis, ...]:
 
 @dataclass(frozen=True)
 class _Block:
-    """The rows of a block, how they were read, the names of the classes, and what of it is left out."""
+    """The rows of a block, how they were read, names of classes and models, and what of it is left out."""
 
     rows: Rows
     shape: Shape
     classes: Any
     filter: RowFilter | None
+    models: list[Any]
 
     @classmethod
     def of(cls, block: Any, options: InputOptions) -> "_Block":
@@ -148,16 +160,36 @@ class _Block:
                 f"A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got {given}; where these are "
                 "all rows, give both: evaluate(y_true, y_prob)."
             )
-        names = ("y_true", "y_prob", "sample_weight")
-        arrays = [hosted(name, array) for name, array in zip(names, block, strict=False)]
-        shape = Shape.of(arrays[0], arrays[1], options)
-        encoded = encode_labels(arrays[0], arrays[1], shape, whole=False)
-        weights = shape.weights(arrays[2]) if len(arrays) == 3 else None
-        named = numbered(NamedArrays(shape.labels(encoded.labels), shape.scores(arrays[1]), weights, {}, {}), shape)
-        others = {"labels": named.labels} | ({} if weights is None else {"weights": weights})
-        check_types(named.scores, others)
-        check_lengths(named.scores.sizes[options.sample_dims[0]], others, options.sample_dims[0])
-        return cls(_rows(named, shape), shape, encoded.classes, filter_of(shape, encoded))
+        y_true, y_prob, *weighting = block
+        models = list(y_prob) if isinstance(y_prob, Mapping) else []
+        scores = [hosted("y_prob", one) for one in (y_prob.values() if models else [y_prob])]
+        y_true = hosted("y_true", y_true)
+        shape = Shape.of(y_true, scores[0], options)
+        encoded = encode_labels(y_true, scores[0], shape, whole=False)
+        labels = shape.labels(encoded.labels)
+        weights = shape.weights(hosted("sample_weight", weighting[0])) if weighting else None
+        others = {"labels": labels} | ({} if weights is None else {"weights": weights})
+        variables = [shape.scores(one) for one in scores]
+        for one in variables:
+            check_types(one, others)
+            check_lengths(one.sizes[options.sample_dims[0]], others, options.sample_dims[0])
+        check_compatible(dict(zip(models, variables, strict=False)))
+        rows = _rows_of_models(labels, scores, weights, shape)
+        return cls(rows, shape, encoded.classes, filter_of(shape, encoded), models)
+
+
+def _rows_of_models(labels: xr.Variable, scores: Sequence[Any], weights: xr.Variable | None, shape: Shape) -> Rows:
+    """Rows with the scores of all models, which are first in the batch."""
+    of_each = []
+    for one in scores:
+        check_logits(one, shape)
+        of_each.append(_rows(numbered(NamedArrays(labels, shape.scores(one), weights, {}, {}), shape), shape))
+    first, *others = of_each
+    if not others:
+        return first
+    # Labels are those of the row, or of each class that is a problem of its own.
+    own_labels = np.concatenate([rows.labels for rows in of_each]) if shape.multilabel else first.labels
+    return replace(first, scores=np.concatenate([rows.scores for rows in of_each]), labels=own_labels)
 
 
 def _rows(named: NamedArrays, shape: Shape) -> Rows:

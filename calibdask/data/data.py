@@ -21,6 +21,7 @@ from calibdask.data.slices import named
 from calibdask.data.streams import RowStream
 from calibdask.data.top_scores import TopScores
 from calibdask.errors import RowsRequired
+from calibdask.storage.columns import alike_classes
 from calibdask.storage.readers import RowTable, StoredRows
 from calibdask.storage.summary import Summary, is_summary
 
@@ -185,6 +186,12 @@ class Data:
         return self.summary is None and self.states is None
 
     @property
+    def models(self) -> tuple[Any, ...]:
+        """Names of several models; of blocks, which have them inside, and of one model none."""
+        named = self.labels.models if isinstance(self.labels, RowStream) else self.scores
+        return tuple(named) if isinstance(named, Mapping) else ()
+
+    @property
     def slice_names(self) -> tuple[Any, ...]:
         """Names of the slices."""
         if self.summary is not None and self.by is None:
@@ -284,8 +291,14 @@ def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_f
     if not isinstance(options.score, Mapping):
         return read(score=options.score)
     tables = {name: read(score=score) for name, score in options.score.items()}
-    scores = {name: table.scores for name, table in tables.items()}
+    names = alike_classes({name: table.names for name, table in tables.items()})
+    scores = {name: _of_classes(table.scores, names[name].classes) for name, table in tables.items()}
     return replace(next(iter(tables.values())), scores=scores)
+
+
+def _of_classes(scores: Any, classes: Any) -> Any:
+    """Scores whose columns are of these classes."""
+    return scores.assign_coords({"class": list(classes)}) if hasattr(scores, "dims") else scores
 
 
 def _are_metrics(given: Any) -> bool:

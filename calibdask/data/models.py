@@ -50,7 +50,7 @@ def read_models(y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: 
     labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
     check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
     variables = {name: shapes[name].scores(inputs[argument], argument) for name, argument in arguments.items()}
-    _check_compatible(variables)
+    check_compatible(variables)
     weights = inputs["sample_weight"]
     named = NamedArrays(
         shape.labels(inputs["y_true"]),
@@ -88,8 +88,10 @@ def _stacked(variables: list[xr.Variable]) -> xr.Variable:
     return xr.Variable((MODEL, *dims), da.stack(arrays, allow_unknown_chunksizes=True))
 
 
-def _check_compatible(variables: Mapping[str, xr.Variable]) -> None:
+def check_compatible(variables: Mapping[str, xr.Variable]) -> None:
     """Raise ValueError for models whose scores differ in type, dimensions or known sizes."""
+    if not variables:
+        return
     (name, first), *rest = variables.items()
     if MODEL in first.dims:
         raise ValueError(

@@ -11,7 +11,7 @@ from calibdask.data.alignment import FRAME, aligned
 from calibdask.data.containers import DaskColumns, MemoryColumns, StreamColumns
 from calibdask.data.options import InputOptions
 from calibdask.data.streams import RowStream
-from calibdask.storage.columns import ColumnNames, choose_columns, unknown
+from calibdask.storage.columns import ColumnNames, alike_classes, choose_columns, unknown
 
 _WHERE = "The frame"
 
@@ -57,16 +57,16 @@ def named_columns(
         if name not in columns.names:
             raise unknown(_WHERE, "column", name, columns.names)
     models = options.score if isinstance(options.score, Mapping) else {"": options.score}
-    if isinstance(columns, StreamColumns) and len(models) > 1:
-        raise ValueError(
-            "Several models expect a frame in memory or of Dask; collect this one, or scan its file by Dask."
-        )
-    names = {
-        model: choose_columns(columns.names, options.label, score, _WHERE, used=used) for model, score in models.items()
-    }
+    names = alike_classes(
+        {
+            model: choose_columns(columns.names, options.label, score, _WHERE, used=used)
+            for model, score in models.items()
+        }
+    )
     first = next(iter(names.values()))
     if isinstance(columns, StreamColumns):
-        return _streamed(columns, first, slicing, weight, sample_weight, options)
+        own = names if isinstance(options.score, Mapping) else {}
+        return _streamed(columns, first, slicing, weight, sample_weight, own)
     reader = _DaskReader(columns) if isinstance(columns, DaskColumns) else _MemoryReader(columns, options)
     labels = reader.matrix(first.labels, None)
     scores = {model: reader.matrix(one.scores, one.classes) for model, one in names.items()}
@@ -150,9 +150,9 @@ def _streamed(
     slicing: dict[Any, Any],
     weight: Any,
     sample_weight: Any,
-    options: InputOptions,
+    models: Mapping[Any, ColumnNames],
 ) -> NamedColumns:
     if (sample_weight is not None and weight is None) or not all(map(_is_name, slicing.values())):
         raise ValueError("by and sample_weight of a lazy frame, a relation or a reader expect names of its columns.")
-    stream = RowStream(columns.batches, names, weight)
+    stream = RowStream(columns.batches, names, weight, models=models)
     return NamedColumns(stream, None, slicing, None, names.guess)

@@ -232,7 +232,7 @@ def _dask_codes(name: str, array: Any, keep: Any) -> tuple[Any, np.ndarray]:
     if keep is None:
         boxes = array.map_blocks(_distinct, slicing=name, **of_boxes)
     else:
-        kept = keep if is_dask(keep) else _chunked_like(keep, array)
+        kept = _chunked_like(keep, array)
         boxes = array.map_blocks(_distinct, kept, slicing=name, **of_boxes)
     distinct = tree(boxes, _both, axis=0, name=_LABELS)
     start_stage(Stage("slices", total=array.numblocks[0], tasks=(_LABELS,)))
@@ -241,10 +241,13 @@ def _dask_codes(name: str, array: Any, keep: Any) -> tuple[Any, np.ndarray]:
     return codes, with_missing(labels) if missing else labels
 
 
-def _chunked_like(keep: np.ndarray, array: Any) -> Any:
-    """Marks in memory as a Dask array in the chunks of another."""
+def _chunked_like(keep: Any, array: Any) -> Any:
+    """Marks as a Dask array in the chunks of another."""
     import dask.array as da
 
+    if is_dask(keep):
+        has_known_sizes = not any(size != size for size in (*keep.chunks[0], *array.chunks[0]))
+        return keep.rechunk(array.chunks) if has_known_sizes and keep.chunks != array.chunks else keep
     if any(size != size for size in array.chunks[0]):
         raise ValueError("by of Dask expects known chunk sizes next to arrays in memory; call compute_chunk_sizes().")
     return da.from_array(keep, chunks=array.chunks)

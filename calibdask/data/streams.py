@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,10 +37,10 @@ class Batches:
 
 
 class Piece(NamedTuple):
-    """Rows of several batches: labels (n,) or (n, K), scores (n,) or (n, K), weights and slices (n,)."""
+    """Rows of several batches: labels (n,) or (n, K), scores of each model (n,) or (n, K), weights and slices (n,)."""
 
     labels: np.ndarray
-    scores: np.ndarray
+    scores: tuple[np.ndarray, ...]
     weights: np.ndarray | None
     group: np.ndarray | None
 
@@ -63,22 +62,26 @@ class RowStream:
     names : ColumnNames
     weight : name of a column, optional
     by : mapping from name of a slicing variable to its column
+    models : mapping from name of a model to its columns of scores
+        Empty for one model, whose scores are those of ``names``.
     """
 
     batches: Batches
     names: ColumnNames
     weight: Any = None
     by: Mapping[Any, Any] = field(default_factory=dict)
+    models: Mapping[Any, ColumnNames] = field(default_factory=dict)
     _count: _Count = field(default_factory=_Count, compare=False)
+    _widths: dict[tuple[Any, ...], int | None] = field(default_factory=dict, compare=False)
 
-    @cached_property
+    @property
     def label_columns(self) -> int | None:
         """How many columns of labels there are; None for one label a row."""
         return self._width(self.names.labels)
 
-    @cached_property
+    @property
     def score_columns(self) -> int | None:
-        """How many columns of scores there are; None for a vector of P(y = 1)."""
+        """How many columns of scores a model has; None for a vector of P(y = 1)."""
         return self._width(self.names.scores)
 
     @property
@@ -88,12 +91,23 @@ class RowStream:
 
     @property
     def score_type(self) -> np.dtype[Any]:
-        """The type of the scores."""
-        return np.result_type(*map(self._type, self.names.scores))
+        """The type of the scores, of several models those of the first."""
+        return self.empty.scores[0].dtype
+
+    @property
+    def _score_names(self) -> list[tuple[Any, ...]]:
+        """The columns of scores of each model."""
+        return [one.scores for one in self.models.values()] or [self.names.scores]
+
+    @property
+    def _columns(self) -> list[Any]:
+        """The columns of labels, scores and weights."""
+        return [*self.names.labels, *(name for names in self._score_names for name in names), *self._weights]
 
     def check_types(self) -> None:
         """Raise ValueError for columns that cannot be scores, one-hot labels or weights."""
-        roles = dict.fromkeys(self.names.scores, "scores") | ({} if self.weight is None else {self.weight: "weights"})
+        scores = [name for names in self._score_names for name in names]
+        roles = dict.fromkeys(scores, "scores") | ({} if self.weight is None else {self.weight: "weights"})
         if self.label_columns is not None:
             roles |= dict.fromkeys(self.names.labels, "0 or 1")
         for name, role in roles.items():
@@ -104,7 +118,7 @@ class RowStream:
     def pieces(self, coding: Callable[[Columns], np.ndarray] | None) -> Iterator[Piece]:
         """Rows of one pass, at least one piece; ``coding`` gives the slice of each."""
         empty = True
-        for columns in self._read([*self.names.columns, *self._weights, *self.by.values()]):
+        for columns in self._read([*self._columns, *self.by.values()]):
             empty = False
             yield self._piece(columns, None if coding is None else coding(columns))
         if empty:
@@ -113,7 +127,7 @@ class RowStream:
     def _piece(self, columns: Columns, group: np.ndarray | None) -> Piece:
         return Piece(
             self._matrix(columns, self.names.labels, self.label_columns),
-            self._matrix(columns, self.names.scores, self.score_columns),
+            tuple(self._matrix(columns, names, self._width(names)) for names in self._score_names),
             None if self.weight is None else columns[self.weight],
             group,
         )
@@ -121,9 +135,12 @@ class RowStream:
     @property
     def empty(self) -> Piece:
         """No rows, in the types and with the columns of all."""
-        labels, scores = self._shape(0, self.label_columns), self._shape(0, self.score_columns)
-        weights = None if self.weight is None else np.empty(0)
-        return Piece(np.empty(labels, self.label_type), np.empty(scores, self.score_type), weights, None)
+        labels = np.empty(self._shape(0, self.label_columns), self.label_type)
+        scores = tuple(
+            np.empty(self._shape(0, self._width(names)), np.result_type(*map(self._type, names)))
+            for names in self._score_names
+        )
+        return Piece(labels, scores, None if self.weight is None else np.empty(0), None)
 
     def slices(
         self, keep: Callable[[Piece], np.ndarray] | None = None
@@ -137,7 +154,7 @@ class RowStream:
         import pandas as pd
 
         distinct: dict[Any, np.ndarray] = {}
-        needed = [] if keep is None else [*self.names.columns, *self._weights]
+        needed = [] if keep is None else self._columns
         for columns in self._read([*self.by.values(), *needed]):
             kept = slice(None) if keep is None else keep(self._piece(columns, None))
             for name in self.by.values():
@@ -159,8 +176,13 @@ class RowStream:
     def _type(self, name: Any) -> np.dtype[Any]:
         return dtype_of(self.batches.schema.field(str(name)).type)
 
-    def _width(self, names: Sequence[Any]) -> int | None:
+    def _width(self, names: tuple[Any, ...]) -> int | None:
         """Columns of a matrix that columns are side by side, or the lists of one; None for a vector."""
+        if names not in self._widths:
+            self._widths[names] = self._found_width(names)
+        return self._widths[names]
+
+    def _found_width(self, names: tuple[Any, ...]) -> int | None:
         if len(names) > 1:
             return len(names)
         width = list_width(self.batches.schema.field(str(names[0])).type)
@@ -203,7 +225,7 @@ class RowStream:
     def _tables(self, names: Sequence[Any]) -> Iterator[Any]:
         import pyarrow
 
-        target = max(_FEWEST_ROWS, _SCORES // max(1, self.score_columns or 1))
+        target = max(_FEWEST_ROWS, _SCORES // max(1, (self.score_columns or 1) * len(self._score_names)))
         held: list[Any] = []
         for batch in self.batches.read(names):
             held.append(batch)

@@ -82,7 +82,7 @@ def variable_attributes(
     return {"part": part, **{name: text for name, text in attributes.items() if text}}
 
 
-def check_names(chosen: Mapping[str, Estimator], axes: tuple[Axis, ...], class_dim: str) -> None:
+def check_names(chosen: Mapping[str, Estimator], names: Sequence[Hashable], class_dim: str) -> None:
     """Refuse names that the result could not hold apart.
 
     Raises
@@ -90,7 +90,6 @@ def check_names(chosen: Mapping[str, Estimator], axes: tuple[Axis, ...], class_d
     ValueError
         If there are such.
     """
-    names = [axis.name for axis in axes]
     for name in (*names, *chosen):
         if name in TOTALS:
             raise ValueError(

@@ -2,9 +2,9 @@
 
 import difflib
 import re
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calibdask.safe_text import visible
@@ -44,6 +44,20 @@ class ColumnNames:
     def columns(self) -> tuple[Any, ...]:
         """All of them."""
         return (*self.labels, *self.scores)
+
+
+def alike_classes(models: Mapping[Any, ColumnNames]) -> dict[Any, ColumnNames]:
+    """The columns of several models; classes are their numbers where the models name them differently.
+
+    Examples
+    --------
+    >>> models = {name: ColumnNames(("y",), (f"{name}_0", f"{name}_1"), (f"{name}_0", f"{name}_1")) for name in "ab"}
+    >>> [names.classes for names in alike_classes(models).values()]
+    [(0, 1), (0, 1)]
+    """
+    if len({names.classes for names in models.values()}) == 1:
+        return dict(models)
+    return {model: replace(names, classes=tuple(range(len(names.scores)))) for model, names in models.items()}
 
 
 @dataclass(frozen=True)

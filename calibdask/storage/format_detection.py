@@ -6,7 +6,7 @@ from calibdask.storage.file_sets import FileSet, is_pattern
 from calibdask.storage.formats import COLUMN_FORMATS, column_format
 from calibdask.storage.location import Location
 
-_FORMATS = (".npz", ".zarr", ".nc", *COLUMN_FORMATS)
+_FORMATS = (".npz", ".zarr", ".nc", *COLUMN_FORMATS, ".npy")
 _NETCDF = {".nc4", ".netcdf", ".cdf"}
 
 
@@ -46,11 +46,6 @@ def format_of(location: Location) -> str:
                 "(iceberg_scan) or pyiceberg (to_arrow), and give the frame to calibdask.evaluate, or write it to "
                 "Parquet."
             )
-    if suffix == ".npy":
-        raise ValueError(
-            f"{location.url} is one bare array; with the scores in it, name the file of labels: --label y.npy, in "
-            "Python evaluate(numpy.load('y.npy'), numpy.load('p.npy')); or save both together by numpy.savez."
-        )
     known = ", ".join(_FORMATS)
     if named is not None:
         return named

@@ -1,14 +1,17 @@
 """NumPy archives and bare arrays; several arrays are concatenated by rows."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 
-from calibdask.storage.array_files import ArrayReader, Arrays
+from calibdask.storage.array_files import ArrayFile, ArrayReader, Arrays
+from calibdask.storage.arrow_parts import ArrowParts
+from calibdask.storage.columns import ColumnNames
 from calibdask.storage.file_version import check_version, version_of
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
@@ -98,18 +101,81 @@ class NpyArray:
         return np.frombuffer(content, self.dtype).reshape(last - first, *self.shape[1:])
 
 
-def npy_reader(files: Mapping[str, Location]) -> ArrayReader:
-    """How bare arrays are read that are rows together, each in a file of its own, by the name of the array."""
-    return ArrayReader("NumPy arrays", "array", partial(_bare, files))
+def _bare(location: Location, choice: ColumnChoice) -> Arrays:
+    """The array in a file, and those in the files that the choice names: all are of the same rows."""
 
+    def file(name: str) -> Location:
+        return location if name == location.address else Location.parse(name)
 
-def _bare(files: Mapping[str, Location], location: Location, choice: ColumnChoice) -> Arrays:
     def array(name: str, *, is_score: bool = False, is_used: bool = True) -> Any:
-        stored = npy_array(files[name])
+        stored = npy_array(file(name))
         is_small = prod(stored.shape) * stored.dtype.itemsize <= TARGET_BYTES
         return stored[(slice(None),) * stored.ndim] if is_small and stored.ndim else stored
 
-    return Arrays(list(files), array, files.__getitem__)
+    named = [name for name in (choice.label, choice.score, *choice.further) if isinstance(name, str)]
+    return Arrays(list(dict.fromkeys([location.address, *filter(is_bare, named)])), array, file)
+
+
+def is_bare(name: str) -> bool:
+    """Whether a name is that of a file of one bare array."""
+    return PurePosixPath(name).suffix.lower() == ".npy"
+
+
+_NPY_ARRAYS = ArrayReader("NumPy arrays", "array", _bare)
+
+
+@dataclass(frozen=True)
+class BareArrays:
+    """Bare arrays that are rows together, each in a file of its own, whose path is the name of the array.
+
+    Attributes
+    ----------
+    location : Location
+        The scores, unless a choice names others.
+    """
+
+    location: Location
+
+    def read(self, choice: ColumnChoice) -> dict[str, Any]:
+        """The arrays by their role.
+
+        Raises
+        ------
+        ValueError
+            If no file of labels is named, or as `ArrayFile.read`.
+        """
+        if choice.label is None:
+            raise ValueError(
+                f"{self.location.url} is one bare array; with the scores in it, name the file of labels: --label y.npy "
+                "(label=); or save both together by numpy.savez."
+            )
+        return self._file.read(self._with_scores(choice))
+
+    def parts(self, choice: ColumnChoice) -> ArrowParts:
+        """The arrays of scores and labels, by these names, and those that are named besides.
+
+        Raises
+        ------
+        ValueError
+            As `ArrayFile.parts`.
+        """
+        parts = self._file.parts(self._with_scores(choice))
+        roles = {**dict.fromkeys(parts.names.labels, "labels"), **dict.fromkeys(parts.names.scores, "scores")}
+        names = [roles.get(name, name) for name in parts.schema.names]
+        columns = ColumnNames(("labels",) if parts.names.labels else (), ("scores",))
+        schema = parts.load(parts.parts[0]).slice(0, 0).rename_columns(names).schema
+        return replace(parts, schema=schema, names=columns, load=partial(_renamed, parts.load, names))
+
+    @property
+    def _file(self) -> ArrayFile:
+        return ArrayFile(self.location, _NPY_ARRAYS)
+
+    def _with_scores(self, choice: ColumnChoice) -> ColumnChoice:
+        return replace(choice, score=self.location.address) if choice.score is None else choice
+
+
+def _renamed(load: Callable[[Any], Any], names: list[str], part: Any) -> Any:
+    return load(part).rename_columns(names)
 
 
 def npy_array(location: Location) -> NpyArray:

@@ -6,7 +6,7 @@ before, since importing them takes longer than reading a schema.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -24,7 +24,7 @@ from calibdask.storage.formats import COLUMN_FORMATS
 from calibdask.storage.group_members import check_members
 from calibdask.storage.location import Location, MissingChunks, read_error
 from calibdask.storage.netcdf_files import netcdf_reader, open_netcdf
-from calibdask.storage.npz_files import NPZ, npy_reader
+from calibdask.storage.npz_files import NPZ, BareArrays
 from calibdask.storage.readers import RowTable, StoredRows
 from calibdask.storage.standard_input import STANDARD_INPUT, standard_input
 from calibdask.storage.writers import texts_settled
@@ -111,6 +111,9 @@ def open_store(url: str) -> Store:
         case ".npz":
             arrays = ArrayFile(location, NPZ)
             return StoredRows(location, arrays.read, arrays.parts)
+        case ".npy":
+            bare = BareArrays(location)
+            return StoredRows(location, bare.read, bare.parts)
         case "delta":
             columns = ColumnFiles(delta_files(location), COLUMN_FORMATS[".parquet"])
         case _:
@@ -123,43 +126,6 @@ def open_store(url: str) -> Store:
                     location, lambda choice: intact().read(choice), lambda choice: intact().parts(choice), "column"
                 )
     return StoredRows(location, columns.read, columns.parts, "column")
-
-
-def open_arrays(files: Mapping[str, str]) -> StoredRows:
-    """Bare arrays of NumPy, each in a ``.npy`` file of its own, that are rows together.
-
-    Parameters
-    ----------
-    files : mapping from name to str
-        The path or URL of each array; ``labels`` and ``scores`` are those that are read unless others are named.
-
-    Returns
-    -------
-    StoredRows
-
-    Raises
-    ------
-    ValueError
-        If there is no such file. What is in them is read and checked by `StoredRows.read`.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import numpy as np
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     files = {name: os.path.join(folder, f"{name}.npy") for name in ("labels", "scores")}
-    ...     np.save(files["labels"], [0, 1])
-    ...     np.save(files["scores"], [0.2, 0.7])
-    ...     open_arrays(files).read().scores
-    array([0.2, 0.7])
-    """
-    locations = {name: Location.parse(url) for name, url in files.items()}
-    for location in locations.values():
-        if not location.exists:
-            raise ValueError(f"{location.url} does not exist.")
-    first = next(iter(locations.values()))
-    arrays = ArrayFile(first, npy_reader(locations))
-    return StoredRows(first, arrays.read, arrays.parts)
 
 
 def open_summary(url: str | os.PathLike[str]) -> "xr.Dataset":

@@ -297,7 +297,7 @@ class PeriodStore:
         whole = _dataset(variables, {**axes, **labels}, last, log)
         has_totals = all(period.totals for period in periods)
         by_period = Summary.of(_dataset(totals, axes, last, log), self.location.url) if has_totals else None
-        return replace(Summary.of(whole, self.location.url), by_period=by_period)
+        return replace(Summary.of(whole, self.location.url), by_period=by_period, period=str(dims[batch]))
 
     def _make(self) -> None:
         """The folder with its mark, if it is not there."""

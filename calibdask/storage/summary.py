@@ -48,6 +48,8 @@ class Summary:
         Where it is stored; empty for one in memory.
     by_period : Summary or None
         The same without slices but periods, where the store keeps them so: it is read without reading slices.
+    period : str or None
+        The name of the periods, of a store of them.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class Summary:
     class_labels: Any
     url: str = ""
     by_period: "Summary | None" = None
+    period: str | None = None
 
     @classmethod
     def of(cls, given: "Summary | xr.Dataset", url: str = "") -> "Summary":
@@ -119,11 +122,6 @@ class Summary:
     def step(self) -> float:
         """Width of the cells of the grid."""
         return 1 / int(scalar(self.dataset, "cells"))
-
-    @property
-    def period(self) -> str | None:
-        """The name of the periods, of a store of them."""
-        return None if self.by_period is None else self.by_period.slices[0]
 
     def has_histogram(self, setting: Setting) -> bool:
         """Whether a histogram answers for a setting."""

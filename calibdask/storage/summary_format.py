@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -30,6 +30,8 @@ _SCALARS = (MARK, "classes", "vector", "cells")
 _EXTRA = "extra_dims"
 _PARTS = ("count", "offset", "square", "rows")
 _PART_NAME = rf"_({'|'.join(_PARTS)})$"
+# What the variables of a histogram are called, before its parts.
+_HISTOGRAM = r"(confidence|classwise|class|top_k)(?:_(\d+))?(_support)?"
 
 
 def histograms(settings: Iterable[Setting], classes: int, step: float) -> tuple[GridHistogram, ...]:
@@ -93,21 +95,32 @@ def with_lattice(summary: xr.Dataset, cuts: Cuts, state: LatticeState) -> xr.Dat
     return with_fill(summary.assign(variables).assign_coords(coordinates))
 
 
-def check_names(axes: SummaryAxes, asked: Iterable[GridHistogram], class_dim: Hashable) -> None:
-    """Refuse dimensions that have names of the summary's own.
+def check_names(names: Sequence[Hashable], class_dim: Hashable) -> None:
+    """Refuse names of slices and dimensions that a summary has itself, or that no file can hold.
+
+    Of a histogram whatever setting: summaries of several settings are merged.
 
     Raises
     ------
     ValueError
-        If there is such a dimension.
+        If there is such a name.
+
+    Examples
+    --------
+    >>> check_names(["country", "class_1_count"], "class")
+    Traceback (most recent call last):
+    ValueError: A summary has something called 'class_1_count' already; rename this slice or dimension.
     """
     own = {*_SCALARS, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
     own |= {*TOTALS, *SCORES, WORD, WORD_UNIT, *LATTICE, CUTS, SEGMENT, SEGMENT_CELL}
-    own |= {f"{_histogram_name(histogram)}_{part}" for histogram in asked for part in _PARTS}
-    names = [axis.name for axis in (*axes.batch, *axes.by)]
     for name in names:
-        if name in own or names.count(name) > 1:
+        if name in own or re.fullmatch(_HISTOGRAM + _PART_NAME, str(name)) or names.count(name) > 1:
             raise ValueError(f"A summary has something called {name!r} already; rename this slice or dimension.")
+        if not str(name) or "/" in str(name):
+            raise ValueError(
+                f"A summary expects names of slices that files can hold, not empty and without '/', got {name!r}; "
+                "rename this slice, in Python by a mapping: by={'name': values}."
+            )
 
 
 def is_marked(dataset: xr.Dataset) -> bool:
@@ -218,7 +231,7 @@ def _histogram_name(histogram: GridHistogram) -> str:
 
 def _histogram(word: str, classes: int, cells: int) -> GridHistogram:
     """The histogram of a name."""
-    match = re.fullmatch(r"(confidence|classwise|class|top_k)(?:_(\d+))?(_support)?", word)
+    match = re.fullmatch(_HISTOGRAM, word)
     if match is None:
         raise ValueError(f"{word!r} is not a histogram setting of a summary; use one such as confidence.")
     kind, index, on_support = match.groups()

@@ -24,6 +24,8 @@ from calibdask.explore.summaries.slices_over_time import (
     period_dims,
 )
 from calibdask.results.over_time import OverTime
+from calibdask.storage.open_store import open_store
+from calibdask.storage.summary import Summary
 from calibdask.storage.summary_totals import with_totals
 from calibdask.storage.writers import write_dataset
 from tests.explore.shown_page import ShownPage
@@ -223,3 +225,24 @@ def test_due_expects_periods_that_are_dates(summary: xr.Dataset, tmp_path: Path)
     write_dataset(with_totals(summary.isel(day=0, drop=True), ()), tmp_path / "day.zarr")
     with pytest.raises(ValueError, match=r"due expects a summary by periods that are dates, .*day\.zarr has none"):
         page_of(str(tmp_path / "day.zarr"), due="30d")
+
+
+@pytest.mark.parametrize("period", ["batch", "week"])
+def test_periods_of_a_store_come_first(period: str, tmp_path: Path) -> None:
+    """Whatever its labels look like; another slice of dates would come before them."""
+    rng = np.random.default_rng(4)
+    store = str(tmp_path / "store.zarr")
+    for number in range(1, 4):
+        scores = rng.random(200)
+        by = {"opened": np.array(["2026-01-01", "2026-02-01"])[rng.integers(0, 2, 200)]}
+        summary = cd.summarize((rng.random(200) < scores).astype(int), scores, by=by, settings=["binary"])
+        cd.append(summary, store, {period: f"2026-W0{number}" if period == "week" else f"b{number}"})
+    page = page_of(store)()
+    opened = open_store(store)
+    assert isinstance(opened, Summary)
+    assert period_dims(Pool(opened))[0] == period == opened.period
+    assert page is not None
+    run = done(Pool(opened), query(period=period))
+    assert run.periods.tolist() == (
+        [f"2026-W0{number}" for number in (1, 2, 3)] if period == "week" else ["b1", "b2", "b3"]
+    )

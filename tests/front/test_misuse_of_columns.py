@@ -106,10 +106,6 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
         "A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got DataFrame; where these are all rows, "
         "give both: evaluate(y_true, y_prob).",
     ),
-    (
-        lambda: cd.compare(pl.from_arrow(TABLE).lazy(), "prediction", "p", label="clicked"),  # type: ignore[union-attr]
-        "Several models expect a frame in memory or of Dask; collect this one, or scan its file by Dask.",
-    ),
 ]
 
 

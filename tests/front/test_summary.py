@@ -9,6 +9,7 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from hypothesis import given, settings
@@ -414,3 +415,24 @@ def test_edges_may_be_off_by_rounding() -> None:
     summary = cd.summarize(LABELS, SCORES)
     edges = tuple(np.linspace(0, 1, 11))
     assert cd.ece(summary, bins=edges) == pytest.approx(cd.ece(LABELS, SCORES, bins=10), abs=1e-12)
+
+
+NAMES = ("confidence_count", "class_7_count", "classwise_offset", "top_k_3_rows", "", "a/b")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_that_a_summary_cannot_hold_are_refused_before_reading(name: str, tmp_path: Path, run: Any) -> None:
+    def unread(block: Any) -> Any:
+        raise AssertionError("a name is known before values are read")
+
+    lazy = [da.from_array(np.zeros(8, int), chunks=4).map_blocks(unread, dtype=int, meta=np.empty(0, int))] * 3
+    with pytest.raises(ValueError, match=r"rename this slice"):
+        cd.summarize(lazy[0], lazy[1], by={name: lazy[2]})
+    if name and "/" not in name:
+        frame = pd.DataFrame({"label": [0, 1], "score": [0.2, 0.7], name: [1, 2]})
+        frame.to_parquet(tmp_path / "rows.parquet")
+        status, _, err = run("summarize", tmp_path / "rows.parquet", "--by", name, "--out", tmp_path / "s.zarr")
+        assert status == 2
+        assert f"called '{name}' already" in err
+    with pytest.raises(ValueError, match=r"The name 'brier' is used twice"):
+        cd.evaluate(lazy[0], lazy[1], {"brier": cd.BrierScore()}, by={"brier": lazy[2]})

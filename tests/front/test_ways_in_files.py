@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import dask.dataframe as dd
 import deltalake
 import duckdb
@@ -334,6 +335,14 @@ def test_missing_rows_of_files(suffix: str, tmp_path: Path, left_over: xr.Datase
     result = cd.evaluate(table, metrics=METRICS)
     xr.testing.assert_identical(plain(result), left_over)
     assert result.attrs["rows_skipped"] == 3
+
+
+@pytest.mark.parametrize("chunks", [300, 40, 77])
+def test_slices_in_other_chunks_than_missing_rows(chunks: int, left_over: xr.Dataset) -> None:
+    labels, scores = (da.from_array(MISSING[name].to_numpy(), chunks=50) for name in ("y", "p"))
+    by = {"country": da.from_array(COUNTRY.astype(object), chunks=chunks)}
+    result = cd.evaluate(labels, scores, METRICS, by=by, skip_missing=True)
+    xr.testing.assert_identical(plain(result), left_over)
 
 
 COMMON = [("y_true", "y_prob"), ("target", "prob"), ("Label", "P"), ("y", "score")]

@@ -17,7 +17,7 @@ import xarray as xr
 from calibdask.storage import csv_files, json_files, npz_files
 from calibdask.storage.file_version import check_version, version_of
 from calibdask.storage.location import ColumnChoice, Location
-from calibdask.storage.open_store import open_arrays, open_store, read_rows
+from calibdask.storage.open_store import open_store, read_rows
 from calibdask.storage.readers import StoredRows
 from tests.storage.written_rows import COUNTRY, DAY, LABELS, SCORES, frame, write_all
 
@@ -139,16 +139,16 @@ def test_bare_arrays_are_rows_together(tmp_path: Path, monkeypatch: pytest.Monke
     files = {name: str(tmp_path / f"{name}.npy") for name in arrays}
     for size in (1 << 20, 100):
         monkeypatch.setattr(npz_files, "TARGET_BYTES", size)
-        store = open_arrays(files)
-        table = store.read(by=["day"], chunk_rows=100)
+        store = stored_rows(tmp_path, "scores.npy")
+        table = store.read(label=files["labels"], by=[files["day"]], chunk_rows=100)
         assert table.in_memory == (size > 100)
-        for role, values in (("labels", table.labels), ("scores", table.scores), ("day", table.by["day"])):
+        for role, values in (("labels", table.labels), ("scores", table.scores), ("day", table.by[files["day"]])):
             np.testing.assert_array_equal(np.asarray(values), arrays[role])
     np.save(tmp_path / "objects.npy", np.array([{}], object))
     with pytest.raises(ValueError, match="it holds Python objects"):
-        open_arrays({**files, "labels": str(tmp_path / "objects.npy")}).read()
+        stored_rows(tmp_path, "scores.npy").read(label=str(tmp_path / "objects.npy"))
     with pytest.raises(ValueError, match=r"one bare array; .*, name the file of labels: --label y\.npy"):
-        open_store(files["labels"])
+        stored_rows(tmp_path, "scores.npy").read()
 
 
 STREAMS = ["rows.csv", "rows.parquet", "rows.feather", "rows.jsonl"]

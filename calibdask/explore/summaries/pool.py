@@ -94,6 +94,8 @@ class Pool:
         self.models = tuple(axis for axis in self.axes if axis in self._opened.batch or axis in MODEL_DIMS)
         self.slices = tuple(axis for axis in self.axes if axis not in self.models)
         self.sums = SparseSums(self.summary, self.axes)
+        # What the store calls its periods, whatever their labels look like.
+        self.period = self._opened.period
         by_period = self._opened.by_period
         # Its axes are the first of these: groups of whole periods are summed from it.
         self._periods = None if by_period is None or len(self.axes) == len(by_period.axes) else Pool(by_period)

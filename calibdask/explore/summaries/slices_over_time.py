@@ -51,14 +51,15 @@ class TimeQuery:
 
 
 def period_dims(pool: Pool) -> list[str]:
-    """Dimensions of slices that can be periods: dates, then what is called like a time, then numbers in their order."""
+    """Dimensions of slices that can be periods: of the store, dates, names like a time, numbers in order."""
 
     def are_dates(labels: Labels) -> bool:
         return labels.dtype.kind == "M" or all(DATE.fullmatch(str(label)) for label in labels)
 
     dates = [dim for dim in pool.slices if are_dates(known_labels(pool.labels[dim]))]
     others = [dim for dim in pool.slices if dim not in dates and ordered(known_labels(pool.labels[dim]))]
-    return dates + sorted(others, key=lambda dim: not _TIME.search(dim))
+    stored = [dim for dim in pool.slices if dim == pool.period]
+    return list(dict.fromkeys([*stored, *dates, *sorted(others, key=lambda dim: not _TIME.search(dim))]))
 
 
 def periods_of(pool: Pool, period: str) -> Labels:

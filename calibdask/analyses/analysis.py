@@ -21,7 +21,8 @@ class Analysis(HtmlRepr):
     """A question about calibration: from data to numbers, and from numbers to a document.
 
     A subclass is a frozen dataclass in a file of its own, named once in `calibdask.analyses.catalogue`. Its fields are
-    the options of the command with its name, in the order of their declaration; its docstring is the help text. `run`
+    the options of the command with its name, in the order of their declaration, but for those with the metadata
+    ``{"shell": False}``; its docstring is the help text. `run`
     computes, `document` presents; the shell, pages, the explorer, Markdown and JSON show that document.
 
     Class attributes
@@ -36,8 +37,8 @@ class Analysis(HtmlRepr):
         What the JSON holds, as the help text of the command shows it.
     examples : sequence of (str, str)
         Commands, and what each does.
-    slices, weights : bool
-        Whether rows may have slices, and weights.
+    slices, weights, features, population : bool
+        Whether rows may have slices, weights, further columns that describe them, and a target population.
     statuses : mapping from outcome to str
         What each exit status means here.
     """
@@ -49,6 +50,8 @@ class Analysis(HtmlRepr):
     examples: ClassVar[Sequence[tuple[str, str]]] = ()
     slices: ClassVar[bool] = True
     weights: ClassVar[bool] = False
+    features: ClassVar[bool] = False
+    population: ClassVar[bool] = False
     statuses: ClassVar[Mapping[Outcome, str]] = {"met": "done"}
 
     def run(self, data: Data) -> xr.Dataset:

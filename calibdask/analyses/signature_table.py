@@ -145,8 +145,10 @@ def _calibrator(name: str, value: type) -> dict[str, Any]:
 def _analysis(analysis: type[Analysis]) -> dict[str, Any]:
     """The fields of an analysis and what the help of its command says besides."""
     details = inspect.cleandoc(analysis.__doc__ or "").partition("\n\nParameters\n")[0].partition("\n\n")[2]
-    choices = _fields(analysis)
-    for field in fields(analysis):  # type: ignore[arg-type]
+    shown = [field for field in fields(analysis) if field.metadata.get("shell", True)]  # type: ignore[arg-type]
+    every = _fields(analysis)
+    choices = {field.name: every[field.name] for field in shown}
+    for field in shown:
         choices[field.name]["required"] = field.default is MISSING and field.default_factory is MISSING
     return _entry(analysis.__name__, analysis, choices) | {
         "module": analysis.__module__,
@@ -156,6 +158,8 @@ def _analysis(analysis: type[Analysis]) -> dict[str, Any]:
         "statuses": dict(analysis.statuses),
         "slices": analysis.slices,
         "weights": analysis.weights,
+        "features": analysis.features,
+        "population": analysis.population,
     }
 
 

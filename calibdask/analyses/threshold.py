@@ -189,6 +189,7 @@ class Threshold(Analysis):
     setting: SettingName | str | int | None = None
 
     name: ClassVar[str] = "threshold"
+    population: ClassVar[bool] = True
     json_head: ClassVar[Sequence[str]] = (*Analysis.json_head, "setting", "risk", "confidence", "least_rows")
     json_shape: ClassVar[str] = _JSON
     statuses: ClassVar[Mapping[Outcome, str]] = {

@@ -12,7 +12,6 @@ import click
 from calibdask import __version__
 from calibdask.cli.analysis_command import analysis_commands
 from calibdask.cli.apply import apply as _apply
-from calibdask.cli.audit import audit as _audit
 from calibdask.cli.calibrate import calibrate as _calibrate
 from calibdask.cli.certificates import certs as _certs
 from calibdask.cli.check import check as _check
@@ -89,7 +88,6 @@ def cli(context: click.Context) -> None:
 cli.add_command(_evaluate)
 cli.add_command(_check)
 cli.add_command(_compare)
-cli.add_command(_audit)
 cli.add_command(_summarize)
 cli.add_command(_merge)
 cli.add_command(_watch)

@@ -2,16 +2,19 @@
 
 from collections.abc import Iterable
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.data_names import source_of
+from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.metric_options import first_clause, option_metavar
 from calibdask.cli.param_types import ChoiceType
 from calibdask.cli.population_options import population_options
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import RowsRequest, place_options, row_options, rows_of, shown_warnings
+from calibdask.cli.row_options import RowsRequest, place_options, rows_of, shown_warnings
 from calibdask.estimators.choice import Choice
 from calibdask.estimators.signatures import AnalysisSignature, analysis_signatures
 from calibdask.safe_text import visible
@@ -21,12 +24,20 @@ if TYPE_CHECKING:
 
     from calibdask.analyses.analysis import Analysis
     from calibdask.data.data import Data
+    from calibdask.storage.atomic_replace import Output
     from calibdask.storage.open_store import Store
 
 # Beside datasets, documents can be written.
-_DOCUMENTS = (".md", ".html", ".txt")
+_DOCUMENTS = (".md", ".txt")
 FORMATS = (*RESULTS, *_DOCUMENTS)
 _STATUSES = {"met": 0, "found": 1, "undecided": 3}
+_WEIGHT = click.option("--weight", metavar="COLUMN", help="Column or array of sample weights.")
+_FEATURES = click.option(
+    "--features",
+    metavar="NAME[,...]|all",
+    multiple=True,
+    help="Columns that describe subgroups, repeatable; all: every column besides labels, scores and weights.",
+)
 _BY = click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable.")
 
 
@@ -37,10 +48,12 @@ def analysis_command(word: str) -> click.Command:
     """
     signature = analysis_signatures()[word]
 
-    def run(data: str, as_text: bool, out: str | None, overwrite: bool, **options: Any) -> int:
+    def run(data: str, as_text: bool, out: str | None, report: str | None, overwrite: bool, **options: Any) -> int:
         choices = {name: options.pop(name) for name in signature.choices}
+        features = options.pop("features", ())
         request = RowsRequest(data=data, **{"weight": None, "by": (), **options})
-        return _run(signature, request, choices, as_text=as_text, out=out, overwrite=overwrite)
+        files = _Files.checked(request.data, out, report, overwrite=overwrite)
+        return _run(signature, request, choices, features, files, as_text=as_text)
 
     command: Any = run
     for option in reversed(_output_options()):
@@ -58,20 +71,29 @@ def analysis_command(word: str) -> click.Command:
 
 
 def _data_options(signature: AnalysisSignature) -> Any:
-    options = row_options if signature.weights else place_options
+    """The options of rows that the analysis has a use for."""
+    chosen: list[tuple[Any, bool]] = [
+        (_FEATURES, signature.features),
+        (_BY, signature.slices),
+        (_WEIGHT, signature.weights),
+    ]
+    chosen.append((population_options, signature.population))
 
-    def add(command: Any) -> Any:
-        with_data = population_options(options(command))
-        return _BY(with_data) if signature.slices and not signature.weights else with_data
+    def decorate(command: Any) -> Any:
+        command = place_options(command)
+        for option in reversed([option for option, is_used in chosen if is_used]):
+            command = option(command)
+        return command
 
-    return add
+    return decorate
 
 
 def _output_options() -> list[Any]:
     return [
         click.option("--json", "as_text", is_flag=True, help="Print JSON."),
         click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(FORMATS)}."),
-        click.option("--overwrite", is_flag=True, help="Replace an existing --out file."),
+        click.option("--report", metavar="FILE", help="Also write a page: .html."),
+        click.option("--overwrite", is_flag=True, help="Replace existing --out and --report files."),
     ]
 
 
@@ -106,60 +128,94 @@ def _epilog(signature: AnalysisSignature) -> str:
     return "\n\n".join(parts)
 
 
+@dataclass(frozen=True)
+class _Files:
+    """The files to write."""
+
+    out: "Output | None"
+    report: "Output | None"
+
+    @classmethod
+    def checked(cls, data: str, out: str | None, report: str | None, *, overwrite: bool) -> "_Files":
+        """Files that may be written."""
+        from calibdask.storage.writers import check_apart, checked_output
+
+        check_apart(data, {"--out": out, "--report": report})
+        return cls(
+            None if out is None else checked_output(out, FORMATS, overwrite=overwrite),
+            None if report is None else checked_output(report, (".html",), overwrite=overwrite),
+        )
+
+
 def _run(
     signature: AnalysisSignature,
     request: RowsRequest,
     choices: dict[str, Any],
+    features: tuple[str, ...],
+    files: _Files,
     *,
     as_text: bool,
-    out: str | None,
-    overwrite: bool,
 ) -> int:
     """Compute, write, print; the exit status."""
     from calibdask.analyses.analysis import STATUS
     from calibdask.cli.tables import print_document
-    from calibdask.storage.writers import check_apart, checked_output
 
-    check_apart(request.data, {"--out": out})
-    target = None if out is None else checked_output(out, FORMATS, overwrite=overwrite)
     analysis: Analysis = signature.constructor(**choices)
-    result = _result(analysis, request, request.opened())
-    if target is not None:
-        with ExitStack() as written:
-            if target.suffix.lower() in _DOCUMENTS:
-                _write_document(analysis, result, written, target)
-            else:
-                write_result(result, lambda: _json_text(analysis, result), written, target)
+    result = _result(analysis, request, request.opened(), features)
+    with ExitStack() as written:
+        if files.out is not None:
+            _write(analysis, result, written, files.out)
+        if files.report is not None:
+            _write_page(analysis, result, request, written, files.report)
     if as_text:
         click.echo(_json_text(analysis, result))
     else:
         print_document(analysis.document(result))
-        if target is not None:
-            click.echo(f"wrote {visible(target)}")
+        for path in filter(None, (files.out, files.report)):
+            click.echo(f"wrote {visible(path)}")
     return STATUS[analysis.outcome(result)]
 
 
-def _result(analysis: "Analysis", request: RowsRequest, store: "Store") -> "xr.Dataset":
+def _result(analysis: "Analysis", request: RowsRequest, store: "Store", features: tuple[str, ...]) -> "xr.Dataset":
     """The result of rows, or of a summary."""
     from calibdask.progress import shown_progress
     from calibdask.storage.summary import Summary
 
     if isinstance(store, Summary):
+        if features:
+            raise click.UsageError(
+                f"--features has no effect on {request.data}: it is a stored summary, whose columns are cut already."
+            )
         with store.dataset, shown_warnings():
-            return analysis.run(_summary_data(request, store))
+            return analysis.run(_summary_data(analysis, request, store))
     rows = rows_of(store)
-    with request.connected(), shown_progress(f"computing: {analysis.name}"), shown_warnings():
+    with shown_warnings():
+        if analysis.features:
+            request = replace(request, feature_columns=feature_names(request, rows, features))
         table = request.table(rows)
-        result = analysis.run(request.data_of(table))
-        request.note_excluded(result.attrs)
-        return result
+        with request.connected(table), shown_progress(f"computing: {analysis.name}"):
+            result = analysis.run(_rows_data(analysis, request, table))
+            request.note_excluded(result.attrs)
+            return result
 
 
-def _summary_data(request: RowsRequest, summary: Any) -> "Data":
+def _rows_data(analysis: "Analysis", request: RowsRequest, table: Any) -> "Data":
+    if not analysis.features:
+        return request.data_of(table)
+    from calibdask.data.named_features import data_with_features
+    from calibdask.data.options import InputOptions
+
+    return data_with_features(table, None, None, None, InputOptions(**request.reading))
+
+
+def _summary_data(analysis: "Analysis", request: RowsRequest, summary: Any) -> "Data":
     from calibdask.cli.summary_input import pooled, refuse_row_options
     from calibdask.data.data import Data
 
     refuse_row_options(request)
+    if analysis.features:
+        # Segments take the place of slices, which are added up.
+        return Data(summary=summary)
     return Data.of(pooled(summary, request.by), by=request.by)
 
 
@@ -169,20 +225,30 @@ def _json_text(analysis: "Analysis", result: "xr.Dataset") -> str:
     return json_text(analysis.to_json(result))
 
 
-def _write_document(analysis: "Analysis", result: "xr.Dataset", written: ExitStack, target: Any) -> None:
-    from calibdask.render.html import page
+def _write(analysis: "Analysis", result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
+    """Write the numbers, or the document, by the name of the file."""
+    suffix = target.suffix.lower()
+    if suffix not in _DOCUMENTS:
+        write_result(result, lambda: _json_text(analysis, result), written, target)
+        return
     from calibdask.storage.atomic_replace import atomic_replacement
 
     document = analysis.document(result)
-    match target.suffix.lower():
-        case ".md":
-            content = document.to_markdown()
-        case ".html":
-            content = page(document)
-        case _:
-            content = document.to_text()
+    content = document.to_markdown() if suffix == ".md" else document.to_text()
     part = written.enter_context(atomic_replacement(target))
     part.write_text(content, encoding="utf-8")
+
+
+def _write_page(
+    analysis: "Analysis", result: "xr.Dataset", request: RowsRequest, written: ExitStack, target: "Output"
+) -> None:
+    from calibdask.cli.command_line import repeatable_command
+    from calibdask.report import write_analysis_report
+    from calibdask.storage.atomic_replace import atomic_replacement
+
+    part = written.enter_context(atomic_replacement(target))
+    rows, source = result.attrs.get("rows"), source_of(request)
+    write_analysis_report(part, analysis.document(result), rows=rows, source=source, command=repeatable_command())
 
 
 def analysis_commands() -> Iterable[click.Command]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibdask.storage.atomic_replace import Output
 
-RESULTS = (".json", ".csv", ".nc", ".zarr")
+RESULTS = (".json", ".csv", ".parquet", ".nc", ".zarr")
 
 
 def write_result(figures: Any, text: Callable[[], str], written: ExitStack, path: "Output") -> None:
@@ -28,19 +28,21 @@ def write_result(figures: Any, text: Callable[[], str], written: ExitStack, path
         case ".csv":
             from calibdask.render.spreadsheet import without_formulas
 
-            without_formulas(_frame(figures)).to_csv(part, index=False)
+            without_formulas(result_frame(figures)).to_csv(part, index=False)
+        case ".parquet":
+            result_frame(figures).to_parquet(part, index=False)
         case _:
             write_dataset(figures, part)
 
 
-def _frame(figures: Any) -> Any:
+def result_frame(figures: Any) -> Any:
     """A line for each slice, whose labels are the first columns; bins and classes have no place in it."""
     from calibdask.results.values import Results
 
     results = Results(figures)
     if not results.numbers:
         raise ValueError(
-            "A CSV file holds one number of a metric for each slice, and these metrics have none; write the bins, "
+            "A table holds one number of a metric for each slice, and these metrics have none; write the bins, "
             "curves or classes to .nc or .zarr."
         )
     dims = list(results.shared_dims)

@@ -96,6 +96,8 @@ class AnalysisSignature:
     statuses: Mapping[str, str]
     slices: bool
     weights: bool
+    features: bool
+    population: bool
 
     @property
     def constructor(self) -> Any:

@@ -46,15 +46,22 @@ def document_lines(document: Document, width: int, rule: str = _RULE) -> Iterato
 
 
 def _shown(document: Document) -> list[Element]:
-    """The elements of all sections, each section with its title, if it has one and there are several."""
-    if sum(bool(section.elements) for section in document.sections) < 2:
-        return list(document.elements())
+    """The elements of all sections but appendices; each section but the first begins with its title."""
     elements: list[Element] = []
     for section in document.sections:
-        if section.elements and section.title:
+        if section.appendix:
+            continue
+        if elements and section.elements and section.title:
             elements.append(Heading(section.title))
         elements += section.elements
-    return elements
+    following = [*elements[1:], None]
+    return [here for here, after in zip(elements, following, strict=True) if not _repeats(here, after)]
+
+
+def _repeats(element: Element, following: Element | None) -> bool:
+    """Whether it is a heading within a section above a table with a caption, which says as much."""
+    is_inner = isinstance(element, Heading) and bool(element.anchor)
+    return is_inner and isinstance(following, Table) and bool(following.caption)
 
 
 def _element_lines(element: Element, width: int, rule: str) -> Iterator[Line]:
@@ -70,7 +77,9 @@ def _element_lines(element: Element, width: int, rule: str) -> Iterator[Line]:
             yield ((words, "head"),)
         case Listing(items):
             for item in items:
-                yield from (((line, ""),) for line in wrapped(f"- {item}", width))
+                first, *others = wrapped(item, width - 2)
+                yield ((f"- {first}", ""),)
+                yield from (((f"  {line}", ""),) for line in others)
         case Facts(items) | Terms(items):
             for name, *parts in items:
                 yield from (((line, ""),) for line in wrapped(f"{name}: {' '.join(parts).strip()}", width))

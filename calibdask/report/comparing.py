@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import xarray as xr
 
-from calibdask.report.drawing import forest, forest_range
+from calibdask.render.drawing import forest, forest_range
 from calibdask.report.human_names import human
 from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
 from calibdask.results.document import Cell, Element, Listing, Sentence, Table, number, text

@@ -1,17 +1,17 @@
 """The contents of a report on models: its sections and their elements."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import xarray as xr
 
+from calibdask.analyses.auditing.audit_document import audit_document
 from calibdask.plot.frame import interval_name, notes
 from calibdask.plot.naming import axes_of
-from calibdask.report.audit_section import audit_blocks
+from calibdask.render.drawing import curve_picture, diagram_picture
+from calibdask.report.analysis_page import Origin, section_elements
 from calibdask.report.banners import AUDITED, AUDITED_TITLE
 from calibdask.report.cautions import cautions
-from calibdask.report.drawing import curve_picture, diagram_picture
 from calibdask.report.first_page import against_the_first, decision, facts
 from calibdask.report.measuring import CURVE, DIAGRAM, MARKS, SMOOTH, SPREAD
 from calibdask.report.model_result import ModelResult, SlicesBy
@@ -64,17 +64,6 @@ _NOTHING = (
 )
 
 
-@dataclass(frozen=True)
-class Origin:
-    """Where a report comes from: its title, the command, the date and the versions that made it."""
-
-    title: str
-    command: str
-    date: str
-    versions: Mapping[str, str]
-    facts: Mapping[str, str] = field(default_factory=dict)
-
-
 def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | str = "") -> Document:
     """The page of a report on models; ``paired`` is what `calibdask.compare` gives of them, or why there is nothing.
 
@@ -94,7 +83,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
         "filed": ("Numbers to file", profile_numbers(models)),
         "recalibration": ("Would recalibration help?", recalibration(models)),
         "time": ("Over time", over_time(models)),
-        AUDITED: (AUDITED_TITLE, audit_blocks(models)),
+        AUDITED: (AUDITED_TITLE, _audits(models)),
         "tests": ("Tests", _tests(models)),
         "warnings": ("Warnings", _warnings(models)),
         "reproduce": ("How to reproduce", _reproduce(origin)),
@@ -338,3 +327,12 @@ def _defined(part: PartResult, drawn: set[str]) -> str:
         if part.metric == own and other in drawn:
             return f"{part.title} that is not drawn: numbers and sentences rest on it"
     return part.title
+
+
+def _audits(models: Sequence[ModelResult]) -> Iterator[Element]:
+    """The documents of the audits of all models."""
+    audits = {model.name: model.measured.audited for model in models if model.measured.audited is not None}
+    for place, (name, result) in enumerate(audits.items(), 1):
+        if len(models) > 1:
+            yield Heading(name)
+        yield from section_elements(audit_document(result, anchors=f"column-{place}"), f"audit-{place}")

@@ -9,9 +9,9 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.report.contents import Origin
+from calibdask.render.drawing import forest_axis, forest_range
+from calibdask.report.analysis_page import Origin
 from calibdask.report.cube_summary import ReplicateQuantiles, summary_of
-from calibdask.report.drawing import forest_axis, forest_range
 from calibdask.report.tables import drawn_cell, value_cell
 from calibdask.results.document import (
     Code,

@@ -9,8 +9,8 @@ import numpy as np
 
 from calibdask.analyses.gating.gate import Gate, accepted, interval_text
 from calibdask.analyses.gating.judging import Judgement
+from calibdask.render.drawing import forest, forest_axis, forest_range
 from calibdask.report.banners import ICONS, WORDS, by_name
-from calibdask.report.drawing import forest, forest_axis, forest_range
 from calibdask.report.human_names import gap_name
 from calibdask.report.limit_bar import range_of, small_bar
 from calibdask.report.measuring import GAP

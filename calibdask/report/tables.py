@@ -8,7 +8,7 @@ import numpy as np
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.markup import Html
 from calibdask.plot.naming import axes_of
-from calibdask.report.drawing import forest, forest_axis, forest_range
+from calibdask.render.drawing import forest, forest_axis, forest_range
 from calibdask.report.headline import is_mean_gap
 from calibdask.report.human_names import gap_name, human
 from calibdask.report.measuring import GAP

@@ -8,11 +8,11 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.analyses.auditing.audit_document import is_audit
+from calibdask.analyses.auditing.audit_document import audit_document, is_audit
 from calibdask.cluster.versions import installed
 from calibdask.render.html import page as html_page
-from calibdask.report.audit_page import audit_page
-from calibdask.report.contents import Origin, page_of
+from calibdask.report.analysis_page import Origin, analysis_page
+from calibdask.report.contents import page_of
 from calibdask.report.cubes import cube_page
 from calibdask.report.measuring import Measured
 from calibdask.report.model_result import ModelResult
@@ -169,8 +169,28 @@ def write_audit_report(
     if not is_audit(result):
         raise TypeError(f"A report of an audit expects the output of calibdask.audit, got {type(result).__name__}.")
     target = checked_output(str(path), FORMATS, overwrite=overwrite)
-    origin = _origin("Calibration audit" if title is None else title, command)
-    _write(target, audit_page(result, source, origin))
+    document = audit_document(result)
+    origin = _origin(document.title if title is None else title, command)
+    _write(target, analysis_page(document, result.attrs["rows"], source, origin))
+
+
+def write_analysis_report(
+    path: str | Path, document: Document, *, rows: int | None = None, source: str = "", command: str = ""
+) -> None:
+    """Write the document of an analysis as a page: one HTML file that opens without a network.
+
+    Parameters
+    ----------
+    path : str or Path
+        A file that may be written, such as one of `calibdask.storage.atomic_replace.atomic_replacement`.
+    document : Document
+    rows : int, optional
+        Number of rows.
+    source, command : str
+        What was analysed, and how.
+    """
+    page = analysis_page(document, rows, source, _origin(document.title, command))
+    Path(path).write_text(html_page(page), encoding="utf-8")
 
 
 def _write(target: Output, page: Document) -> None:

@@ -202,12 +202,13 @@ class Figures(Element):
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page that links lead to; in print it may start a page."""
+    """A part of a document that links lead to; in print it may start a page. Text leaves an ``appendix`` out."""
 
     anchor: str
     title: str
     elements: Sequence[Element]
     starts_page: bool = False
+    appendix: bool = False
 
 
 @dataclass(frozen=True)

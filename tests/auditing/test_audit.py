@@ -418,7 +418,7 @@ def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert main([*command, "x1,x4", "--values", "10", "--out", str(tmp_path / "off.nc")]) == 1
     printed = capsys.readouterr().out
     assert "x1 = 3, x4 = 7" in printed
-    assert "not excluded for groups of at least 100 rows" in printed
+    assert "Errors that cannot be ruled out" in printed
     stored = xr.open_dataset(tmp_path / "off.nc")
     assert stored.segment.values[0] == "x1 = 3, x4 = 7"
     assert main([*command, "all", "--values", "10", "--json"]) == 1

@@ -8,7 +8,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.analyses.auditing.audit_document import one_way_lines
+from calibdask.analyses.auditing.audit_document import audit_document
 
 N = 6000
 
@@ -40,8 +40,7 @@ def test_the_same_rows_are_looked_at_once(depth: int) -> None:
         here = one_way.isel(segment=(one_way["features"] == f"since.{part}").values)
         assert here.rows.sum() == frame.since.notna().sum()
     assert result.segment[result.described].values.tolist() == ["since missing"]
-    shown = ["".join(text for text, _ in line) for line in one_way_lines(result, "-")]
-    assert not any("further row" in line for line in shown)
+    assert "further row" not in audit_document(result, one_way_only=True).to_text()
 
 
 def test_a_summary_and_a_map_take_them_once_too() -> None:

@@ -112,7 +112,7 @@ def test_the_commands(tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture
     of_rows = json.loads(capsys.readouterr().out)
     assert of_summary == {**of_rows, "passes": 0}
     assert main(["audit", str(tmp_path / f"both{suffix}"), "--min-rows", "5000"]) == 0
-    assert "1 groups of at least 5,000 rows" in capsys.readouterr().out
+    assert "1 group of at least 5,000 rows" in capsys.readouterr().out
     for words in (["--features", "age"], ["--values", "5"], ["--setting", "binary"], ["--skip-missing"]):
         assert main(["audit", str(store), *words]) == 2
         assert "has no effect on" in capsys.readouterr().err
@@ -146,8 +146,8 @@ BINARY = {"y_true": np.arange(2000) % 2, "y_prob": np.full(2000, 0.5)}
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"by": {"half": np.arange(2000) // 1000}}, "without by and sample_weight"),
-        ({"sample_weight": np.ones(2000)}, "without by and sample_weight"),
+        ({"by": {"half": np.arange(2000) // 1000}}, "without by, sample_weight"),
+        ({"sample_weight": np.ones(2000)}, "without by, sample_weight"),
         ({"depth": 0}, "depth expects a whole number from 1 on, got 0"),
         ({"values": 1}, "values expects"),
         ({"features": {"x": np.ones(2000)}}, "expects a feature with two different values"),

@@ -12,7 +12,7 @@ from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.plot import decision_curve, overlaid, reliability_curve, reliability_diagram
 from calibdask.plot.frame import Frame, interval_name, notes
 from calibdask.plot.options import styled
-from calibdask.report.drawing import curve_picture, diagram_picture
+from calibdask.render.drawing import curve_picture, diagram_picture
 from calibdask.results.reliability import BinnedReliability, SmoothReliability
 
 RNG = np.random.default_rng(6)

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.analyses.auditing.audit_document import one_way_lines
+from calibdask.analyses.auditing.audit_document import audit_document
 from calibdask.cli import main
 from calibdask.report import write_audit_report
 from tests.report.page_reader import Reader, scripts_allowed
@@ -94,7 +94,7 @@ def test_rows_of_rare_values_are_counted(tmp_path: Path) -> None:
     said = [f"{rare} further rows in values with fewer than 100 rows each."]
     assert 0 < rare < 200
     assert re.findall(r"\S+ further rows in [^.]*\.", reader.text) == said
-    lines = ["".join(text for text, _ in line) for line in one_way_lines(result, "-")]
+    lines = audit_document(result, one_way_only=True).to_text().splitlines()
     assert [line for line in lines if "further rows" in line] == said
 
 

@@ -1,45 +1,52 @@
 """`audit`: for whom scores are wrong, over all segments of many columns."""
 
 import json
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
-from calibdask.analyses.auditing.audit_document import OF_SEGMENTS
-from calibdask.analyses.auditing.conclusions import conclusion, not_excluded, remarks, why_passes
+from calibdask.analyses.analysis import Analysis, Outcome
+from calibdask.analyses.auditing.audit_document import audit_document
+from calibdask.analyses.auditing.audit_table import AuditTable, fill_lattice
+from calibdask.analyses.auditing.conclusions import why_passes
 from calibdask.analyses.auditing.cutting import learnt_cuts
-from calibdask.analyses.auditing.describing import Describing, SegmentGapSums
-from calibdask.analyses.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.analyses.auditing.features import Values, check_values, is_whole
-from calibdask.analyses.auditing.label_leakage import FeatureCounts, LabelCounts, LabelCountsState, warn_of_leakage
-from calibdask.analyses.auditing.measures import cells_of, measured, residual_square
-from calibdask.analyses.auditing.overlaps import LatticeOverlaps, Overlaps, RowOverlaps
-from calibdask.analyses.auditing.partial_effects import PartialEffects
+from calibdask.analyses.auditing.label_leakage import FeatureCounts, warn_of_leakage
+from calibdask.analyses.auditing.measures import cells_of
+from calibdask.analyses.auditing.overlaps import LatticeOverlaps, RowOverlaps
 from calibdask.analyses.auditing.planning import LatticePlan
 from calibdask.analyses.auditing.summarized import NOTES, refuse_rows_options, summary_lattice, summary_of
+from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions, Task
-from calibdask.engine.plan import run_requests
 from calibdask.inference.choice import check_level
-from calibdask.inference.multiplicity import e_benjamini_hochberg, holm
-from calibdask.results.build import described as described_dataset
-from calibdask.statistics.lattice.lattice_sums import LatticeState, LatticeSums
-from calibdask.statistics.lattice.overlap_sums import shifts
-from calibdask.statistics.lattice.segments import Segments
+from calibdask.results.document import Document
+from calibdask.results.format import plain
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
 
-# What a summary says about rows that were left out.
 # More rows, or columns, than any data have.
 _MOST_WHOLE = 10**12
-_OF_ROWS = ("rows_ignored", "rows_skipped")
-# Segments that are told apart by the rows that each two share.
-_MOST_TRIED = 256
+# What a summary says about rows that were left out.
+_ROW_ATTRIBUTES = ("rows_ignored", "rows_skipped")
+_JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "setting": str,
+ "depth": int, "min_rows": int, "alpha": float, "segments": int, "conclusion": str,
+ "not_excluded": {ROWS: float},
+ "found": [{"segment": str, "features": [str], "described": bool, "rows": int,
+            "events": int, "mean_score": float, "frequency": float, "gap": float,
+            "gap_low": float, "gap_high": float, "ece": float, "ece_chance": float,
+            "ecce": float, "sigma": float, "slope": float or null, "pvalue": float,
+            "pvalue_adjusted": float, "log_e": float, "discovery": bool}]}
+"not_excluded": the largest absolute gap that cannot be ruled out for any subgroup of at
+least so many rows, at 1 - alpha for all together. --out FILE.csv, .parquet, .nc and
+.zarr have every subgroup."""
+_RECORDED = (
+    *("rows", "events", "mean_score", "frequency", "gap", "gap_low", "gap_high", "ece", "ece_chance", "ecce"),
+    *("sigma", "slope", "pvalue", "pvalue_adjusted", "log_e", "discovery"),
+)
 
 
 def audit(
@@ -203,39 +210,137 @@ def audit(
     >>> found.segment[found.described].item()
     'age > 75, phone = True'
     """
-    if y_prob is None and (summary := summary_of(y_true)) is not None:
-        refused = {"features": features, "label": label, "score": score, "sample_weight": sample_weight}
-        refused |= {"setting": setting, "edges": edges, "score_cells": score_cells, "task": task, "labels": labels}
-        refused["values"] = values
-        refuse_rows_options({**refused, "skip_missing": skip_missing or None, "logits": logits or None})
-        check_level(alpha, "alpha")
-        check_cutting(1 if depth is None else depth, min_rows, values, None)
-        return _of_summary(summary, depth, min_rows, alpha)
-    depth = 2 if depth is None else depth
-    check_level(alpha, "alpha")
-    check_cutting(depth, min_rows, values, score_cells)
     options = InputOptions(
         task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )
-    data = data_with_features(y_true, y_prob, features, sample_weight, options).read()
-    cuts, notes = learnt_cuts(data, one_setting(data, setting), depth, Values.of(values, min_rows, edges), score_cells)
-    cut = data.source.passes
-    source = data.source
-    weighted, workers = source.layout.weighted, source.workers
-    plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, weighted, workers=workers)
-    kept, sums, counts, labels = _filled(plan, data, min_rows)
-    filled = data.source.passes
-    warn_of_leakage(plan, counts, 2, labels)
-    table = _Table.of(plan, plan.segments, kept, sums, alpha)
-    table = table.with_partial_effects(RowOverlaps(plan, data), kept, sums)
-    attributes = data.attributes | why_passes(cut, filled - cut, data.source.passes - filled)
-    return table.dataset(
-        min_rows=min_rows,
-        rows=int(data.source.rows or 0),
-        passes=data.source.passes,
-        depth=depth,
-        score_cells=cuts.edges.bins,
-    ).assign_attrs(values=cuts.values, notes=json.dumps(notes), **attributes)
+    analysis = Audit(depth, min_rows, alpha, values, setting, edges=edges, score_cells=score_cells)
+    if y_prob is None and (summary := summary_of(y_true)) is not None:
+        refused = {"features": features, "label": label, "score": score, "sample_weight": sample_weight}
+        refused |= {"task": task, "labels": labels, "skip_missing": skip_missing or None, "logits": logits or None}
+        refuse_rows_options(refused)
+        return analysis.run(Data(summary=summary))
+    return analysis.run(data_with_features(y_true, y_prob, features, sample_weight, options))
+
+
+@dataclass(frozen=True)
+class Audit(Analysis):
+    """Find subgroups for which the scores are miscalibrated.
+
+    All subgroups of up to DEPTH columns are tested together: of calibrated models at most a share of --alpha has any
+    subgroup found. Numbers are cut at quantiles; dates by year, month, weekday and hour; rare values are one, other;
+    missing is a value of its own. DATA may be a summary that was made by summarize --features.
+
+    Parameters
+    ----------
+    depth : int, optional
+        Largest number of columns of a subgroup (default 2, of a summary its own).
+    min_rows : int
+        Smallest number of rows of a subgroup.
+    alpha : float
+        Level of all tests together.
+    values : int, optional
+        Largest number of values of a column (default 5 bins of a number, 50 categories, fewer with many columns).
+    setting : str or int, optional
+        Scores and outcomes to audit.
+    one_way : bool
+        Show each column by itself, by its values.
+    edges : mapping, optional
+        Edges of bins by the names of columns.
+    score_cells : int, optional
+        Number of cells of scores.
+    """
+
+    depth: int | None = None
+    min_rows: int = 100
+    alpha: float = 0.05
+    values: int | None = None
+    setting: Literal["binary", "confidence"] | str | int | None = None
+    one_way: bool = False
+    edges: Mapping[str, Sequence[float]] | None = field(default=None, hash=False, metadata={"shell": False})
+    score_cells: int | None = field(default=None, metadata={"shell": False})
+
+    name: ClassVar[str] = "audit"
+    json_head: ClassVar[Sequence[str]] = (
+        *("rows", "passes", "calibdask_version", "setting", "depth", "min_rows", "alpha", "segments", "conclusion"),
+    )
+    json_shape: ClassVar[str] = _JSON
+    slices: ClassVar[bool] = False
+    weights: ClassVar[bool] = True
+    features: ClassVar[bool] = True
+    statuses: ClassVar[Mapping[Outcome, str]] = {
+        "met": "nothing is found",
+        "found": "a subgroup is found",
+        "undecided": "no subgroup has --min-rows rows, so that nothing can be said",
+    }
+    examples: ClassVar[Sequence[tuple[str, str]]] = (
+        ("calibdask audit rows.parquet --features age,country,phone", "subgroups that are miscalibrated"),
+        ("calibdask audit rows.parquet --features all --depth 3", "subgroups of up to three columns"),
+        ("calibdask audit rows.parquet --features all --report audit.html", "a page to read, and to print"),
+        ("calibdask audit rows.parquet --features all --one-way", "each column by itself, by its values"),
+        ("calibdask audit summary.zarr --min-rows 1000", "of a summary that was made with --features"),
+        ("calibdask calibrate rows.parquet --features all --out map.json", "then: a map that corrects what was found"),
+    )
+
+    def run(self, data: Data) -> xr.Dataset:
+        """The numbers of all subgroups, as `calibdask.audit` returns them."""
+        check_level(self.alpha, "alpha")
+        if data.summary is not None:
+            refused = {"setting": self.setting, "edges": self.edges, "score_cells": self.score_cells}
+            refuse_rows_options({**refused, "values": self.values})
+            check_cutting(1 if self.depth is None else self.depth, self.min_rows, None, None)
+            return _of_summary(data.summary, self.depth, self.min_rows, self.alpha)
+        depth = 2 if self.depth is None else self.depth
+        check_cutting(depth, self.min_rows, self.values, self.score_cells)
+        return self._of_rows(data.read(), depth)
+
+    def _of_rows(self, data: Input, depth: int) -> xr.Dataset:
+        values = Values.of(self.values, self.min_rows, self.edges)
+        cuts, notes = learnt_cuts(data, one_setting(data, self.setting), depth, values, self.score_cells)
+        passes_cut = data.source.passes
+        weighted, workers = data.source.layout.weighted, data.source.workers
+        plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, weighted, workers=workers)
+        kept, sums, counts, labels = fill_lattice(plan, data, self.min_rows)
+        passes_filled = data.source.passes
+        warn_of_leakage(plan, counts, 3, labels)
+        table = AuditTable.of(plan, plan.segments, kept, sums, self.alpha)
+        table = table.with_partial_effects(RowOverlaps(plan, data), kept, sums)
+        passes = data.source.passes
+        why = why_passes(passes_cut, passes_filled - passes_cut, passes - passes_filled)
+        attributes = data.attributes | why
+        return table.dataset(
+            min_rows=self.min_rows,
+            rows=int(data.source.rows or 0),
+            passes=passes,
+            depth=depth,
+            score_cells=cuts.edges.bins,
+        ).assign_attrs(values=cuts.values, notes=json.dumps(notes), **attributes)
+
+    def document(self, result: xr.Dataset) -> Document:
+        """The conclusion, subgroups, errors that cannot be ruled out, and each column by itself."""
+        return audit_document(result, one_way_only=self.one_way)
+
+    def records(self, result: xr.Dataset) -> dict[str, Any]:
+        """A record for each subgroup that was found."""
+        found = result.isel(segment=result.found.values)
+        records = [_record(found.isel(segment=i)) for i in range(found.sizes["segment"])]
+        return {"not_excluded": json.loads(result.attrs["not_excluded"]), "found": records}
+
+    def outcome(self, result: xr.Dataset) -> Outcome:
+        """Found if a subgroup is; undecided if none has enough rows."""
+        if bool(result.found.any()):
+            return "found"
+        return "met" if result.sizes["segment"] else "undecided"
+
+
+def _record(segment: xr.Dataset) -> dict[str, Any]:
+    names = [name for name in str(segment.features.values).split(", ") if name]
+    numbers = {name: plain(segment[name].values) for name in _RECORDED}
+    return {
+        "segment": str(segment.segment.values),
+        "features": names,
+        "described": bool(segment.described),
+        **numbers,
+    }
 
 
 def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float) -> xr.Dataset:
@@ -245,9 +350,9 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     kept = plan.kept(plan.segments, state.rows.sum(-1), 0, min_rows)
     cells = cells_of(state, kept)
     warn_of_leakage(plan, FeatureCounts.of(plan.segments, state), 3)
-    table = _Table.of(plan, plan.segments, kept, cells, alpha)
+    table = AuditTable.of(plan, plan.segments, kept, cells, alpha)
     table = table.with_partial_effects(LatticeOverlaps(plan, state), kept, cells)
-    attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _OF_ROWS}
+    attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _ROW_ATTRIBUTES}
     return table.dataset(
         min_rows=min_rows,
         rows=summary.rows,
@@ -278,123 +383,3 @@ def one_setting(data: Input, setting: str | int | None = None) -> Setting:
             f"audit expects a setting with one column of scores: 'binary', 'confidence' or a class, got {setting!r}."
         )
     return chosen
-
-
-def _filled(
-    plan: LatticePlan, data: Input, min_rows: int
-) -> tuple[npt.NDArray[np.intp], SegmentCells, FeatureCounts, LabelCountsState | None]:
-    """Sums of all segments of enough rows, their numbers, and one-way counts; the lattice is filled part by part."""
-    kept, parts, counts = [], [], []
-    first = 0
-    further, labels = dict[str, Any](), None
-    if plan.setting.kind == "class" and data.source.layout.classes > 2:
-        # Of two classes one-way counts tell as much.
-        further["labels"] = iter(LabelCounts(plan.setting, plan.features))
-    for part in plan.parts():
-        statistic: LatticeSums = part
-        answers: Any = run_requests({"lattice": iter(statistic), **further}, data.source).estimates
-        labels, further = answers.get("labels", labels), {}
-        state: LatticeState = answers["lattice"]
-        here = plan.kept(statistic.segments, state.rows.sum(-1), first, min_rows)
-        parts.append(cells_of(state, here))
-        counts.append(FeatureCounts.of(statistic.segments, state))
-        kept.append(here + first)
-        first += statistic.segments.count
-    sums: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]
-    }
-    return np.concatenate(kept), parts[0]._replace(**sums), FeatureCounts.joined(counts), labels
-
-
-@dataclass(frozen=True)
-class _Table:
-    """Numbers of segments, strongest evidence first."""
-
-    plan: LatticePlan
-    segments: Segments
-    kept: npt.NDArray[np.intp]
-    columns: dict[str, npt.NDArray[Any]]
-    ends: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
-    alpha: float
-    limit: float
-    choice: Mapping[str, int]
-
-    @classmethod
-    def of(
-        cls, plan: LatticePlan, segments: Segments, kept: npt.NDArray[np.intp], cells: SegmentCells, alpha: float
-    ) -> "_Table":
-        """All numbers from the sums of segments."""
-        columns: dict[str, npt.NDArray[Any]] = {**measured(cells, alpha)}
-        columns["pvalue_adjusted"] = holm(columns["pvalue"])
-        found = columns["pvalue_adjusted"] <= alpha
-        columns["found"] = found
-        columns["discovery"] = e_benjamini_hochberg(columns["log_e"], alpha) if kept.size else found
-        total = cells.weight.sum(-1)
-        observed = residual_square(cells) * np.divide(cells.weight_square, total, where=total > 0, out=0 * total)
-        sums = SegmentGapSums(total, cells.outcome.sum(-1) - cells.score.sum(-1), cells.spread, observed)
-        describing = Describing(segments, kept, sums, alpha)
-        columns["described"] = describing.describe(found)
-        order = np.lexsort((kept, -columns["log_e"], columns["pvalue"]))
-        if found.any() and not columns["described"].any():
-            # No segment is told apart from what it is part of: the strongest evidence stands for all.
-            columns["described"][order[0]] = True
-        choice = {"candidates": int(columns["described"].sum()), "candidates_untried": 0, "overlaps_unknown": 0}
-        ends = simultaneous_ends(cells, alpha)
-        columns = {name: column[order] for name, column in columns.items()}
-        return cls(
-            plan, segments, kept[order], columns, (ends[0][order], ends[1][order]), alpha, describing.limit, choice
-        )
-
-    def with_partial_effects(
-        self, sharing: RowOverlaps | LatticeOverlaps, kept: npt.NDArray[np.intp], cells: SegmentCells
-    ) -> "_Table":
-        """Described are those alone that say more than the others together; ``cells`` are of the segments ``kept``."""
-        described = np.flatnonzero(self.columns["described"])
-        if described.size < 2:
-            return self
-        tried = described[:_MOST_TRIED]
-        # All rows come first.
-        scores, here = cells.mean[0], cells.at(np.searchsorted(kept, self.kept[tried]))
-        gaps = here.outcome - here.score
-        conditions = [self.segments.describe(int(number)) for number in self.kept[tried]]
-        overlaps = Overlaps.of(*sharing.sums(conditions, scores), np.r_[gaps.sum(-1), gaps @ shifts(scores)])
-        left = np.zeros(self.kept.size, np.bool_)
-        left[tried[PartialEffects(overlaps, self.limit).chosen()]] = True
-        choice = {"candidates_untried": described.size - tried.size, "overlaps_unknown": overlaps.unknown}
-        return replace(self, columns={**self.columns, "described": left}, choice={**self.choice, **choice})
-
-    def dataset(self, *, min_rows: int, **attributes: Any) -> xr.Dataset:
-        """The result."""
-        columns = self.columns
-        texts = np.array([self.plan.text(self.segments, int(number)) for number in self.kept], object)
-        subsets = [self.segments.describe(int(number))[0] for number in self.kept]
-        names = np.array([", ".join(self.plan.name(i) for i in subset) for subset in subsets], object)
-        excluded = not_excluded(columns["rows"], *self.ends, min_rows)
-        sentence = conclusion(texts, columns["gap"], columns["described"], excluded, min_rows, self.alpha)
-        sentence += remarks(int(columns["described"].sum()), self.choice)
-        numbers = {
-            name: column.astype(np.int64) if name in ("rows", "events") else column for name, column in columns.items()
-        }
-        ratio = np.divide(columns["ecce"], columns["sigma"], out=np.zeros(texts.size), where=columns["sigma"] > 0)
-        coordinates: dict[Hashable, Any] = {
-            "segment": texts.astype(str),
-            "features": ("segment", names.astype(str)),
-            "depth": ("segment", np.array([len(subset) for subset in subsets], np.int64)),
-            "number": ("segment", np.asarray(self.kept, np.int64)),
-        }
-        return described_dataset(
-            OF_SEGMENTS,
-            numbers,
-            ("segment",),
-            coordinates,
-            str(self.plan.setting),
-            "class",
-            **attributes,
-            min_rows=min_rows,
-            alpha=self.alpha,
-            segments=int(self.kept.size),
-            **self.choice,
-            mce_sigma=float(ratio.max(initial=0.0)),
-            not_excluded=json.dumps(excluded),
-            conclusion=sentence,
-        )

@@ -1,15 +1,34 @@
-"""What the numbers of `calibdask.audit` are, by the name of the variable, and how they are shown as text."""
+"""The document of an audit: miscalibrated subgroups, errors that cannot be ruled out, each column by itself."""
 
 import json
-import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
+from calibdask.analyses.auditing.audit_charts import funnel_picture, guarantee_picture
+from calibdask.analyses.auditing.audit_texts import points_up, signed_points, small_pvalue
 from calibdask.estimators.about import PVALUE, PartInfo
-from calibdask.render.text_layout import Line, plain_columns
-from calibdask.results.format import counted
+from calibdask.markup import Html
+from calibdask.render.drawing import forest, forest_axis, forest_range
+from calibdask.results.document import (
+    Cell,
+    Document,
+    Element,
+    Figure,
+    Figures,
+    Heading,
+    Links,
+    Listing,
+    Section,
+    Sentence,
+    Table,
+    Terms,
+    number,
+    text,
+)
+from calibdask.results.format import counted, figure, percent, rests_on, shown_texts
 from calibdask.statistics.lattice.coding import DATE_PARTS
 
 OF_SEGMENTS: Mapping[str, PartInfo] = {
@@ -27,52 +46,97 @@ OF_SEGMENTS: Mapping[str, PartInfo] = {
     "described": PartInfo("whether the segment belongs to the smallest set that says what is wrong", "choice"),
 }
 
-_HEADS = ("rows", "mean score", "frequency", "gap", "from", "to", "p adjusted")
-# Digits after the point: of tables, and beyond which there is an exponent.
-_TABLE_DECIMALS, _MOST_DECIMALS = 4, 7
-_SMALLEST_PVALUE = 1e-300
+_GAP = ("gap", "gap_low", "gap_high")
+_MOST_GROUPS, _MOST_FURTHER, _MOST_COLUMNS, _MOST_VALUES = 40, 10, 60, 30
+_READING_FUNNEL = (
+    "Each point is a group: how many rows it has, and its frequency less its mean score. Coloured ones are off for "
+    "certain: scores too high (orange, full), or too low (blue, hollow); large ones are in the first table. Dotted: "
+    "beyond these lines errors are excluded for all groups of so many rows together."
+)
+_READING_GUARANTEE = (
+    "The largest error that is not excluded, in percentage points, for all groups of at least so many rows together."
+)
+_TERMS = (
+    (
+        "gap",
+        "The share of rows with the outcome less the mean score, in percentage points: below 0 the scores are too "
+        "high. The interval is for the group by itself.",
+        "",
+    ),
+    (
+        "p, adjusted",
+        "How likely a calibrated model has so large an error in any of the groups that were looked at, at most: bounds "
+        "of the tail that hold for few rows, adjusted for all groups.",
+        "Hoeffding 1956; Holm 1979",
+    ),
+    (
+        "ECE, by chance",
+        "The mean absolute gap over cells of scores, and what a calibrated model with as many rows has by chance.",
+        "",
+    ),
+    (
+        "groups that say what is wrong",
+        "The smallest set: a group is listed if it differs for certain from the rest of each group that it is part of, "
+        "and is off for certain beside the other groups that are listed, with which it may share rows.",
+        "",
+    ),
+    (
+        "not excluded",
+        "Errors within the exact ends for frequencies, which hold for all groups together.",
+        "Clopper & Pearson 1934",
+    ),
+)
 
 
-def points_up(error: float) -> str:
-    """An error that is not excluded, in points, rounded up: a smaller number would promise too much.
+def audit_document(result: xr.Dataset, *, one_way_only: bool = False, anchors: str = "column") -> Document:
+    """The document of a result of `calibdask.audit`.
 
-    Examples
-    --------
-    >>> points_up(0.0781), points_up(0.078)
-    ('7.9', '7.8')
+    ``one_way_only``: each column by itself in place of the subgroups; otherwise columns are an appendix. ``anchors``:
+    the beginning of the anchors of columns, which a page with several audits needs to be its own.
     """
-    return f"{math.ceil(1000 * error - 1e-9) / 10:.1f}"
+    columns = Section("columns", "One column at a time", list(one_way(result, anchors)), appendix=not one_way_only)
+    conclusion = Section("conclusion", "", list(_conclusion(result)))
+    groups = Section("groups", "Subgroups", list(audit_group_elements(result)))
+    excluded = Section("excluded", "Errors that cannot be ruled out", list(not_excluded(result)))
+    audited = Section("audited", "Data and settings", [Listing(list(_audited(result)))])
+    meanings = Section("meanings", "Definitions", [Terms(_TERMS)], appendix=True)
+    if one_way_only:
+        sections = [conclusion, columns, audited, meanings]
+    else:
+        sections = [conclusion, groups, excluded, columns, audited, meanings]
+    return Document("Calibration audit", "", [section for section in sections if section.elements], name="audit")
 
 
-def signed_points(gap: float) -> str:
-    """A gap in points with its sign, in two significant digits or more: those of rare outcomes are small.
-
-    Examples
-    --------
-    >>> signed_points(-0.1064), signed_points(0.000145), signed_points(1e-9)
-    ('-10.6', '+0.015', '+1.0e-07')
-    """
-    if not gap:
-        # Too high for some scores, and too low for others.
-        return "±0"
-    decimals = _decimals(100 * gap, 1)
-    return f"{100 * gap:+.{decimals}f}" if decimals <= _MOST_DECIMALS else f"{100 * gap:+.1e}"
+def _conclusion(result: xr.Dataset) -> Iterator[Element]:
+    """The conclusion, and the gap of all rows, against which subgroups are read."""
+    yield Sentence(conclusion_of(result), lead=True, name="conclusion")
+    whole = result.isel(segment=(result.depth == 0).values)
+    if whole.sizes["segment"]:
+        gap, low, high = (signed_points(float(whole[name][0])).replace("-", "−") for name in _GAP)
+        yield Sentence(
+            f"All rows: observed rate minus mean prediction {gap} points ({low} to {high}).", name="all-rows"
+        )
 
 
-def small_pvalue(pvalue: float) -> str:
-    """A p-value in two digits, or that it is smaller than numbers are told apart.
-
-    Examples
-    --------
-    >>> small_pvalue(0.0316), small_pvalue(1.2e-46), small_pvalue(0.0)
-    ('0.032', '1.2e-46', '<1e-300')
-    """
-    return f"{pvalue:.2g}" if pvalue >= _SMALLEST_PVALUE else f"<{_SMALLEST_PVALUE:g}"
-
-
-def _decimals(size: float, fewest: int) -> int:
-    """Digits after the point that two significant ones take."""
-    return max(fewest, 1 - math.floor(math.log10(abs(size)))) if 0 < abs(size) < math.inf else fewest
+def _audited(result: xr.Dataset) -> Iterator[str]:
+    """Rows, subgroups, level and cutting."""
+    attributes = result.attrs
+    depth, least = attributes["depth"], attributes["min_rows"]
+    yield f"{', '.join(rests_on(attributes))}; scores and outcomes: {attributes['setting']}."
+    yield (
+        f"All subgroups of up to {counted(depth, 'column')} with at least {least:,} rows: "
+        f"{attributes['segments']:,}. False alarms: at most {percent(attributes['alpha'])} of calibrated models."
+    )
+    yield (
+        f"Up to {attributes['values']} values of a column besides missing ones; calibration errors over "
+        f"{attributes['score_cells']} cells of scores."
+    )
+    for name, why in (("rows_skipped", "without a label, a score or a weight"), ("rows_ignored", "by their label")):
+        if attributes.get(name):
+            yield f"{counted(attributes[name], 'row')} left out, {why}."
+    if passes := attributes.get("passes_why"):
+        yield f"{passes}."
+    yield from (f"{note}." for note in json.loads(attributes.get("notes", "[]")))
 
 
 def conclusion_of(result: xr.Dataset) -> str:
@@ -83,37 +147,6 @@ def conclusion_of(result: xr.Dataset) -> str:
 def is_audit(given: Any) -> bool:
     """Whether this is a result of `calibdask.audit`."""
     return isinstance(given, xr.Dataset) and {"not_excluded", "conclusion"} <= given.attrs.keys()
-
-
-def audit_lines(result: xr.Dataset, rule: str, most: int) -> list[Line]:
-    """What an audit found, in words and as a table, and what is not excluded."""
-    described = result.isel(segment=result.described.values)
-    lines: list[Line] = [((result.attrs["conclusion"], "head"),)]
-    if described.sizes["segment"]:
-        lines += [(), *_table(described.isel(segment=slice(0, most)), "group", rule)]
-        further = int(result.found.sum()) - min(most, described.sizes["segment"])
-        if further > 0:
-            share = "that was found shares" if further == 1 else "that were found share"
-            these = "it" if described.sizes["segment"] == 1 else "these"
-            lines += [((f"{counted(further, 'further group')} {share} rows with {these}.", "aside"),)]
-    excluded = json.loads(result.attrs["not_excluded"])
-    lines += [()] if excluded else []
-    for size, error in excluded.items():
-        least = f"for groups of at least {int(size):,} rows."
-        lines.append(((f"Errors of up to {points_up(error)} points are not excluded {least}", ""),))
-    return [*lines, ((f"{result.attrs['segments']:,} groups of at least {result.attrs['min_rows']:,} rows.", "aside"),)]
-
-
-def one_way_lines(result: xr.Dataset, rule: str) -> list[Line]:
-    """Each feature by itself: its values with their gaps, p-values adjusted for all segments."""
-    single = result.isel(segment=(result.depth == 1).values)
-    lines: list[Line] = [((result.attrs["conclusion"], "head"),)]
-    for name in dict.fromkeys(single.features.values.tolist()):
-        here = single.isel(segment=(single.features == name).values).sortby("number")
-        lines += [(), *_table(here, str(name), rule)]
-        if rest := rows_of_rare_values(result, here):
-            lines += [((rest, "aside"),)]
-    return lines
 
 
 def rows_of_rare_values(result: xr.Dataset, values: xr.Dataset) -> str:
@@ -132,14 +165,131 @@ def _missing_of_date(result: xr.Dataset, values: xr.Dataset) -> int:
     return 0 if missing in values.segment.values else int(result.rows.values[there].sum())
 
 
-def _table(segments: xr.Dataset, head: str, rule: str) -> list[Line]:
-    rows: list[tuple[str, ...]] = [(head, *_HEADS)]
-    for i in range(segments.sizes["segment"]):
-        one = segments.isel(segment=i)
-        # Narrow intervals are those of rare outcomes, or of very many rows.
-        decimals = min(_decimals(float(one.gap_high - one.gap_low) / 2, _TABLE_DECIMALS), _MOST_DECIMALS)
-        means = ("mean_score", "frequency", "gap", "gap_low", "gap_high")
-        numbers = [f"{float(one[name]):.{decimals}f}" for name in means]
-        rows.append((str(one.segment.values), f"{int(one.rows):,}", *numbers, small_pvalue(float(one.pvalue_adjusted))))
-    first, *others = plain_columns(rows)
-    return [((first, "head"),), ((rule * len(first.rstrip()), "aside"),), *(((line, ""),) for line in others)]
+def audit_group_elements(result: xr.Dataset) -> Iterator[Element]:
+    """The groups that say what is wrong, the strongest evidence first, and further ones that were found."""
+    level = percent(1 - result.attrs["alpha"])
+    described = result.isel(segment=result.described.values)
+    further = result.isel(segment=(result.found & ~result.described).values)
+    count = described.sizes["segment"]
+    if not result.sizes["segment"]:
+        return
+    if count:
+        yield _groups("Groups that say what is wrong, the strongest evidence first", described, _MOST_GROUPS, level)
+    else:
+        yield Sentence(f"No group is off for certain, of {_looked_at(result)}.")
+        further = result.isel(segment=(result.depth > 0).values)
+    if further.sizes["segment"]:
+        what = (
+            f"Further groups that were found, which share rows with {'it' if count == 1 else 'these'}"
+            if count
+            else "The groups with the strongest evidence, none of which is enough"
+        )
+        yield _groups(what, further, _MOST_FURTHER, level)
+
+
+def not_excluded(result: xr.Dataset) -> Iterator[Element]:
+    """How large an error may have been missed."""
+    excluded = {int(size): float(error) for size, error in json.loads(result.attrs["not_excluded"]).items()}
+    if not excluded:
+        return
+    yield Figures(
+        [
+            Figure(guarantee_picture(excluded), _READING_GUARANTEE),
+            Figure(funnel_picture(result, excluded), _READING_FUNNEL),
+        ]
+    )
+    level = percent(1 - result.attrs["alpha"])
+    rows = [[text(f"{size:,}"), number(100 * error, points_up(error))] for size, error in excluded.items()]
+    columns = [("rows at least", True), ("error up to, points", True)]
+    note = f"With {level} confidence, for outcomes of any probabilities, of {_looked_at(result)}."
+    yield Table("", columns, rows, note, name="excluded")
+
+
+def one_way(result: xr.Dataset, prefix: str = "column") -> Iterator[Element]:
+    """Each column by its values, those with the strongest evidence first."""
+    single = result.isel(segment=(result.depth == 1).values)
+    if not single.sizes["segment"]:
+        return
+    names = list(dict.fromkeys(single["features"].values.tolist()))
+    shown = names[:_MOST_COLUMNS]
+    if len(shown) > 1:
+        yield Links([(f"{prefix}-{place}", name) for place, name in enumerate(shown, 1)])
+    ends = single.isel(segment=np.isin(single["features"].values, shown))
+    reach = _reach(ends)
+    whole = result.isel(segment=(result.depth == 0).values)
+    for place, name in enumerate(shown, 1):
+        here = single.isel(segment=(single["features"] == name).values)
+        yield Heading(name, anchor=f"{prefix}-{place}")
+        yield _one_way_table(name, here, whole, reach, rows_of_rare_values(result, here))
+    if hidden := len(names) - len(shown):
+        yield Sentence(f"{counted(hidden, 'further column')} with less evidence not shown.", quiet=True)
+
+
+def _looked_at(result: xr.Dataset) -> str:
+    least = result.attrs["min_rows"]
+    return f"{counted(int(result.attrs['segments']), 'group')} of at least {least:,} rows"
+
+
+def _reach(groups: xr.Dataset) -> tuple[float, float]:
+    return forest_range([100 * float(end) for name in ("gap", "gap_low", "gap_high") for end in groups[name].values])
+
+
+def _groups(caption: str, groups: xr.Dataset, most: int, level: str) -> Table:
+    shown = groups.isel(segment=slice(0, most))
+    reach = _reach(shown)
+    rows = [[text(str(shown.segment.values[i])), *_numbers(shown, i, reach), *_errors(shown, i)] for i in _range(shown)]
+    rows.append([Cell(), Cell(), Cell(picture=_axis(reach)), Cell(), Cell(), Cell()])
+    hidden = groups.sizes["segment"] - len(rows) + 1
+    note = f"{counted(hidden, 'further group')} not shown." if hidden else ""
+    columns = [("group", False), *_columns(level), ("ECE", True)]
+    return Table(caption, columns, rows, note)
+
+
+def _one_way_table(name: str, values: xr.Dataset, whole: xr.Dataset, reach: tuple[float, float], rest: str) -> Table:
+    """The values of a column in their order; of very many those with the strongest evidence."""
+    level = percent(1 - values.attrs["alpha"])
+    shown = values.isel(segment=slice(0, _MOST_VALUES)).sortby("number")
+    rows = [[text(str(shown.segment.values[i])), *_numbers(shown, i, reach), *_means(shown, i)] for i in _range(shown)]
+    if whole.sizes["segment"]:
+        rows.append([text("all rows"), *_numbers(whole, 0, reach), *_means(whole, 0)])
+    rows.append([Cell(), Cell(), Cell(picture=_axis(reach)), *([Cell()] * 4)])
+    hidden = values.sizes["segment"] - shown.sizes["segment"]
+    note = f"{counted(hidden, 'further value')} with less evidence not shown." if hidden else ""
+    note = " ".join(filter(None, (note, rest)))
+    columns = [("value", False), *_columns(level), ("mean score", True), ("frequency", True)]
+    return Table(f"{name}, by value", columns, rows, note)
+
+
+def _range(groups: xr.Dataset) -> range:
+    return range(groups.sizes["segment"])
+
+
+def _columns(level: str) -> Sequence[tuple[str, bool]]:
+    return [("rows", True), (f"{level} interval", False), ("gap, points", True), ("p, adjusted", True)]
+
+
+def _axis(reach: tuple[float, float]) -> Html:
+    return forest_axis(reach, lambda points: f"{points:+.1f}".replace("-", "−"))
+
+
+def _numbers(groups: xr.Dataset, at: int, reach: tuple[float, float]) -> list[Cell]:
+    """Rows, the interval as a picture and as numbers, and the evidence."""
+    one = {name: float(groups[name].values[at]) for name in ("rows", "gap", "gap_low", "gap_high", "pvalue_adjusted")}
+    gap, low, high = (100 * one[name] for name in ("gap", "gap_low", "gap_high"))
+    side = ("over" if gap < 0 else "under") if groups.found.values[at] else ""
+    shown = [word.replace("-", "−") for word in shown_texts(gap, low, high, kind="difference")]
+    return [
+        number(one["rows"], figure(int(one["rows"]))),
+        Cell(f"{shown[1]} to {shown[2]}", picture=forest(gap, low, high, reach, side), numeric=True),
+        number(gap, shown[0], f"{shown[1]} to {shown[2]}"),
+        number(one["pvalue_adjusted"], small_pvalue(one["pvalue_adjusted"]).replace("-", "−")),
+    ]
+
+
+def _errors(groups: xr.Dataset, at: int) -> list[Cell]:
+    ece, chance = (float(groups[name].values[at]) for name in ("ece", "ece_chance"))
+    return [number(ece, figure(ece), f"by chance {figure(chance)}")]
+
+
+def _means(groups: xr.Dataset, at: int) -> list[Cell]:
+    return [number(mean, figure(mean)) for mean in (float(groups[n].values[at]) for n in ("mean_score", "frequency"))]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.analyses.auditing.audit_document import points_up, signed_points
+from calibdask.analyses.auditing.audit_texts import points_up, signed_points
 from calibdask.statistics.exact import Array
 
 # Where larger errors are not excluded even for the largest segments, nothing has been said.

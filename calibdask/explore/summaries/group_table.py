@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.analyses.auditing.audit_document import small_pvalue
+from calibdask.analyses.auditing.audit_texts import small_pvalue
 from calibdask.explore.html_widgets import html_table, table_frame
 from calibdask.markup import Html
 from calibdask.plot.style import OVER, UNDER

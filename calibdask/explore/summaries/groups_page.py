@@ -5,7 +5,8 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.analyses.auditing.audit_document import conclusion_of, points_up
+from calibdask.analyses.auditing.audit_document import conclusion_of
+from calibdask.analyses.auditing.audit_texts import points_up
 from calibdask.explore.cancellation import LatestOnly, error_text
 from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.summaries.audited_groups import AuditedGroups, GroupsQuery

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.analyses.auditing.audit_document import points_up
+from calibdask.analyses.auditing.audit_texts import points_up
 from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.results.format import counted

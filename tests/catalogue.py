@@ -18,6 +18,7 @@ from calibdask.statistics.bins.binnings import Explicit, Uniform
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import Grid, GridHistogram, support
 from calibdask.statistics.bins.tail_sums import TailSums
+from calibdask.statistics.cluster_sums import ClusterSums
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.confusion import Confusion
 from calibdask.statistics.counts import RowCount
@@ -284,6 +285,7 @@ def statistics(layout: Layout) -> list[Statistic]:
         ScoreSums(),
         ScoreSums(brier=False),
         ColumnSums(Setting("class", 1)),
+        ClusterSums(Setting("class", 1)),
         OutcomeSums(Setting("classwise")),
         RowHashes(FrozenArray(np.arange(layout.groups))),
     ]

@@ -80,6 +80,7 @@ class EvaluateKeywords(PopulationKeywords, total=False):
     score: Any
     by: Any
     skip_missing: bool
+    groups: Any
     seed: int
 
 
@@ -126,6 +127,7 @@ _EVALUATE = (
     "score",
     "by",
     "skip_missing",
+    "groups",
     "ci",
     "ci_method",
     "n_boot",

@@ -12,6 +12,7 @@ import xarray as xr
 from calibdask.data import slices
 from calibdask.data.alignment import aligned, check_divisions
 from calibdask.data.class_names import Encoded, encode_labels
+from calibdask.data.clusters import CLUSTERS, checked_clusters, clusters_of, stacked_clusters
 from calibdask.data.features import FeatureColumn, feature_column, series_feature
 from calibdask.data.frames import complete_rows, is_frame, joined_arrays, series_codes
 from calibdask.data.input import Input
@@ -40,6 +41,7 @@ class NamedArrays:
     by: Mapping[Hashable, Any]
     coordinates: Mapping[Hashable, Any]
     features: tuple[FeatureColumn, ...] = ()
+    clusters: Any = None
 
 
 def read_arrays(
@@ -62,12 +64,14 @@ def read_arrays(
     of_features = {name: f"feature {name!r}" for name in features or {}}
     arrays = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}
     arrays = {name: hosted(name, array) for name, array in arrays.items()}
+    arrays |= clusters_of(options)
     arrays = aligned(arrays | _renamed(slicing, names) | _renamed(features or {}, of_features))
     slicing = {name: arrays.pop(argument) for name, argument in names.items()}
     columns = {name: arrays.pop(argument) for name, argument in of_features.items()}
     shape = Shape.of(arrays["y_true"], arrays["y_prob"], options)
     encoded = encode_labels(arrays["y_true"], arrays["y_prob"], shape)
     inputs, slicing, columns = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing, columns, shape)
+    clusters = inputs.get(CLUSTERS)
     inputs = {name: inputs[name] for name in ("y_prob", "y_true", "sample_weight")}
     labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
     check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
@@ -79,6 +83,7 @@ def read_arrays(
         slicing,
         coordinates_of(labelled),
         tuple(feature_column(name, values) for name, values in columns.items()),
+        clusters,
     )
     return read_named(named, shape, encoded)
 
@@ -166,6 +171,7 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     for feature in arrays.features:
         feature.check_rows(n)
     columns = {f"feature {feature.name!r}": feature.values for feature in arrays.features}
+    clusters = checked_clusters(arrays.clusters, n, sample_dim)
     rows = Rows(with_axis(flat, 2) if shape.vector else flat, flattened["labels"], flattened.get("weights"))
     keep = None if row_filter is None or not arrays.by else row_filter.mask(rows)
     group, axes = slices.coded(arrays.by, n, sample_dim, keep)
@@ -173,8 +179,8 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     layout = layout_of(shape, scores.dtype, _product(batch), _product(axes), weighted=weighted)
     most = int(n) if n == n else None
     every_counts = not weighted and group is None and row_filter is None
-    layout = replace(layout, rows=most if every_counts else None, most_rows=most)
-    source = _source(replace(rows, group=group), columns, layout, options, row_filter)
+    layout = replace(layout, rows=most if every_counts else None, most_rows=most, clustered=clusters is not None)
+    source = _source(replace(rows, group=group, clusters=clusters), columns, layout, options, row_filter)
     if row_filter is not None:
         source.original_rows = lambda: row_filter.positions(rows)
     classes = None if shape.vector else encoded.classes
@@ -234,6 +240,7 @@ def _one_sample_dim(arrays: NamedArrays, options: InputOptions) -> tuple[NamedAr
         {by: stacked_slices(values, sizes, name) for by, values in arrays.by.items()},
         arrays.coordinates,
         arrays.features,
+        None if arrays.clusters is None else stacked_clusters(arrays.clusters, sizes, name),
     )
     return one, name
 
@@ -246,8 +253,16 @@ def _coordinates(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Mapping
     return {**arrays.coordinates, shape.options.class_dim: classes}
 
 
-def layout_of(shape: Shape, dtype: np.dtype[Any], batch: int = 1, groups: int = 1, *, weighted: bool) -> Layout:
-    """Layout of the data, known before a pass; scores are computed from logits in float64."""
+def layout_of(
+    shape: Shape,
+    dtype: np.dtype[Any],
+    batch: int = 1,
+    groups: int = 1,
+    *,
+    weighted: bool,
+    clustered: bool = False,
+) -> Layout:
+    """What is known about the data without reading them. Scores are computed from logits in float64."""
     single = dtype in (np.float16, np.float32) and not shape.options.logits
     return Layout(
         batch=batch,
@@ -259,6 +274,7 @@ def layout_of(shape: Shape, dtype: np.dtype[Any], batch: int = 1, groups: int = 
         weighted=weighted,
         logits=shape.options.logits,
         one_hot=shape.one_hot,
+        clustered=clustered,
         sum_tolerance=shape.options.sum_tolerance,
     )
 
@@ -337,9 +353,10 @@ def frames_to_arrays(
 ) -> tuple[dict[str, Any], dict[Hashable, Any], dict[str, Any]]:
     """The inputs with columns of Dask data frames converted to arrays with common chunks."""
     frames = {name: frame for name, frame in inputs.items() if is_frame(frame)}
+    measured = [frame for name, frame in frames.items() if name != CLUSTERS]
     slicing_series = {name: values for name, values in slicing.items() if is_frame(values)}
     check_divisions({**frames} | {f"by {name!r}": values for name, values in slicing_series.items()})
-    present = complete_rows(frames.values()) if slicing_series and shape.options.skip_missing else None
+    present = complete_rows(measured) if slicing_series and shape.options.skip_missing else None
     coded = {name: series_codes(values, present) for name, values in slicing_series.items()}
     columns = {
         name: series_feature(values) if is_frame(values) else values for name, values in (features or {}).items()
@@ -363,7 +380,8 @@ def frames_to_arrays(
 def _source(
     rows: Rows, features: dict[str, Any], layout: Layout, options: InputOptions, row_filter: RowFilter | None
 ) -> RowSource:
-    others = {"labels": rows.labels, "weights": rows.weights, "groups": rows.group, **features}
+    others = {"labels": rows.labels, "weights": rows.weights, "groups": rows.group, "clusters": rows.clusters}
+    others |= features
     if not any(is_dask(array) for array in (rows.scores, *others.values())):
         whole = replace(rows, features=tuple(features.values()))
         kept = (lambda part: part) if row_filter is None else row_filter.kept

@@ -9,6 +9,7 @@ import xarray as xr
 
 from calibdask.data.arrays import NamedArrays, check_lengths, filter_of, hosted, layout_of, numbered
 from calibdask.data.class_names import Encoded, encode_labels
+from calibdask.data.clusters import cluster_numbers
 from calibdask.data.input import Input
 from calibdask.data.logits_check import check_logits
 from calibdask.data.models import MODEL, check_compatible
@@ -26,8 +27,9 @@ from calibdask.safe_text import listed
 def read_blocks(
     blocks: Iterable[tuple[Any, ...]] | Callable[[], Iterable[tuple[Any, ...]]], options: InputOptions
 ) -> Input:
-    """A source for blocks (y_true, y_prob) or (y_true, y_prob, sample_weight) of arrays in memory.
+    """A source for blocks (y_true, y_prob[, sample_weight[, groups]]) of arrays in memory.
 
+    The weights of blocks with clusters may be None.
     ``blocks`` is an iterable that can be iterated repeatedly, or a function that returns an iterator: estimators with
     equal-mass bins make several passes.
 
@@ -36,6 +38,11 @@ def read_blocks(
     ValueError
         If a block is none, or differs from the first one in its kind.
     """
+    if options.groups is not None:
+        raise ValueError(
+            "Blocks expect the clusters of their rows inside, as (y_true, y_prob, sample_weight, groups), where "
+            "sample_weight may be None; leave groups out."
+        )
     once = isinstance(blocks, Iterator)
     passes = 0
 
@@ -64,7 +71,9 @@ def read_blocks(
     shape = first.shape
     batch = (*_model_axes(first.models), *_problems(shape, first.classes))
     weighted = first.rows.weights is not None or (first.filter is not None and first.filter.by_cell)
-    layout = layout_of(shape, first.rows.scores.dtype, first.rows.scores.shape[0], weighted=weighted)
+    clustered = first.rows.clusters is not None
+    batch_size = first.rows.scores.shape[0]
+    layout = layout_of(shape, first.rows.scores.dtype, batch_size, weighted=weighted, clustered=clustered)
     source = MemorySource(iterate_all, layout, options.validity)
     return Input(source, batch, classes=None if shape.vector else first.classes, options=options)
 
@@ -89,7 +98,8 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
     def read(piece: Piece) -> Rows:
         labels = shape.labels(encoded(piece.labels).labels)
         weights = None if piece.weights is None else shape.weights(piece.weights)
-        return replace(_rows_of_models(labels, piece.scores, weights, shape), group=piece.group)
+        rows = _rows_of_models(labels, piece.scores, weights, shape)
+        return replace(rows, group=piece.group, clusters=piece.clusters)
 
     known = encoded(stream.empty.labels)
     stream.check_types()
@@ -104,7 +114,7 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
     batch = (*_model_axes([*stream.models]), *_problems(shape, known.classes))
     weighted = stream.weight is not None or (row_filter is not None and row_filter.by_cell)
     sizes = [int(np.prod([axis.size for axis in group], dtype=np.int64)) for group in (batch, axes)]
-    layout = layout_of(shape, stream.score_type, *sizes, weighted=weighted)
+    layout = layout_of(shape, stream.score_type, *sizes, weighted=weighted, clustered=stream.groups is not None)
     source = MemorySource(iterate, layout, options.validity)
     classes = None if shape.vector or known.classes is None else np.asarray(known.classes, object)
     return Input(source, batch, axes, classes, options=options)
@@ -154,10 +164,15 @@ class _Block:
     @classmethod
     def of(cls, block: Any, options: InputOptions) -> "_Block":
         """Read one block."""
-        if not isinstance(block, tuple | list) or len(block) not in (2, 3) or any(part is None for part in block):
+        is_block = isinstance(block, tuple | list) and len(block) in (2, 3, 4)
+        clusters = block[3] if is_block and len(block) == 4 else None
+        if clusters is not None:
+            block = [part for part in block[:3] if part is not None]
+            is_block = len(block) >= 2
+        if not is_block or any(part is None for part in block):
             given = "one with None" if isinstance(block, tuple | list) else type(block).__name__
             raise ValueError(
-                f"A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got {given}; where these are "
+                f"A block expects (y_true, y_prob[, sample_weight[, groups]]), got {given}; where these are "
                 "all rows, give both: evaluate(y_true, y_prob)."
             )
         y_true, y_prob, *weighting = block
@@ -175,6 +190,8 @@ class _Block:
             check_lengths(one.sizes[options.sample_dims[0]], others, options.sample_dims[0])
         check_compatible(dict(zip(models, variables, strict=False)))
         rows = _rows_of_models(labels, scores, weights, shape)
+        if clusters is not None:
+            rows = replace(rows, clusters=cluster_numbers(clusters))
         return cls(rows, shape, encoded.classes, filter_of(shape, encoded), models)
 
 
@@ -210,17 +227,19 @@ def _like(first: Rows, rows: Rows) -> Rows:
         (rows.width, rows.labels.shape[0]) != (first.width, first.labels.shape[0])
         or types[0] != types[1]
         or (rows.weights is None) != (first.weights is None)
+        or (rows.clusters is None) != (first.clusters is None)
     ):
         raise ValueError(
-            "Blocks expect the same classes and precision, and weights in all or none; got a block of scores of "
-            f"{widths[0]} columns, {types[0]}, {_weights_text(first)} weights, and one of {widths[1]}, {types[1]}, "
-            f"{_weights_text(rows)}."
+            "Blocks expect the same classes and precision, and weights and groups in all or none; got a block of "
+            f"scores of {widths[0]} columns, {types[0]}, {_columns_text(first)}, and one of {widths[1]}, {types[1]}, "
+            f"{_columns_text(rows)}."
         )
     return rows
 
 
-def _weights_text(rows: Rows) -> str:
-    return "without" if rows.weights is None else "with"
+def _columns_text(rows: Rows) -> str:
+    weights, groups = ("without" if column is None else "with" for column in (rows.weights, rows.clusters))
+    return f"{weights} weights, {groups} groups"
 
 
 def _peeked(iterate: Callable[[], Iterator[_Block]]) -> tuple[_Block, Callable[[], Iterator[_Block]]]:

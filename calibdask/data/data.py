@@ -21,6 +21,7 @@ from calibdask.data.slices import named
 from calibdask.data.streams import RowStream
 from calibdask.data.top_scores import TopScores
 from calibdask.errors import RowsRequired
+from calibdask.safe_text import listed
 from calibdask.storage.columns import alike_classes
 from calibdask.storage.readers import RowTable, StoredRows
 from calibdask.storage.summary import Summary, is_summary
@@ -139,6 +140,9 @@ class Data:
                 raise ValueError(
                     "Rows that were read have their labels, scores, slices and weights; name the columns in read_rows."
                 )
+            if isinstance(options.groups, str):
+                columns = _column_of_table(given, options.groups)
+                options = replace(options, groups=columns)
             return cls._of_table(given, None, options)
         if hasattr(given, "_as_input"):
             refuse_for_summary(options)
@@ -158,13 +162,19 @@ class Data:
             return cls(given, options=options)
         rows = named_columns(given, columns_of(given), by, sample_weight, options)
         _warn_of_guess(rows.guess)
+        options = replace(options, groups=rows.groups)
         return cls(rows.labels, rows.scores, rows.by, rows.weights, options=options, guess=rows.guess)
 
     @classmethod
     def _of_table(cls, table: RowTable, by: Any, options: InputOptions) -> "Data":
         """The rows of a file; slices have the names that ``by`` gives their columns."""
         slices = {name: table.by[column] for name, column in by.items()} if isinstance(by, Mapping) else table.by
-        options = replace(options, skip_missing=options.skip_missing or table.skip_missing)
+        options = replace(
+            options,
+            skip_missing=options.skip_missing or table.skip_missing,
+            groups=table.groups if options.groups is None or isinstance(options.groups, str) else options.groups,
+            groups_name=options.groups_name or table.groups_name,
+        )
         return cls(table.labels, table.scores, slices, table.weights, options=options, guess=table.names.guess)
 
     @classmethod
@@ -230,15 +240,25 @@ class Data:
         """The data with other scores: an array, or a mapping from model to array."""
         return replace(self, scores=scores)
 
-    def read(self) -> Input:
+    def read(self, *, takes_groups: bool = False) -> Input:
         """The source that answers requests, with its axes.
+
+        Parameters
+        ----------
+        takes_groups : bool, default False
+            Whether the analysis accounts for clusters of rows; others would ignore them.
 
         Raises
         ------
         ValueError
-            If shapes or types do not match.
+            If shapes or types do not match, or rows have clusters that the analysis would ignore.
         """
         read = replace(self._read(), guess=self.guess)
+        if read.source.layout.clustered and not takes_groups:
+            raise ValueError(
+                "groups is not supported here: this analysis takes rows as independent, and clusters of rows are not. "
+                "Leave groups out to have numbers for independent rows, or give one row of each cluster."
+            )
         population: Population | None = self.options.population
         if population is None or self.summary is not None:
             return read
@@ -281,10 +301,13 @@ def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_f
     columns = [*slicing]
     if not all(isinstance(name, str) for name in (*columns, "" if sample_weight is None else sample_weight)):
         raise ValueError("by and sample_weight of a file expect names of its columns.")
+    if not isinstance(options.groups, str | None):
+        raise ValueError("groups of a file expects the name of one of its columns.")
     read = partial(
         store.read,
         label=options.label,
         weight=sample_weight,
+        groups=options.groups,
         by=() if are_features else columns,
         features=columns if are_features else (),
     )
@@ -299,6 +322,16 @@ def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_f
 def _of_classes(scores: Any, classes: Any) -> Any:
     """Scores whose columns are of these classes."""
     return scores.assign_coords({"class": list(classes)}) if hasattr(scores, "dims") else scores
+
+
+def _column_of_table(table: RowTable, name: str) -> Any:
+    """A column of rows that were read, by which they may be sliced too."""
+    if name not in table.by:
+        raise ValueError(
+            f"groups={name!r} is none of the columns that were read, {listed(table.by) or 'none'}; name it in "
+            "read_rows(..., groups=...)."
+        )
+    return table.by[name]
 
 
 def _are_metrics(given: Any) -> bool:

@@ -64,6 +64,8 @@ class Input:
             extra["negative_labels"] = self.negatives
         if self.population:
             extra["population"] = self.population
+        if self.source.layout.clustered:
+            extra["groups"] = self.options.groups_name or "groups"
         excluded = self.source.excluded
         if self.options.ignore_label is not None:
             extra["rows_ignored"] = excluded["ignored"]

@@ -17,6 +17,7 @@ from calibdask.data.arrays import (
     read_named,
 )
 from calibdask.data.class_names import encode_labels
+from calibdask.data.clusters import CLUSTERS, clusters_of
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions
 from calibdask.data.shapes import Shape
@@ -39,7 +40,7 @@ def read_models(y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: 
     names = {name: f"by {name!r}" for name in slicing}
     arrays = {"y_true": y_true, "sample_weight": sample_weight}
     arrays |= {arguments[name]: scores for name, scores in models.items()}
-    arrays = {name: hosted(name, array) for name, array in arrays.items()}
+    arrays = {name: hosted(name, array) for name, array in arrays.items()} | clusters_of(options)
     arrays = aligned(arrays | {names[name]: values for name, values in slicing.items()})
     slicing = {name: arrays.pop(argument) for name, argument in names.items()}
     shapes = {name: Shape.of(arrays["y_true"], arrays[argument], options) for name, argument in arguments.items()}
@@ -47,6 +48,7 @@ def read_models(y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: 
     shape = shapes[first]
     encoded = encode_labels(arrays["y_true"], arrays[arguments[first]], shape)
     inputs, slicing, _ = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing, None, shape)
+    clusters = inputs.pop(CLUSTERS, None)
     labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
     check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
     variables = {name: shapes[name].scores(inputs[argument], argument) for name, argument in arguments.items()}
@@ -58,6 +60,7 @@ def read_models(y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: 
         None if weights is None else shape.weights(weights),
         slicing,
         {**coordinates_of(labelled), MODEL: np.array(list(models))},
+        clusters=clusters,
     )
     return read_named(named, shape, encoded)
 

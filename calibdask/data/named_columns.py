@@ -33,6 +33,7 @@ class NamedColumns:
     by: Mapping[Any, Any]
     weights: Any
     guess: str = ""
+    groups: Any = None
 
 
 def named_columns(
@@ -49,10 +50,11 @@ def named_columns(
     ValueError
         If columns do not exist, or several could be meant.
     """
-    by, sample_weight = _in_order_of(frame, by, sample_weight)
+    by, sample_weight, groups = _in_order_of(frame, by, sample_weight, options.groups)
     slicing = _slicing(by, columns.names)
     weight = sample_weight if isinstance(sample_weight, str) else None
-    used = [column for column in (*slicing.values(), weight) if _is_name(column)]
+    clusters = groups if _is_name(groups) else None
+    used = [column for column in (*slicing.values(), weight, clusters) if _is_name(column)]
     for name in used:
         if name not in columns.names:
             raise unknown(_WHERE, "column", name, columns.names)
@@ -65,22 +67,28 @@ def named_columns(
     )
     first = next(iter(names.values()))
     if isinstance(columns, StreamColumns):
+        if groups is not None and clusters is None:
+            raise ValueError("groups of a lazy frame, a relation or a reader expects the name of one of its columns.")
         own = names if isinstance(options.score, Mapping) else {}
-        return _streamed(columns, first, slicing, weight, sample_weight, own)
+        return _streamed(columns, first, slicing, weight, sample_weight, own, clusters)
     reader = _DaskReader(columns) if isinstance(columns, DaskColumns) else _MemoryReader(columns, options)
     labels = reader.matrix(first.labels, None)
     scores = {model: reader.matrix(one.scores, one.classes) for model, one in names.items()}
     slices = {name: reader.slicing(column) if _is_name(column) else column for name, column in slicing.items()}
     weights = sample_weight if weight is None else columns.values(weight)
+    if clusters is not None:
+        groups = reader.slicing(clusters)
     several = isinstance(options.score, Mapping)
-    return NamedColumns(labels, scores if several else scores[""], slices, weights, first.guess)
+    return NamedColumns(labels, scores if several else scores[""], slices, weights, first.guess, groups)
 
 
-def _in_order_of(frame: Any, by: Any, sample_weight: Any) -> tuple[Any, Any]:
-    """Slices and weights, those that are series of pandas in the order of the index of the frame."""
+def _in_order_of(frame: Any, by: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any]:
+    """Slices, weights and clusters, those that are series of pandas in the order of the index of the frame."""
     names = {name: f"by {name!r}" for name in by} if isinstance(by, Mapping) else {}
-    rows = aligned({FRAME: frame, "sample_weight": sample_weight} | {names[name]: by[name] for name in names})
-    return {name: rows[argument] for name, argument in names.items()} if names else by, rows["sample_weight"]
+    arrays = {FRAME: frame, "sample_weight": sample_weight, "groups": groups}
+    rows = aligned(arrays | {names[name]: by[name] for name in names})
+    slices = {name: rows[argument] for name, argument in names.items()} if names else by
+    return slices, rows["sample_weight"], rows["groups"]
 
 
 def _slicing(by: Any, names: list[Any]) -> dict[Any, Any]:
@@ -151,8 +159,9 @@ def _streamed(
     weight: Any,
     sample_weight: Any,
     models: Mapping[Any, ColumnNames],
+    clusters: Any,
 ) -> NamedColumns:
     if (sample_weight is not None and weight is None) or not all(map(_is_name, slicing.values())):
         raise ValueError("by and sample_weight of a lazy frame, a relation or a reader expect names of its columns.")
-    stream = RowStream(columns.batches, names, weight, models=models)
+    stream = RowStream(columns.batches, names, weight, models=models, groups=clusters)
     return NamedColumns(stream, None, slicing, None, names.guess)

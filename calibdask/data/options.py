@@ -59,6 +59,10 @@ class InputOptions:
         Whether rows without a label, a score or a weight are left out.
     population : calibdask.Population or None
         The population that the rows are weighted to, and their scores corrected for.
+    groups : array of shape (n,), or name of a column, optional
+        The cluster of each row, such as a patient: rows of different clusters are independent, others need not be.
+    groups_name : str
+        What results call the clusters; empty: the name of the column, or ``"groups"``.
 
     Examples
     --------
@@ -78,6 +82,8 @@ class InputOptions:
     score: Any = None
     skip_missing: bool = False
     population: Any = None
+    groups: Any = None
+    groups_name: str = ""
 
     def __post_init__(self) -> None:
         if self.task is not None and self.task not in get_args(Task):
@@ -86,6 +92,11 @@ class InputOptions:
             raise ValueError(f"logits expects True or False, got {self.logits!r}; the scores themselves are y_prob.")
         if not isinstance(self.skip_missing, bool):
             raise ValueError(f"skip_missing expects True or False, got {self.skip_missing!r}.")
+        if not self.groups_name and self.groups is not None:
+            name = self.groups if isinstance(self.groups, str | int) else getattr(self.groups, "name", None)
+            # The name of a Dask array is a token, not chosen by the user.
+            is_name = isinstance(name, str | int) and not isinstance(getattr(self.groups, "chunks", None), tuple)
+            object.__setattr__(self, "groups_name", str(name) if is_name else "groups")
         dims = self.sample_dims
         if not dims or len({*dims, self.class_dim}) != len(dims) + 1:
             raise ValueError(
@@ -118,3 +129,8 @@ def refuse_for_summary(options: InputOptions) -> None:
     for name in ("label", "score", "skip_missing", "task", "logits", "labels", "pos_label", "ignore_label"):
         if getattr(options, name) not in (None, False):
             raise ValueError(f"A summary holds no rows; {name} has no effect on it.")
+    if options.groups is not None:
+        raise ValueError(
+            "A summary holds no rows; groups has no effect on it. Give groups where the rows are summarized: "
+            "summarize(..., groups=...) keeps what clustered intervals need."
+        )

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibdask.data import slices
+from calibdask.data.clusters import cluster_numbers
 from calibdask.data.slices import SliceCodes
 from calibdask.engine.axes import Axis
 from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
@@ -43,6 +44,7 @@ class Piece(NamedTuple):
     scores: tuple[np.ndarray, ...]
     weights: np.ndarray | None
     group: np.ndarray | None
+    clusters: np.ndarray | None = None
 
 
 @dataclass
@@ -64,6 +66,7 @@ class RowStream:
     by : mapping from name of a slicing variable to its column
     models : mapping from name of a model to its columns of scores
         Empty for one model, whose scores are those of ``names``.
+    groups : name of the column of clusters, optional
     """
 
     batches: Batches
@@ -71,6 +74,7 @@ class RowStream:
     weight: Any = None
     by: Mapping[Any, Any] = field(default_factory=dict)
     models: Mapping[Any, ColumnNames] = field(default_factory=dict)
+    groups: Any = None
     _count: _Count = field(default_factory=_Count, compare=False)
     _widths: dict[tuple[Any, ...], int | None] = field(default_factory=dict, compare=False)
 
@@ -118,7 +122,7 @@ class RowStream:
     def pieces(self, coding: Callable[[Columns], np.ndarray] | None) -> Iterator[Piece]:
         """Rows of one pass, at least one piece; ``coding`` gives the slice of each."""
         empty = True
-        for columns in self._read([*self._columns, *self.by.values()]):
+        for columns in self._read([*self._columns, *self.by.values(), *self._clusters]):
             empty = False
             yield self._piece(columns, None if coding is None else coding(columns))
         if empty:
@@ -130,6 +134,7 @@ class RowStream:
             tuple(self._matrix(columns, names, self._width(names)) for names in self._score_names),
             None if self.weight is None else columns[self.weight],
             group,
+            None if self.groups is None or self.groups not in columns else cluster_numbers(columns[self.groups]),
         )
 
     @property
@@ -140,7 +145,8 @@ class RowStream:
             np.empty(self._shape(0, self._width(names)), np.result_type(*map(self._type, names)))
             for names in self._score_names
         )
-        return Piece(labels, scores, None if self.weight is None else np.empty(0), None)
+        clusters = None if self.groups is None else np.empty(0, np.int64)
+        return Piece(labels, scores, None if self.weight is None else np.empty(0), None, clusters)
 
     def slices(
         self, keep: Callable[[Piece], np.ndarray] | None = None
@@ -172,6 +178,10 @@ class RowStream:
     @property
     def _weights(self) -> list[Any]:
         return [] if self.weight is None else [self.weight]
+
+    @property
+    def _clusters(self) -> list[Any]:
+        return [] if self.groups is None else [self.groups]
 
     def _type(self, name: Any) -> np.dtype[Any]:
         return dtype_of(self.batches.schema.field(str(name)).type)

@@ -185,13 +185,14 @@ def _is_missing_label(labels: npt.NDArray[Any]) -> Mask:
 def _kept_part(*arrays: Any, filter: RowFilter, wanted: str, names: tuple[str, ...]) -> npt.NDArray[Any]:
     """One array of a block without the rows that are left out."""
     given = dict(zip(names, map(np.asarray, arrays), strict=True))
-    features = [name for name in names if name not in ("scores", "labels", "weights", "groups")]
+    features = [name for name in names if name not in ("scores", "labels", "weights", "groups", "clusters")]
     rows = Rows(
         given["scores"],
         given["labels"],
         given.get("weights"),
         given.get("groups"),
         tuple(given[name] for name in features),
+        clusters=given.get("clusters"),
     )
     left = filter.kept(rows)
     kept: dict[str, Any] = {
@@ -199,6 +200,7 @@ def _kept_part(*arrays: Any, filter: RowFilter, wanted: str, names: tuple[str, .
         "labels": left.labels,
         "weights": left.weights,
         "groups": left.group,
+        "clusters": left.clusters,
         **dict(zip(features, left.features, strict=True)),
     }
     return np.asarray(kept[wanted])

@@ -15,7 +15,8 @@ from calibdask.statistics.layout import Layout
 class Rows:
     """Scores (batch, n, K), for a vector of P(y = 1) (batch, n, 1); labels, weights (1 or batch, n); groups (n,).
 
-    ``features``: further columns of any type, (n,) each. ``excluded``: counts of rows that were left out here.
+    ``features``: further columns of any type, (n,) each. ``clusters``: numbers of the clusters, (n,).
+    ``excluded``: counts of rows that were left out here.
     """
 
     scores: npt.NDArray[Any]
@@ -24,6 +25,7 @@ class Rows:
     group: npt.NDArray[Any] | None = None
     features: tuple[npt.NDArray[Any], ...] = ()
     excluded: npt.NDArray[np.int64] | None = None
+    clusters: npt.NDArray[np.int64] | None = None
 
     @property
     def count(self) -> int:
@@ -44,6 +46,7 @@ class Rows:
             None if self.group is None else self.group[start:stop],
             tuple(feature[start:stop] for feature in self.features),
             None if start else self.excluded,
+            None if self.clusters is None else self.clusters[start:stop],
         )
 
     def where(self, keep: npt.NDArray[np.bool_]) -> "Rows":
@@ -54,6 +57,7 @@ class Rows:
             None if self.weights is None else self.weights[:, keep],
             None if self.group is None else self.group[keep],
             tuple(feature[keep] for feature in self.features),
+            clusters=None if self.clusters is None else self.clusters[keep],
         )
 
 
@@ -73,6 +77,8 @@ def make_block(rows: Rows, layout: Layout, start: int, before: npt.NDArray[np.in
         lengths["sample_weight"] = rows.weights.shape[-1]
     if rows.group is not None:
         lengths["by"] = rows.group.shape[-1]
+    if rows.clusters is not None:
+        lengths["groups"] = rows.clusters.shape[-1]
     if rows.features:
         lengths["features"] = next((len(column) for column in rows.features if len(column) != n), n)
     for name, length in lengths.items():
@@ -87,7 +93,16 @@ def make_block(rows: Rows, layout: Layout, start: int, before: npt.NDArray[np.in
     if group.size and (group.min() < 0 or group.max() >= layout.groups):
         raise ValueError("by expects the same values in every pass over the data; they changed between two passes.")
     return Block(
-        layout, scores, rows.labels, weights, group, start, before, features=rows.features, excluded=rows.excluded
+        layout,
+        scores,
+        rows.labels,
+        weights,
+        group,
+        start,
+        before,
+        features=rows.features,
+        clusters=None if rows.clusters is None else np.ascontiguousarray(rows.clusters, np.int64),
+        excluded=rows.excluded,
     )
 
 

@@ -21,6 +21,8 @@ class Estimator(HtmlRepr, ABC):
     about: ClassVar[About] = About()
     # Whether all pairs of rows are compared, at a cost that is quadratic in their number.
     compares_pairs: ClassVar[bool] = False
+    # Whether its p-values account for clusters of dependent rows.
+    tests_clusters: ClassVar[bool] = False
 
     @abstractmethod
     def estimate(self) -> Requests[Estimate]:
@@ -69,6 +71,16 @@ class Estimator(HtmlRepr, ABC):
         """Whether this is a test: it has a p-value and no intervals."""
         has_pvalue = any(info.kind == "pvalue" for info in self.describe(layout).values())
         return has_pvalue and isinstance(self.interval(layout), NoInterval)
+
+    def cluster_refusal(self, layout: Layout) -> str:
+        """Why this is not computed for clusters of dependent rows, as a clause; empty where it is."""
+        if self.compares_pairs:
+            return "its pairs of rows would have to come from different clusters"
+        if self.is_test(layout) and not self.tests_clusters:
+            return "its p-value holds for independent rows"
+        if not self.supports_weights and not isinstance(self.interval(layout), NoInterval):
+            return "it cannot be computed for clusters that are drawn several times"
+        return ""
 
     def errs_by_chance(self, layout: Layout) -> bool:
         """Whether a part is positive by chance for a calibrated model: by default, whether one is declared an error.

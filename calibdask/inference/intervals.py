@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -10,10 +10,12 @@ from calibdask.engine.plan import Outcome, run_requests
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
+from calibdask.estimators.cluster_totals import ClusterTotals, clusters_of
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.interval import FromHistograms, KnownEnds
+from calibdask.estimators.interval import FromHistograms, IntervalMethod, KnownEnds
 from calibdask.estimators.parts import Estimate, estimated
 from calibdask.inference.choice import IntervalChoice
+from calibdask.inference.cluster_bootstrap import ClusterBootstrap
 from calibdask.inference.ends import Bounds, bounds_of_curve, bounds_of_number, known_bounds
 from calibdask.inference.histogram_bootstrap import HistogramBootstrap, Replicates
 from calibdask.inference.row_bootstrap import RowBootstrap
@@ -51,7 +53,14 @@ def estimates_with_intervals(
     }
     by_chance = {name for name, metric in metrics.items() if metric.errs_by_chance(source.layout)}
     rows = RowBootstrap(choice)
+    clusters = ClusterBootstrap(choice, source.layout) if source.layout.clustered else None
+    if clusters is not None:
+        # Those of independent rows are what design effects are relative to.
+        choice, by_rows, by_chance = replace(choice, method="percentile", keep=False), set(), set()
     requests = rows.requests(metrics, by_rows, by_chance)
+    if clusters is not None:
+        resampled = {name: metrics[name] for name, interval in intervals.items() if not _is_none(interval)}
+        requests |= clusters.requests(resampled)
     if summary is None:
         requests |= {(histogram,): iter(histogram) for record in records.values() for histogram in record.histograms}
     outcome = run_requests(requests, source)
@@ -70,7 +79,15 @@ def estimates_with_intervals(
         numbers = estimated(estimates[name])
         for part, replicates_of_part in rows.replicates(name, outcome).items():
             bounds[name][part] = bounds_of_number(numbers[part], replicates_of_part, choice)
+    if clusters is not None:
+        known = next(clusters_of(estimates[name]) for name, one in metrics.items() if isinstance(one, ClusterTotals))
+        bounds = {name: clusters.bounds(name, outcome, known, bounds[name]) for name in resampled}
     return BoundedEstimates(estimates, bounds, outcome.passes)
+
+
+def _is_none(interval: IntervalMethod) -> bool:
+    """Whether there is no interval."""
+    return not interval.resampled and not isinstance(interval, KnownEnds)
 
 
 def _has_band(estimate: Estimate) -> bool:

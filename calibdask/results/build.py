@@ -13,10 +13,12 @@ from calibdask.data.input import Input
 from calibdask.engine.axes import Axis
 from calibdask.estimators.about import Description, PartInfo
 from calibdask.estimators.as_json import as_json
+from calibdask.estimators.cluster_totals import CLUSTER_TOTALS
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.parts import Coordinate, Estimate, Part
 from calibdask.estimators.slice_totals import TOTALS
 from calibdask.estimators.without_interval import bare
+from calibdask.inference.cluster_bootstrap import DESIGN_EFFECT
 from calibdask.inference.ends import Bounds
 
 # What p-values beside a number say; ends of intervals need no words.
@@ -91,10 +93,10 @@ def check_names(chosen: Mapping[str, Estimator], names: Sequence[Hashable], clas
         If there are such.
     """
     for name in (*names, *chosen):
-        if name in TOTALS:
+        if name in (*TOTALS, *CLUSTER_TOTALS):
             raise ValueError(
-                f"The name {name!r} is taken: results have {', '.join(TOTALS)} of each slice as coordinates; rename "
-                "the metric, the name in by or the dimension of the input."
+                f"The name {name!r} is taken: results have {', '.join((*TOTALS, *CLUSTER_TOTALS))} of each slice as "
+                "coordinates; rename the metric, the name in by or the dimension of the input."
             )
     for name in names:
         if names.count(name) > 1 or name in chosen or name == class_dim:
@@ -175,12 +177,14 @@ class DatasetBuilder:
             values = np.maximum(values, LEAST_PVALUE)
         self.variables[variable] = xr.Variable(names, np.reshape(values, shape), written, fastpath=True)
 
-    def add_totals(self, estimate: Estimate, estimator: Estimator, axes: tuple[Axis, ...]) -> None:
-        """Add rows, events, mean score and frequency of each slice, as coordinates."""
+    def add_totals(
+        self, estimate: Estimate, estimator: Estimator, axes: tuple[Axis, ...], names_of_totals: Sequence[str] = TOTALS
+    ) -> None:
+        """Add rows, events, mean score and frequency of each slice, or other totals, as coordinates."""
         layout = self.data.source.layout
         infos, setting = estimator.describe(layout), str(layout.setting(None))
         sizes, names = tuple(axis.size for axis in axes), tuple(axis.name for axis in axes)
-        for name, part in estimate.items():
+        for name, part in ((name, estimate[name]) for name in names_of_totals if name in estimate):
             dims = (*names, *(self.class_dim for _ in part.dims))
             values = np.reshape(part.values, (*sizes, *part.values.shape[2:]))
             attributes = {"meaning": infos[name].meaning, **({} if name == "rows" else {"setting": setting})}
@@ -220,7 +224,9 @@ def _coordinate(name: Hashable, values: Any, attributes: Mapping[str, Any] | Non
 
 
 def _of_bound(bound: str, info: PartInfo) -> PartInfo:
-    """What a bound is: of the kind of its part, but for p-values."""
+    """What a bound is: of the kind of its part, but for p-values and design effects."""
+    if bound == DESIGN_EFFECT:
+        return PartInfo("variance relative to that if rows were independent", "statistic", "none")
     if bound in _PVALUES:
         return PartInfo(_PVALUES[bound], "pvalue", "none")
     return replace(info, meaning="")

@@ -72,6 +72,8 @@ class Block:
         Key of the random numbers of each row, where it is not its global number.
     features : tuple of ndarray, shape (n,) each
         Further columns of any type, which audits describe segments by.
+    clusters : ndarray of int64, shape (n,), or None
+        Number of the cluster of each row: a hash, the same wherever a row of the cluster is.
     excluded : ndarray of int64 or None
         Counts of rows that the source left out here, by `calibdask.statistics.validity.EXCLUDED`.
     """
@@ -85,6 +87,7 @@ class Block:
     before: npt.NDArray[np.int64] | None = None
     numbers: npt.NDArray[np.int64] | None = None
     features: tuple[npt.NDArray[Any], ...] = ()
+    clusters: npt.NDArray[np.int64] | None = None
     excluded: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
@@ -110,6 +113,7 @@ class Block:
             before=before,
             numbers=None if self.numbers is None else self.numbers[here],
             features=tuple(feature[here] for feature in self.features),
+            clusters=None if self.clusters is None else self.clusters[here],
             excluded=None,
         )
 

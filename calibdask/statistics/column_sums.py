@@ -39,6 +39,8 @@ class ColumnSums(Statistic[ColumnSumsState]):
 
     setting: Setting
 
+    weighting = ((0, 0), (0, 1), (0, 1), (0, 1))
+
     def from_block(self, block: Block) -> ColumnSumsState:
         """Sums of one block."""
         layout, columns = block.layout, block.columns(self.setting)

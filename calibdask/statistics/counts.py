@@ -19,6 +19,8 @@ class RowCountState(NamedTuple):
 class RowCount(SumStatistic[RowCountState]):
     """Rows of positive weight in each slice."""
 
+    weighting = ((0, 0),)
+
     def from_block(self, block: Block) -> RowCountState:
         """Count one block."""
         return RowCountState(block.stratum_rows)

@@ -38,6 +38,10 @@ class Layout(Request["Layout"]):
         Whether the labels are given as one-hot rows; blocks hold their class numbers.
     half : bool
         Whether the scores are given as float16; kernels take them as float32.
+    clustered : bool
+        Whether each row has a cluster; only rows of different clusters are independent.
+    by_cells : bool
+        Whether curves of the score are fitted to cells of a fine grid, however few distinct scores there are.
     sum_tolerance : float
         How far the sum of a row of scores may differ from 1; layouts are equal whatever it is.
     most_rows : int or None
@@ -55,6 +59,8 @@ class Layout(Request["Layout"]):
     logits: bool = False
     one_hot: bool = False
     half: bool = False
+    clustered: bool = False
+    by_cells: bool = False
     sum_tolerance: float = field(default=1e-3, compare=False)
     most_rows: int | None = field(default=None, compare=False)
 

@@ -31,6 +31,8 @@ class OutcomeSums(Statistic[OutcomeSumsState]):
 
     setting: Setting
 
+    weighting = ((0, 1), (0, 1))
+
     def from_block(self, block: Block) -> OutcomeSumsState:
         """Sums of one block."""
         layout, columns = block.layout, block.columns(self.setting)

@@ -12,7 +12,7 @@ from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Sums
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.statistic import SumStatistic
+from calibdask.statistics.statistic import SumStatistic, Weigh
 
 Term = Literal["spiegelhalter", "logarithm"]
 
@@ -70,6 +70,15 @@ class RowTerms(SumStatistic[RowTermsState]):
             else:
                 row_terms.term_sums(kind, scores, labels, columns.first_class, block.group, smallest, sums[:, b])
         return RowTermsState(sums)
+
+    @property
+    def is_reweighted(self) -> bool:
+        """Terms of the logarithm are linear in the weights."""
+        return self.term == "logarithm"
+
+    def reweighted(self, state: RowTermsState, weigh: Weigh) -> RowTermsState:
+        """Sums of w times each term."""
+        return RowTermsState(weigh(exact.value(state.sums), 1, 1))
 
     def from_histograms(self, histograms: Histograms) -> RowTermsState:
         """Sums in which the rows of a cell with one outcome have their mean score."""

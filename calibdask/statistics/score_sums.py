@@ -41,6 +41,7 @@ class ScoreSums(SumStatistic[ScoreSumsState]):
     brier: bool = True
     clip: float = 0.0
     counts: ClassVar[int] = 2
+    weighting = ((0, 0), (0, 0), (0, 1), (0, 1), (0, 1))
 
     def from_block(self, block: Block) -> ScoreSumsState:
         """Sums of one block."""

@@ -1,7 +1,7 @@
 """The law that everything rests on: the states of blocks merge into the state of all rows."""
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # A NamedTuple of float64 and int64 arrays whose size does not depend on the number of rows.
 StateT = TypeVar("StateT")
+# See `Statistic.reweighted`.
+Weigh = Callable[[Any, int, int], Any]
 
 
 class Statistic(Request[StateT]):
@@ -68,6 +70,26 @@ class Statistic(Request[StateT]):
             f"A metric needs {self.display_name}, which cannot be computed from a summary; "
             "evaluate the data themselves for this metric."
         )
+
+    @property
+    def is_reweighted(self) -> bool:
+        """Whether the state of rows with weights is the sum of those of parts of them, see `reweighted`."""
+        return self.weighting is not None
+
+    # Of each field of the state, where it adds up: the axis of its batch, and the power of the weights that it sums; 0
+    # for a number of rows, which count if their weight is positive.
+    weighting: ClassVar[tuple[tuple[int, int], ...] | None] = None
+
+    def reweighted(self, state: StateT, weigh: "Weigh") -> StateT:
+        """The state of rows with weights, from that of parts which have one weight each.
+
+        ``weigh`` maps sums of the parts, the axis of their batch and the power of the weights to weighted sums.
+        """
+        if self.weighting is None:
+            raise NotImplementedError
+        fields: Any = zip(cast("tuple[Any, ...]", state), self.weighting, strict=True)
+        weighed = (weigh(exact.value(sums) if power else sums, axis, power) for sums, (axis, power) in fields)
+        return cast("Any", type(state))(*weighed)
 
     @property
     def display_name(self) -> str:
@@ -139,6 +161,15 @@ class ViewedStatistic(Statistic[StateT]):
     def merge(self, a: StateT, b: StateT) -> StateT:
         """State of the rows of both."""
         return self.statistic.merge(a, b)
+
+    @property
+    def is_reweighted(self) -> bool:
+        """Whether a view of each row by itself keeps that of the statistic."""
+        return self.view.power > 0 and self.statistic.is_reweighted
+
+    def reweighted(self, state: StateT, weigh: Weigh) -> StateT:
+        """As for the rows themselves, with the power of the weights that the view shows."""
+        return self.statistic.reweighted(state, lambda sums, axis, power: weigh(sums, axis, power * self.view.power))
 
     def follows_from(self, other: Statistic[Any]) -> bool:
         """Whether the wrapped statistic follows exactly from a larger one of its own type under one view."""

@@ -177,6 +177,7 @@ def read_rows(
     chunk_rows: int | None = None,
     skip_missing: bool = False,
     missing_chunks: MissingChunks = "error",
+    groups: str | None = None,
 ) -> RowTable:
     """Open a file or store of scored rows; what does not fit in one block is read lazily, by Dask.
 
@@ -230,6 +231,8 @@ def read_rows(
     missing_chunks : {"error", "fill"}, default "error"
         What a chunk is that is not in a Zarr store. Zarr leaves out chunks that hold nothing but the fill value, unless
         it is told to write them (``write_empty_chunks``), so that they cannot be told from those that were lost.
+    groups : str, optional
+        Name of the array or column that says which cluster a row belongs to, such as a patient.
 
     Returns
     -------
@@ -262,6 +265,7 @@ def read_rows(
         chunk_rows=chunk_rows,
         skip_missing=skip_missing,
         missing_chunks=missing_chunks,
+        groups=groups,
     )
 
 

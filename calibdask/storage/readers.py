@@ -31,6 +31,10 @@ class RowTable:
         The columns or arrays of the labels and scores.
     skip_missing : bool
         Whether analyses leave out rows without a label, a score or a weight; the arrays have all rows.
+    groups : array of shape (n,), optional
+        The cluster of each row.
+    groups_name : str
+        The name of their column.
     """
 
     labels: Any
@@ -39,6 +43,8 @@ class RowTable:
     by: dict[str, Any]
     names: ColumnNames
     skip_missing: bool = False
+    groups: Any = None
+    groups_name: str = ""
 
     @property
     def vector(self) -> bool:
@@ -99,6 +105,7 @@ class StoredRows:
         missing_chunks: MissingChunks = "error",
         features: Sequence[str] = (),
         instants: Sequence[str] = (),
+        groups: str | None = None,
     ) -> RowTable:
         """The rows, as `calibdask.read_rows` gives them, with ``features`` among ``by``.
 
@@ -113,10 +120,11 @@ class StoredRows:
             raise ValueError(f"chunk_rows expects a positive number of rows, got {chunk_rows}.")
         if missing_chunks not in get_args(MissingChunks):
             raise ValueError(f"missing_chunks expects 'error' or 'fill', got {missing_chunks!r}.")
+        of_clusters = () if groups is None else (groups,)
         choice = ColumnChoice(
             label,
             score,
-            tuple(dict.fromkeys(by)),
+            tuple(dict.fromkeys((*by, *of_clusters))),
             weight,
             chunk_rows,
             missing_chunks,
@@ -140,7 +148,9 @@ class StoredRows:
             import xarray as xr
 
             scores = xr.DataArray(scores, {"class": list(names.classes)}, ("sample", "class"))
-        return RowTable(labels, scores, weights, slices, names, skip_missing)
+        clusters = None if groups is None else slices[groups]
+        slices = {name: values for name, values in slices.items() if name in (*by, *features)}
+        return RowTable(labels, scores, weights, slices, names, skip_missing, clusters, groups or "")
 
     def zone_of(self, column: str) -> str | None:
         """The time zone of a column of timestamps; None without one."""

@@ -264,8 +264,8 @@ CASES = (
     Misuse(
         "no scores",
         _call(_OUTCOMES, None),
-        "A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got int64; where these are all rows, "
-        "give both: evaluate(y_true, y_prob).",
+        "A block expects (y_true, y_prob[, sample_weight[, groups]]), got int64; where these are all rows, give both: "
+        "evaluate(y_true, y_prob).",
     ),
     Misuse(
         "a column's name beside arrays",

@@ -103,7 +103,7 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         evaluated([FRAME, FRAME]),
-        "A block expects (y_true, y_prob) or (y_true, y_prob, sample_weight), got DataFrame; where these are all rows, "
+        "A block expects (y_true, y_prob[, sample_weight[, groups]]), got DataFrame; where these are all rows, "
         "give both: evaluate(y_true, y_prob).",
     ),
 ]

@@ -43,7 +43,7 @@ _BLOCK, _COUNTED = "calibdask-block", "calibdask-rows"
 _PAIR_TASKS = ("states_of", "pair_states", "fold")
 
 # Their parameters in the interface; other arrays are features, by their names.
-_PARAMETERS = {"labels": "y_true", "weights": "sample_weight", "groups": "by"}
+_PARAMETERS = {"labels": "y_true", "weights": "sample_weight", "groups": "by", "clusters": "groups"}
 
 
 class DaskSource(RowSource):
@@ -277,7 +277,14 @@ def _with_block(
     """The result of a function of the block of one chunk, packed into an object array of one element, (1, 1, 1)."""
     arrays = dict(zip(names, map(unmasked, others), strict=True))
     features = tuple(array for name, array in arrays.items() if name not in _PARAMETERS)
-    rows = Rows(np.asarray(unmasked(scores)), arrays["labels"], arrays.get("weights"), arrays.get("groups"), features)
+    rows = Rows(
+        np.asarray(unmasked(scores)),
+        arrays["labels"],
+        arrays.get("weights"),
+        arrays.get("groups"),
+        features,
+        clusters=arrays.get("clusters"),
+    )
     if row_filter is not None:
         rows = row_filter.kept(rows)
     start, *before = np.asarray(position).ravel().tolist()

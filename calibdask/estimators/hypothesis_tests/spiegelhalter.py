@@ -16,9 +16,13 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_terms import RowTerms
+from calibdask.statistics.settings import Setting
+from calibdask.statistics.statistic import ViewedStatistic
+from calibdask.statistics.views.clusters import FEWEST_CLUSTERS, Buckets, bucket_count
 
 # Sums of terms that are rounded to 2**-44 are off by 1 % and more below this mean; a wrong score of 0 or 1 adds 1.
 _LEAST_VARIANCE, _ONE_WRONG = 2.0**-38, 0.5
+_NULL = "the model is calibrated"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +55,13 @@ class SpiegelhalterTest(ColumnEstimator):
     numbers of repeated rows. One pass, O(n) time for each column. From a summary the rows of a cell with one outcome
     have their mean score.
 
+    With clusters of dependent rows (``groups``) terms are added up within each of G clusters (or of as many buckets of
+    clusters as `calibdask.evaluate` keeps), and clusters are independent::
+
+        z = sum_g S_g / sqrt( G / (G - 1) sum_g S_g**2 ),   S_g = sum of w (o - s)(1 - 2 s) over the rows of g
+
+    with the p-value of Student's t with G - 1 degrees of freedom; NaN with fewer than 10 clusters.
+
     The test detects errors that change the Brier score: overconfident or underconfident scores. It misses others.
 
     References
@@ -73,6 +84,8 @@ class SpiegelhalterTest(ColumnEstimator):
         "Spiegelhalter's test",
     )
 
+    tests_clusters = True
+
     @override
     def describe(self, layout: Layout) -> Description:
         return {
@@ -88,8 +101,10 @@ class SpiegelhalterTest(ColumnEstimator):
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         setting = self.measured(layout)
-        # Started, to be counted in the same pass.
+        # Prefetch, to be counted in the same pass.
         yield from Prefetch(RowCount())
+        if layout.clustered:
+            return (yield from self._of_clusters(setting, layout))
         state = yield from RowTerms(setting, "spiegelhalter")
         rows = (yield from RowCount()).rows[..., None]
         excess, variance = exact.value(state.sums)
@@ -100,7 +115,27 @@ class SpiegelhalterTest(ColumnEstimator):
             z = np.where((variance < rows * _LEAST_VARIANCE) & (np.abs(excess) < _ONE_WRONG), np.nan, z)
         notes = {
             "assumes": "rows are independent and many: the statistic is approximately normal",
-            "null_hypothesis": "the model is calibrated",
+            "null_hypothesis": _NULL,
         }
         values = {"statistic": z, "pvalue": 2 * scipy.special.ndtr(-np.abs(z))}
+        return {name: Number(setting.by_class(column), setting.dims, notes) for name, column in values.items()}
+
+    def _of_clusters(self, setting: Setting, layout: Layout) -> Requests[Estimate]:
+        """The test of sums by cluster."""
+        buckets = Buckets(bucket_count(layout))
+        yield from Prefetch(ViewedStatistic(buckets, RowCount()))
+        state = yield from ViewedStatistic(buckets, RowTerms(setting, "spiegelhalter"))
+        rows = (yield from ViewedStatistic(buckets, RowCount())).rows
+        shape = layout.batch, layout.groups, buckets.count
+        count = (rows.reshape(shape) > 0).sum(-1)[..., None]
+        terms = exact.value(state.sums)[0].reshape(*shape, -1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            z = terms.sum(2) / np.sqrt(count / (count - 1) * (terms**2).sum(2))
+        z = np.where(count < FEWEST_CLUSTERS, np.nan, z)
+        pvalue = 2 * scipy.special.stdtr(np.maximum(count - 1, 1), -np.abs(z))
+        notes = {
+            "assumes": "clusters are independent: the statistic has Student's distribution",
+            "null_hypothesis": _NULL,
+        }
+        values = {"statistic": z, "pvalue": pvalue}
         return {name: Number(setting.by_class(column), setting.dims, notes) for name, column in values.items()}

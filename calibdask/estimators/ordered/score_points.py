@@ -87,7 +87,7 @@ class ScorePoints(Derived[Points]):
         layout = yield from Layout()
         histogram = histogram_of(self.setting)
         columns = self.setting.columns(layout.classes)
-        if not self._are_many(columns, layout.rows):
+        if not (layout.by_cells or self._are_many(columns, layout.rows)):
             if self.most_rows is not None:
                 yield from Prefetch(RowCount())
             if self.most_rows is not None and layout.rows is None:

@@ -59,6 +59,8 @@ class BinSums(SumStatistic[BinSumsState]):
     edges: Edges
     second: Literal["none", "squares", "offsets"] = "none"
 
+    weighting = ((0, 0), (0, 1), (0, 2), (0, 1), (0, 1), (1, 1))
+
     def from_block(self, block: Block) -> BinSumsState:
         """Sums of one block."""
         layout = block.layout

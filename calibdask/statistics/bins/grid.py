@@ -19,7 +19,7 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.statistic import Statistic, Weigh
 
 # Positions within cells are stored in this unit where they are whole numbers.
 UNIT = 2.0**-gridding.OFFSET_BITS
@@ -267,6 +267,22 @@ class GridHistogram(Statistic[GridState]):
                 f"of {self.grid.width:.2g} and the same outcome, got {state.mass.max()}; keep slices apart, or give "
                 "weights (of 1), whose sums are not limited."
             )
+
+    @property
+    def is_reweighted(self) -> bool:
+        """Sums."""
+        return True
+
+    def reweighted(self, state: GridState, weigh: Weigh) -> GridState:
+        """Sums of w, w * position and w**2, and rows."""
+        of_rows = state.rows if state.weighted else state.mass
+        square = state.square if state.weighted else state.mass
+        return GridState(
+            weigh(np.asarray(state.mass, np.float64), 0, 1),
+            weigh(state.distance, 0, 1),
+            weigh(np.asarray(square, np.float64), 0, 2),
+            weigh(of_rows, 0, 0),
+        )
 
     def from_histograms(self, histograms: Histograms) -> GridState:
         """One of the histograms, or derived from one."""

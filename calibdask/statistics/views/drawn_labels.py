@@ -86,5 +86,6 @@ class DrawnLabels(View):
             weights=np.repeat(weights, block.layout.batch, axis=0),
             group=block.group[row] if block.group.size else NO_GROUPS,
             numbers=block.row_numbers[row] * _COPIES + copy,
+            clusters=None if block.clusters is None else block.clusters[row],
             before=None,
         )

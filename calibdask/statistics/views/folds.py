@@ -166,6 +166,7 @@ def rows_at(block: Block, layout: Layout, index: Counts, group: Any) -> Block:
         numbers=block.row_numbers[index],
         before=None,
         features=tuple(feature[index] for feature in block.features),
+        clusters=None if block.clusters is None else block.clusters[index],
     )
 
 

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.kernels import keyed_random
 from calibdask.statistics.exact import Array, Counts
@@ -40,7 +41,11 @@ class PoissonWeights(Reweighted):
 
     def weights(self, numbers: Counts) -> Array:
         """How often each row counts."""
-        counts = np.empty((self.replicates, numbers.size))
-        key = philox_key(self.seed, _PURPOSE)
-        keyed_random.poisson_counts(numbers, _THRESHOLDS.astype(np.uint64), key, counts)
-        return counts
+        return poisson_counts(numbers, self.replicates, philox_key(self.seed, _PURPOSE))
+
+
+def poisson_counts(numbers: Counts, replicates: int, key: npt.NDArray[np.uint64]) -> Array:
+    """Poisson(1) draws for each replicate and number, (replicates, n)."""
+    counts = np.empty((replicates, numbers.size))
+    keyed_random.poisson_counts(numbers, _THRESHOLDS.astype(np.uint64), key, counts)
+    return counts

@@ -29,7 +29,11 @@ class Reweighted(View):
 
     @abstractmethod
     def weights(self, numbers: Counts) -> Array:
-        """Weights of the rows with these numbers, (copies, n)."""
+        """Weights of the rows with these keys, (copies, n)."""
+
+    def keys(self, block: Block) -> Counts:
+        """What the weights of rows are keyed by: their numbers."""
+        return block.row_numbers
 
     def layout(self, layout: Layout) -> Layout:
         """All replicates of all batch elements."""
@@ -41,7 +45,7 @@ class Reweighted(View):
 
     def block(self, block: Block) -> Block:
         """Rows with the weights of all replicates."""
-        weights, models = self.weights(block.row_numbers), block.layout.batch
+        weights, models = self.weights(self.keys(block)), block.layout.batch
         weights = weights if models == 1 else np.repeat(weights, models, axis=0)
         if block.weights is not None:
             weights *= np.resize(block.weights, weights.shape)

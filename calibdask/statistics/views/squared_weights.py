@@ -13,6 +13,8 @@ from calibdask.statistics.views.view import View
 class SquaredWeights(View):
     """Rows with squared weights."""
 
+    power = 2
+
     def layout(self, layout: Layout) -> Layout:
         """Layout of the data, unchanged."""
         return layout

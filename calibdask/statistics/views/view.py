@@ -16,6 +16,8 @@ class View(ABC):
 
     # Whether it needs the position of rows.
     ordered: bool = False
+    # Which power of the weights it shows as weights of the same rows; 0 where it changes anything else.
+    power: int = 0
 
     @abstractmethod
     def layout(self, layout: Layout) -> Layout:

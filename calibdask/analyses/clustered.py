@@ -1,0 +1,64 @@
+"""What analyses of clustered rows leave out, refuse and say."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibdask.data.input import Input
+from calibdask.estimators.about import Description
+from calibdask.estimators.cluster_totals import clusters_of
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.parts import Estimate
+from calibdask.inference.cluster_bootstrap import cluster_notes
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.views.clusters import bucket_count
+
+_NO_PVALUE = "none: this p-value holds for independent rows, and rows of a cluster are not"
+
+
+def check_clustered(metrics: Mapping[str, Estimator], layout: Layout) -> None:
+    """Refuse metrics that were asked for and have no form for clusters.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message says why.
+    """
+    for name, metric in metrics.items():
+        reason = metric.cluster_refusal(layout)
+        if reason:
+            raise ValueError(
+                f"groups is not supported by {name}, {metric!r}: {reason}. Leave the metric out, or evaluate one row "
+                "of each cluster without groups."
+            )
+
+
+def clustered_panel(panel: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
+    """The metrics of a panel that have a form for clusters."""
+    return {name: metric for name, metric in panel.items() if not metric.cluster_refusal(layout)}
+
+
+def without_row_pvalues(metric: Estimator, estimate: Estimate, description: Description) -> Estimate:
+    """The estimate without p-values that hold for independent rows."""
+    if metric.tests_clusters:
+        return estimate
+    return {
+        name: replace(part, values=np.full(part.values.shape, np.nan), notes={**part.notes, "no_pvalue": _NO_PVALUE})
+        if name in description and description[name].kind == "pvalue"
+        else part
+        for name, part in estimate.items()
+    }
+
+
+def cluster_attributes(data: Input, estimate: Estimate) -> dict[str, Any]:
+    """What results say about the clusters of their rows."""
+    known = clusters_of(estimate)
+    said: dict[str, Any] = {"cluster_buckets": bucket_count(data.source.layout)}
+    if known.clusters.size == 1 and np.isfinite(known.correlation[0]):
+        said["intracluster_correlation"] = float(known.correlation[0])
+    if known.level:
+        said["clusters_sampled"] = f"one of {1 << known.level}"
+    notes = cluster_notes(known)
+    return {**said, "cluster_notes": notes} if notes else said

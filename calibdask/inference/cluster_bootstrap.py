@@ -1,0 +1,255 @@
+"""Intervals of dependent rows: whole clusters are resampled, and few clusters widen the ends.
+
+Replicates are those of `calibdask.statistics.views.clusters`. Their spread is that of a sum over G clusters, which
+falls short by the factor sqrt((G - 1) / G) and varies like Student's t with G - 1 degrees of freedom: ends move away
+from the estimate by t / z sqrt(G / (G - 1)), with G the number of clusters or of buckets, whichever is smaller.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy
+
+from calibdask.engine.plan import Outcome
+from calibdask.estimators.bounded_mean import BoundedMean
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import FromHistograms, KnownEnds
+from calibdask.estimators.parts import CalibrationError, Estimate, FixedPart, Number, Part, estimated
+from calibdask.inference.choice import IntervalChoice
+from calibdask.inference.ends import Bounds, bounds_of_curve
+from calibdask.inference.methods import percentiles
+from calibdask.statistics.cluster_sums import SliceClusters
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.views.clusters import FEWEST_CLUSTERS, Buckets, BucketWeights, bucket_count
+from calibdask.statistics.views.view import view_requests
+
+# With fewer clusters intervals may miss a little more often than stated.
+MANY = 40
+# The bound that is the variance of a number relative to that if rows were independent.
+DESIGN_EFFECT = "design_effect"
+# A cluster with a larger share of the rows decides the numbers.
+DOMINANT = 0.2
+
+
+@dataclass(frozen=True)
+class ClusterBootstrap:
+    """Replicates of the clusters of data of a layout."""
+
+    choice: IntervalChoice
+    layout: Layout
+
+    def __post_init__(self) -> None:
+        if self.choice.method == "bca":
+            raise ValueError("ci_method='bca' leaves out rows in turn; with groups give 'corrected' or 'percentile'.")
+
+    @property
+    def buckets(self) -> int:
+        """Number of buckets that clusters are sent to."""
+        return bucket_count(self.layout)
+
+    def requests(self, metrics: Mapping[str, Estimator]) -> dict[Any, Requests[Any]]:
+        """What the replicates of metrics request, by (name, "clusters"), and (name, "rows") as if rows were clusters.
+
+        The latter where no formula and no histogram says how the number of independent rows would vary.
+        """
+        requests: dict[Any, Requests[Any]] = {}
+        for name, metric in metrics.items():
+            interval = metric.interval(self.layout)
+            replicated = interval.for_replicates if isinstance(interval, FromHistograms) else metric
+            if replicated is not metric:
+                requests[name, "centre"] = replicated.estimate()
+            by_rows = not isinstance(interval, FromHistograms | KnownEnds)
+            for field in ("clusters", "rows") if by_rows else ("clusters",):
+                buckets = Buckets(self.buckets, by_rows=field == "rows")
+                view = BucketWeights(self.choice.n_boot, self.choice.seed, buckets)
+                requests[name, field] = view_requests(view, replicated.estimate())
+        return requests
+
+    def bounds(
+        self, name: str, outcome: Outcome[Any], clusters: SliceClusters, independent: Mapping[str, Bounds]
+    ) -> dict[str, Bounds]:
+        """The bounds of each part of a metric; ``independent`` are those that hold if rows are independent."""
+        estimate: Estimate = outcome.estimates[(name,)]
+        numbers = estimated(estimate)
+        centre = estimated(outcome.estimates.get((name, "centre"), estimate))
+        values = _values(outcome.estimates[name, "clusters"], numbers)
+        rows = outcome.estimates.get((name, "rows"))
+        of_rows = {} if rows is None else _values(rows, numbers)
+        bounds: dict[str, Bounds] = {}
+        for part, number in numbers.items():
+            replicates = values[part] + _finite(number.values - centre[part].values)
+            made = self._bounds_of(number, replicates, clusters)
+            effect = self._design_effect(number, replicates, of_rows.get(part), independent.get(part, {}))
+            if effect is not None:
+                made[DESIGN_EFFECT] = FixedPart(effect, number.dims)
+            bounds[part] = made
+        return bounds
+
+    def _bounds_of(self, number: Number, replicates: Array, clusters: SliceClusters) -> dict[str, Part]:
+        level, count = self.choice.level, self._clusters(number.values, clusters)
+        units = np.minimum(count, self.buckets)
+        notes = {"resampled": "clusters"}
+        if number.has_band:
+            plain = replace(number, known_ends=None)
+            made: dict[str, Part] = {**bounds_of_curve(plain, replicates, level)}
+            middle = made["median"].values
+            for bound in ("low", "high", "band_low", "band_high"):
+                ends = middle + _widening(units, level) * (made[bound].values - middle)
+                made[bound] = _noted(replace(made[bound], values=np.clip(ends, *number.limits)), notes)
+        else:
+            method = self._method(number)
+            low, high = _METHODS[method](number, replicates, level, units)
+            low, high = np.maximum(low, number.limits[0]), np.minimum(high, number.limits[1])
+            notes["interval"] = method
+            made = {"low": Number(low, number.dims, notes), "high": Number(high, number.dims, notes)}
+            if self.choice.keep:
+                made["replicates"] = FixedPart(np.moveaxis(replicates, 0, -1), (*number.dims, "replicate"), notes)
+        few = count < FEWEST_CLUSTERS
+        return {
+            bound: part if bound == "replicates" else replace(part, values=np.where(few, np.nan, part.values))
+            for bound, part in made.items()
+        }
+
+    def _method(self, number: Number) -> str:
+        if self.choice.method is not None:
+            return self.choice.method
+        if number.is_biased or isinstance(number, CalibrationError):
+            return "corrected"
+        return "share" if number.known_ends is not None and number.limits == (0.0, 1.0) else "student"
+
+    def _clusters(self, values: Array, clusters: SliceClusters) -> Array:
+        """The number of clusters, in the shape of values (batch, groups, ...)."""
+        return np.asarray(clusters.clusters, np.float64).reshape(1, -1, *(1,) * (values.ndim - 2))
+
+    def _design_effect(
+        self, number: Number, replicates: Array, of_rows: Array | None, independent: Bounds
+    ) -> Array | None:
+        """The variance of a number relative to that if rows were independent."""
+        variance = _variance(replicates)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if of_rows is not None:
+                return np.asarray(variance / _variance(of_rows))
+            if not {"low", "high"} <= set(independent) or number.has_band:
+                return None
+            reach = independent["high"].values - independent["low"].values
+            z = scipy.special.ndtri(0.5 + self.choice.level / 2)
+            return np.asarray(variance / (reach / (2 * z)) ** 2)
+
+
+def _noted(part: Part, notes: Mapping[str, Any]) -> Part:
+    return replace(part, notes={**part.notes, **notes})
+
+
+def _values(estimate: Estimate, numbers: Mapping[str, Number]) -> dict[str, Array]:
+    """Replicates (replicates, *shape of the number) of each part."""
+    parts = estimated(estimate)
+    return {part: parts[part].values.reshape(-1, *number.values.shape) for part, number in numbers.items()}
+
+
+def _finite(values: Array) -> Array:
+    return np.where(np.isfinite(values), values, 0.0)
+
+
+def _variance(replicates: Array) -> Array:
+    """Variance over the replicates that have a value; NaN with fewer than two."""
+    known = np.isfinite(replicates)
+    count = known.sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(known, replicates, 0.0).sum(0) / count
+        square = np.where(known, (replicates - mean) ** 2, 0.0).sum(0)
+        return np.where(count > 1, square / (count - 1), np.nan)
+
+
+def _quantile(units: Array, level: float) -> Array:
+    """Quantile of Student's t with one degree of freedom less than there are units; infinite for one unit."""
+    freedom = np.asarray(units, np.float64) - 1
+    known = freedom >= 1
+    return np.where(known, scipy.special.stdtrit(np.where(known, freedom, 1.0), 0.5 + level / 2), np.inf)
+
+
+def _widening(units: Array, level: float) -> Array:
+    """How much farther ends lie than those of very many clusters."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scale = np.sqrt(units / (units - 1))
+        return np.where(units > 1, _quantile(units, level) / scipy.special.ndtri(0.5 + level / 2) * scale, np.inf)
+
+
+def _percentile(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
+    low, _, high = percentiles(replicates, level)
+    factor = _widening(units, level)
+    with np.errstate(invalid="ignore"):
+        low, high = (number.values + factor * (end - number.values) for end in (low, high))
+    return low, high
+
+
+def _corrected(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
+    """The value plus and minus the larger of its distances to the two percentiles, from the least where it is chance.
+
+    Noise of clusters moves an error of a calibrated model by e, and a replicate by two such: its median is about
+    sqrt(2) times as large as the error of the data. Where it is, the error may be chance alone.
+    """
+    low, median, high = percentiles(replicates, level)
+    with np.errstate(invalid="ignore"):
+        reach = np.maximum(np.maximum(high - number.values, number.values - low), 0.0) * _widening(units, level)
+        by_chance = median >= np.sqrt(2.0) * number.values
+    ends = number.values - reach, number.values + reach
+    return np.where(by_chance, np.minimum(number.limits[0], ends[0]), ends[0]), ends[1]
+
+
+def _student(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
+    """The value plus and minus t standard errors; of numbers that are positive, on the scale of their logarithm."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.sqrt(_variance(replicates) * units / (units - 1))
+        reach = _quantile(units, level) * error
+        if number.limits[0] != 0:
+            return number.values - reach, number.values + reach
+        factor = np.exp(reach / number.values)
+        is_positive = number.values > 0
+        low = np.where(is_positive, number.values / factor, number.values - reach)
+        return low, np.where(is_positive, number.values * factor, number.values + reach)
+
+
+def _share(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
+    """Limits of Clopper & Pearson for as many independent rows as have the variance of the share (Korn & Graubard)."""
+    share = np.asarray(number.values, np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        variance = _variance(replicates) * units / (units - 1)
+        binomial = share * (1 - share)
+        narrower = (scipy.special.ndtri(0.5 + level / 2) / _quantile(units, level)) ** 2
+        # How many clusters a share rests on shows in how often none of them is drawn.
+        absent = np.mean(~np.isfinite(replicates), axis=0)
+        resting = np.where(absent > 0, np.minimum(units, -np.log(absent)), units)
+        rows = np.where(variance > 0, binomial / variance, resting) * narrower
+        return BoundedMean(share, binomial, np.maximum(rows, 1e-3), 0.0, 1.0).ends(level)
+
+
+_METHODS = {"percentile": _percentile, "corrected": _corrected, "student": _student, "share": _share}
+
+
+def cluster_notes(clusters: SliceClusters) -> list[str]:
+    """What few and dominant clusters mean for intervals, in sentences."""
+    notes = []
+    few, some = int((clusters.clusters < FEWEST_CLUSTERS).sum()), int((clusters.clusters < MANY).sum())
+    slices = clusters.clusters.size
+    where = "" if slices == 1 else " of {} of {:,} slices"
+    if few:
+        least = f", {clusters.clusters.min():,} here" if slices == 1 else ""
+        notes.append(
+            f"no intervals{where.format(f'{few:,}', slices)} with fewer than {FEWEST_CLUSTERS} clusters{least}"
+        )
+    if some - few:
+        of_slices = where.format(f"{some - few:,}", slices)
+        notes.append(f"intervals{of_slices} with fewer than {MANY} clusters may miss a little more often than stated")
+    dominant = clusters.largest > DOMINANT
+    if dominant.any():
+        worst = int(np.argmax(clusters.largest))
+        of_slices = "" if slices == 1 else f" in {int(dominant.sum()):,} of {slices:,} slices"
+        notes.append(
+            f"one cluster has {clusters.largest[worst]:.0%} of the rows{of_slices}: they are worth about "
+            f"{clusters.effective[worst]:.3g} equal clusters"
+        )
+    return notes

@@ -1,0 +1,206 @@
+"""Sums of each cluster: rows, weights and residuals, of all clusters or of a random sample of them.
+
+A cluster is in the sample if its number, a hash, is below a threshold, which falls until the sample is small enough:
+whichever blocks its rows are in, a cluster that is in the sample at the end was in it all along, with all of its rows.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.kernels.cluster_codes import cluster_codes, cluster_sums
+from calibdask.statistics.block import Block
+from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
+from calibdask.statistics.statistic import Statistic
+
+# Clusters, by slice, whose sums are kept.
+MOST_CLUSTERS = 1 << 17
+_HASH_BITS = 52
+# Residuals and their squares are whole numbers of this unit: sums of 2**31 rows fit an int64.
+_UNIT = 2.0**-32
+
+
+class ClusterSumsState(NamedTuple):
+    """Sums of the sampled clusters of each slice, in the order of ``slice`` and ``cluster``, (clusters,) each.
+
+    One cluster of 2**level is in the sample, all at level 0. ``rows`` of positive weight; ``weight`` (2, clusters) the
+    sums of w and w**2; ``residual`` (3, clusters) those of w r, w**2 r and (w r)**2 with r = o - s, without weights as
+    int64 in units of 2**-32.
+    """
+
+    level: npt.NDArray[np.int64]
+    slice: Counts
+    cluster: Counts
+    rows: Counts
+    weight: npt.NDArray[Any]
+    residual: npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ClusterSums(Statistic[ClusterSumsState]):
+    """Rows, weights and residuals of each cluster, in the first column of a setting and the first model.
+
+    Parameters
+    ----------
+    setting : Setting
+        Which columns of (score, outcome).
+
+    Notes
+    -----
+    Exact up to 131,072 pairs of a slice and a cluster; beyond that a random sample of at least half as many of them,
+    so that the number of clusters is off by 0.4 % or less. Memory: 72 bytes for each.
+    """
+
+    setting: Setting
+
+    def from_block(self, block: Block) -> ClusterSumsState:
+        """Sums of one block."""
+        if block.clusters is None:
+            raise ValueError("Sums of clusters expect rows with clusters; pass groups.")
+        weights = None if block.weights is None else np.nan_to_num(block.weights_of(0))
+        chosen: Any = slice(None) if weights is None else np.flatnonzero(weights > 0)
+        clusters = block.clusters[chosen]
+        groups = block.group[chosen] if block.group.size else block.group
+        scores, labels = block.columns(self.setting).of(0)
+        clipped = np.nan_to_num(scores[chosen, 0].astype(np.float64)).clip(0.0, 1.0)
+        residual = (labels[chosen] == block.columns(self.setting).first_class) - clipped
+        codes, pairs = _codes(groups, clusters)
+        state = _sums(codes, pairs, residual, None if weights is None else weights[chosen])
+        return _thinned(state)
+
+    def merge(self, a: ClusterSumsState, b: ClusterSumsState) -> ClusterSumsState:
+        """Sums of both, of the clusters below the lower threshold."""
+        level = np.maximum(a.level, b.level)
+        a, b = (_below(state, level) for state in (a, b))
+        slices, clusters = (np.concatenate(pair) for pair in ((a.slice, b.slice), (a.cluster, b.cluster)))
+        order = np.lexsort((clusters, slices))
+        slices, clusters = slices[order], clusters[order]
+        is_new = np.r_[True, (np.diff(slices) != 0) | (np.diff(clusters) != 0)][: slices.size]
+        codes = np.empty(order.size, np.int64)
+        codes[order] = np.cumsum(is_new) - 1
+        distinct = int(is_new.sum())
+
+        def total(x: npt.NDArray[Any], y: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            result = np.zeros((*x.shape[:-1], distinct), x.dtype)
+            for part, at in ((x, codes[: len(a.rows)]), (y, codes[len(a.rows) :])):
+                # Clusters of one state are distinct.
+                result[..., at] += part
+            return result
+
+        sums = (total(x, y) for x, y in zip(a[3:], b[3:], strict=True))
+        return _thinned(ClusterSumsState(level, slices[is_new], clusters[is_new], *sums))
+
+    def bytes(self, layout: Layout) -> int:
+        """Memory of a state."""
+        return 72 * MOST_CLUSTERS
+
+
+def _codes(groups: npt.NDArray[np.int32], clusters: Counts) -> tuple[Counts, tuple[Counts, Counts]]:
+    """A number for each pair of a slice and a cluster in their order, and the pairs."""
+    codes, first = np.empty((2, clusters.size), np.int64)
+    count = cluster_codes(clusters, groups, codes, first)
+    first = first[:count]
+    slices = groups[first].astype(np.int64) if groups.size else np.zeros(count, np.int64)
+    order = np.lexsort((clusters[first], slices))
+    rank = np.empty(count, np.int64)
+    rank[order] = np.arange(count)
+    return rank[codes], (slices[order], clusters[first][order])
+
+
+def _sums(codes: Counts, pairs: tuple[Counts, Counts], residual: Array, weights: Array | None) -> ClusterSumsState:
+    size = pairs[0].size
+    if weights is None:
+        rows, whole = np.zeros(size, np.int64), np.zeros((2, size), np.int64)
+        cluster_sums(codes, residual, rows, whole)
+        return ClusterSumsState(np.zeros(1, np.int64), *pairs, rows, np.stack([rows, rows]), whole[[0, 0, 1]])
+    rows = np.bincount(codes, minlength=size)
+    terms = weights * residual, weights**2 * residual, (weights * residual) ** 2
+    # Sums of no rows would be whole numbers.
+    by_cluster = (
+        np.stack([np.bincount(codes, term, size) for term in terms_of]).astype(np.float64)
+        for terms_of in ((weights, weights**2), terms)
+    )
+    return ClusterSumsState(np.zeros(1, np.int64), *pairs, rows, *by_cluster)
+
+
+def _below(state: ClusterSumsState, level: npt.NDArray[np.int64]) -> ClusterSumsState:
+    """The clusters of a sample of this level."""
+    if level[0] == state.level[0]:
+        return state
+    kept = state.cluster < (1 << (_HASH_BITS - int(level[0])))
+    return ClusterSumsState(level, *(sums[..., kept] for sums in state[1:]))
+
+
+def _thinned(state: ClusterSumsState) -> ClusterSumsState:
+    """At the lowest level at which the sample is small enough."""
+    while state.rows.size > MOST_CLUSTERS:
+        state = _below(state, state.level + 1)
+    return state
+
+
+class SliceClusters(NamedTuple):
+    """What is known of the clusters of each slice, (groups,) each.
+
+    Attributes
+    ----------
+    clusters : ndarray
+        Their number.
+    effective : ndarray
+        (sum n_g)**2 / sum n_g**2 with the weight n_g of each: as many equal ones.
+    largest : ndarray
+        Share of the largest in the weight of the slice, of those in the sample.
+    design_effect : ndarray
+        Of the mean residual: its variance, from sums by cluster, relative to that of independent rows.
+    correlation : ndarray
+        Intracluster correlation of the residuals, by the analysis of variance; NaN where each row is a cluster.
+    level : int
+        One cluster of 2**level is in the sample.
+    """
+
+    clusters: Counts
+    effective: Array
+    largest: Array
+    design_effect: Array
+    correlation: Array
+    level: int
+
+
+def slice_clusters(state: ClusterSumsState, groups: int) -> SliceClusters:
+    """What the sums of clusters say of each slice."""
+    unit = 1.0 if state.residual.dtype == np.float64 else _UNIT
+    weight, square = state.weight.astype(np.float64)
+    residual, of_square, squares = state.residual.astype(np.float64) * unit
+
+    def total(values: Array) -> Array:
+        return np.asarray(np.bincount(state.slice, values, groups), np.float64)
+
+    count, rows, weights = total(np.ones(weight.size)), total(state.rows.astype(np.float64)), total(weight)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = total(residual) / weights
+        of_clusters = total((residual - mean[state.slice] * weight) ** 2)
+        of_rows = total(squares) - 2 * mean * total(of_square) + mean**2 * total(square)
+        largest = np.zeros(groups)
+        np.maximum.at(largest, state.slice, weight)
+        # Of clusters that are not sampled the sum of squares is the same multiple of theirs as their number.
+        effective = weights**2 / total(weight**2) * 2.0 ** int(state.level[0])
+        between = of_clusters * count / (count - 1)
+        typical = (rows - total(state.rows.astype(np.float64) ** 2) / rows) / (count - 1)
+        correlation = _correlation(total(residual**2 / weight) - mean**2 * weights, of_rows, count, rows, typical)
+    return SliceClusters(
+        np.rint(count * 2.0 ** int(state.level[0])).astype(np.int64),
+        effective,
+        largest / weights / 2.0 ** int(state.level[0]),
+        between / of_rows * (rows - 1) / rows,
+        np.where(rows > count, correlation, np.nan),
+        int(state.level[0]),
+    )
+
+
+def _correlation(between: Array, total: Array, count: Array, rows: Array, typical: Array) -> Array:
+    """(B - W) / (B + (n0 - 1) W) with the mean squares between and within clusters and the typical size n0."""
+    of_clusters, within = between / (count - 1), (total - between) / (rows - count)
+    return np.asarray((of_clusters - within) / (of_clusters + (typical - 1) * within))

@@ -1,0 +1,153 @@
+"""Intervals of clustered rows against a loop that resamples clusters, and against sums by cluster."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy
+
+import calibdask as cd
+from tests.clustered.clustered_data import clustered_rows
+
+ROWS = clustered_rows()
+
+
+def student(level: float, clusters: int) -> float:
+    return float(scipy.stats.t.ppf(0.5 + level / 2, clusters - 1))
+
+
+@pytest.mark.parametrize(
+    ("metric", "contributions"),
+    [(cd.BrierScore(), (ROWS.p - ROWS.y) ** 2), (cd.MeanGap(), ROWS.y - ROWS.p)],
+)
+def test_half_widths_of_means_are_those_of_sums_by_cluster(metric: cd.BrierScore, contributions: np.ndarray) -> None:
+    result = cd.evaluate(ROWS.y, ROWS.p, {"it": metric}, ci=0.95, n_boot=2000, groups=ROWS.g)
+    reach = float(result["it_high"] - result["it_low"]) / 2
+    expected = ROWS.sandwich(contributions) * student(0.95, 60)
+    assert reach == pytest.approx(expected, rel=0.12)
+
+
+def test_ends_of_a_calibration_error_lie_as_far_as_replicates_of_clusters() -> None:
+    def rmsce(y: np.ndarray, p: np.ndarray) -> float:
+        bins = np.minimum((p * 5).astype(int), 4)
+        gaps = [(np.mean(bins == b), (y - p)[bins == b].mean()) for b in range(5) if (bins == b).any()]
+        return float(sum(share * abs(gap) for share, gap in gaps))
+
+    result = cd.evaluate(ROWS.y, ROWS.p, {"ece": cd.ECE(bins=5)}, ci=0.95, n_boot=1000, groups=ROWS.g)
+    low, high = np.quantile(ROWS.bootstrap(rmsce), [0.025, 0.975])
+    value = float(result.ece)
+    widening = student(0.95, 60) / 1.96 * np.sqrt(60 / 59)
+    expected = widening * max(high - value, value - low)
+    assert float(result.ece_high) - value == pytest.approx(expected, rel=0.2)
+
+
+def test_blocks_chunks_and_order_do_not_matter() -> None:
+    metrics = {"brier": cd.BrierScore(), "ece": cd.ECE(), "gap": cd.MeanGap(), "smooth": cd.SmoothECE()}
+    order = np.random.default_rng(1).permutation(ROWS.y.size)
+    whole = cd.evaluate(ROWS.y, ROWS.p, metrics, ci=0.9, groups=ROWS.g)
+    mixed = cd.evaluate(ROWS.y[order], ROWS.p[order], metrics, ci=0.9, groups=ROWS.g[order])
+    chunked = cd.evaluate(
+        da.from_array(ROWS.y, chunks=100),
+        da.from_array(ROWS.p, chunks=100),
+        metrics,
+        ci=0.9,
+        groups=da.from_array(ROWS.g, chunks=70),
+    )
+    names = [name for name in whole.data_vars if not name.endswith("design_effect")]
+    for other in (mixed, chunked):
+        for name in names:
+            np.testing.assert_array_equal(other[name], whole[name])
+        np.testing.assert_array_equal(other.clusters, 60)
+
+
+def test_copies_of_rows_within_their_cluster_change_nothing() -> None:
+    five = np.repeat(np.arange(ROWS.y.size), 5)
+    metrics = {"brier": cd.BrierScore(), "ece": cd.ECE(), "loss": cd.LogLoss(), "ratio": cd.ObservedExpected()}
+    once = cd.evaluate(ROWS.y, ROWS.p, metrics, ci=0.95, groups=ROWS.g)
+    copied = cd.evaluate(ROWS.y[five], ROWS.p[five], metrics, ci=0.95, groups=ROWS.g[five])
+    for name in ("brier_low", "brier_high", "ece_low", "ece_high", "loss_high", "ratio_low"):
+        np.testing.assert_allclose(copied[name], once[name], rtol=1e-9)
+
+
+def test_clusters_of_one_row_are_independent_rows() -> None:
+    """Of 60 data sets the widths with a cluster for each row are on average those without clusters."""
+    rng = np.random.default_rng(2)
+    ratios = []
+    for _ in range(60):
+        p = rng.random(400)
+        y = rng.random(400) < p
+        alone = cd.evaluate(y, p, cd.BrierScore(), ci=0.9)
+        each = cd.evaluate(y, p, cd.BrierScore(), ci=0.9, groups=np.arange(400))
+        widths = [float(result.brier_score_high - result.brier_score_low) for result in (each, alone)]
+        ratios.append(widths[0] / widths[1])
+        assert float(each.clusters) == 400
+    assert np.mean(ratios) == pytest.approx(1.0, abs=0.03)
+
+
+def test_design_effects_and_effective_rows() -> None:
+    rows = clustered_rows(clusters=200, size=20, spread=1.5, seed=3)
+    result = cd.evaluate(rows.y, rows.p, {"gap": cd.MeanGap()}, ci=0.95, n_boot=1000, groups=rows.g)
+    residual = rows.y - rows.p
+    expected = (rows.sandwich(residual) / (residual.std() / np.sqrt(residual.size))) ** 2
+    assert float(result.gap_design_effect) == pytest.approx(expected, rel=0.15)
+    assert float(result.effective_rows) == pytest.approx(rows.y.size / expected, rel=0.02)
+    assert result.attrs["groups"] == "groups"
+    assert 0.05 < result.attrs["intracluster_correlation"] < 0.5
+
+
+def test_few_clusters_have_no_interval_and_some_have_a_note() -> None:
+    few = clustered_rows(clusters=9)
+    result = cd.evaluate(few.y, few.p, cd.BrierScore(), ci=0.95, groups=few.g)
+    assert np.isnan(result.brier_score_low)
+    assert "no intervals" in result.attrs["cluster_notes"][0]
+    some = clustered_rows(clusters=20)
+    result = cd.evaluate(some.y, some.p, cd.BrierScore(), ci=0.95, groups=some.g)
+    assert np.isfinite(result.brier_score_low)
+    assert "may miss" in result.attrs["cluster_notes"][0]
+    big = np.where(np.arange(ROWS.y.size) < ROWS.y.size // 2, -1, ROWS.g)
+    result = cd.evaluate(ROWS.y, ROWS.p, cd.BrierScore(), ci=0.95, groups=big)
+    assert any("one cluster has" in note for note in result.attrs["cluster_notes"])
+
+
+def test_slices_count_their_own_clusters() -> None:
+    by = ROWS.g < 15
+    result = cd.evaluate(ROWS.y, ROWS.p, cd.BrierScore(), ci=0.95, by={"early": by}, groups=ROWS.g)
+    assert result.clusters.values.tolist() == [45, 15]
+    alone = cd.evaluate(ROWS.y[by], ROWS.p[by], cd.BrierScore(), ci=0.95, groups=ROWS.g[by])
+    assert float(result.effective_rows.values[1]) == pytest.approx(float(alone.effective_rows))
+
+
+def test_spiegelhalter_with_clusters_is_a_ratio_of_sums_by_cluster() -> None:
+    result = cd.evaluate(ROWS.y, ROWS.p, cd.SpiegelhalterTest(), groups=ROWS.g)
+    terms = (ROWS.y - ROWS.p) * (1 - 2 * ROWS.p)
+    sums = np.array([terms[ROWS.g == value].sum() for value in range(60)])
+    # Buckets may hold two clusters.
+    assert float(result.spiegelhalter_test_statistic) == pytest.approx(
+        sums.sum() / np.sqrt(60 / 59 * (sums**2).sum()), rel=0.1
+    )
+
+
+@pytest.mark.parametrize("metric", [cd.HosmerLemeshow(), cd.SKCE(), cd.SKCETest()])
+def test_metrics_without_a_form_for_clusters_are_refused(metric: cd.SKCE) -> None:
+    with pytest.raises(ValueError, match="groups is not supported by"):
+        cd.evaluate(ROWS.y, ROWS.p, metric, groups=ROWS.g)
+
+
+def test_pvalues_of_independent_rows_are_left_out() -> None:
+    result = cd.evaluate(ROWS.y, ROWS.p, cd.CalibrationSlope(), groups=ROWS.g)
+    assert np.isnan(result.calibration_slope_pvalue)
+    assert "independent rows" in result.calibration_slope_pvalue.attrs["no_pvalue"]
+
+
+def test_bca_is_refused() -> None:
+    with pytest.raises(ValueError, match="with groups give 'corrected' or 'percentile'"):
+        cd.evaluate(ROWS.y, ROWS.p, cd.BrierScore(), ci=0.95, ci_method="bca", groups=ROWS.g)
+
+
+def test_more_clusters_than_are_kept_are_counted_by_a_sample() -> None:
+    n = 600_000
+    rng = np.random.default_rng(0)
+    p = rng.random(n)
+    y = rng.random(n) < p
+    result = cd.evaluate(y, p, cd.BrierScore(), groups=np.arange(n) // 2)
+    assert float(result.clusters) == pytest.approx(n // 2, rel=0.01)
+    assert result.attrs["clusters_sampled"] == "one of 4"

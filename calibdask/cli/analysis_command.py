@@ -243,7 +243,7 @@ def _write_page(
     analysis: "Analysis", result: "xr.Dataset", request: RowsRequest, written: ExitStack, target: "Output"
 ) -> None:
     from calibdask.cli.command_line import repeatable_command
-    from calibdask.report import write_analysis_report
+    from calibdask.report.writing import write_analysis_report
     from calibdask.storage.atomic_replace import atomic_replacement
 
     part = written.enter_context(atomic_replacement(target))

@@ -26,6 +26,7 @@ from .analyses.shorthands import reliability_curve as reliability_curve
 from .analyses.shorthands import reliability_diagram as reliability_diagram
 from .analyses.shorthands import skce as skce
 from .analyses.shorthands import smooth_ece as smooth_ece
+from .analyses.shrinkage import shrink_slices as shrink_slices
 from .analyses.summarizing import summarize as summarize
 from .analyses.threshold import threshold as threshold
 from .calibrators.base import Calibrator as Calibrator

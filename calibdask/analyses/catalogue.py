@@ -2,6 +2,7 @@
 
 from calibdask.analyses.analysis import Analysis
 from calibdask.analyses.auditing.audit import Audit
+from calibdask.analyses.shrinkage import SliceShrinkage
 from calibdask.analyses.threshold import Threshold
 
-ANALYSES: dict[str, type[Analysis]] = {analysis.name: analysis for analysis in (Audit, Threshold)}
+ANALYSES: dict[str, type[Analysis]] = {analysis.name: analysis for analysis in (Audit, SliceShrinkage, Threshold)}

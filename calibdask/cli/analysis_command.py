@@ -52,8 +52,8 @@ def analysis_command(word: str) -> click.Command:
         choices = {name: options.pop(name) for name in signature.choices}
         features = options.pop("features", ())
         request = RowsRequest(data=data, **{"weight": None, "by": (), **options})
-        files = _Files.checked(request.data, out, report, overwrite=overwrite)
-        return _run(signature, request, choices, features, files, as_text=as_text)
+        files = OutputFiles.checked(request.data, out, report, overwrite=overwrite)
+        return run_analysis(signature, request, choices, features, files, as_text=as_text)
 
     command: Any = run
     for option in reversed(_output_options()):
@@ -129,14 +129,14 @@ def _epilog(signature: AnalysisSignature) -> str:
 
 
 @dataclass(frozen=True)
-class _Files:
+class OutputFiles:
     """The files to write."""
 
     out: "Output | None"
     report: "Output | None"
 
     @classmethod
-    def checked(cls, data: str, out: str | None, report: str | None, *, overwrite: bool) -> "_Files":
+    def checked(cls, data: str, out: str | None, report: str | None, *, overwrite: bool) -> "OutputFiles":
         """Files that may be written."""
         from calibdask.storage.writers import check_apart, checked_output
 
@@ -147,12 +147,12 @@ class _Files:
         )
 
 
-def _run(
+def run_analysis(
     signature: AnalysisSignature,
     request: RowsRequest,
     choices: dict[str, Any],
     features: tuple[str, ...],
-    files: _Files,
+    files: OutputFiles,
     *,
     as_text: bool,
 ) -> int:

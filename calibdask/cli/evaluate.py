@@ -121,6 +121,11 @@ _EXAMPLES = (
     help="With --worst and --ci: whether that end holds for all slices at a time, or each by itself.  "
     "[default: bonferroni]",
 )
+@click.option(
+    "--shrink",
+    is_flag=True,
+    help="Of many small slices (--by): the mean gap of each, shrunk by empirical Bayes; see calibdask shrink.",
+)
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
     "--json-schema",
@@ -174,6 +179,11 @@ def evaluate(**given: Any) -> None:
         run_tests(given)
         return
     refuse_tests_options(given)
+    if given.pop("shrink"):
+        from calibdask.cli.shrunken_slices import show_shrunken
+
+        show_shrunken(given)
+        return
     period = given["period"]
     check_every(period, given["every"], given["zone"])
     if period is not None:

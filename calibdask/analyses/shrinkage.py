@@ -1,0 +1,405 @@
+"""`shrink_slices`: errors of many small slices, shrunk towards their mean by empirical Bayes."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import xarray as xr
+
+from calibdask.analyses.analysis import Analysis
+from calibdask.data.data import Data
+from calibdask.data.input import Input
+from calibdask.data.options import InputOptions, Task
+from calibdask.data.population import Population
+from calibdask.engine.plan import run_requests
+from calibdask.estimators.about import PartInfo
+from calibdask.estimators.checks import check_choice
+from calibdask.inference.choice import check_confidence
+from calibdask.inference.empirical_bayes import GammaRatios, NormalEffects
+from calibdask.results.build import described
+from calibdask.results.document import Cell, Document, Section, Sentence, Table, number, text
+from calibdask.results.format import counted, figure, percent, plain, slice_text
+from calibdask.statistics import exact
+from calibdask.statistics.bins.bin_sums import BinSums
+from calibdask.statistics.bins.binnings import BinEdges, Uniform
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.square_sums import with_squares
+
+Measure = Literal["mean-gap", "observed-expected"]
+# Fewer slices say too little of how effects differ.
+_FEWEST_SLICES, _FEW_SLICES = 3, 20
+_ROUNDS = 4
+_MOST_LINES = 20
+_LEAST_DISPERSION = 0.01
+_ENDS = ("raw", "shrunken", "low", "high")
+_VARIABLES: Mapping[str, PartInfo] = {
+    "raw": PartInfo("of the rows of the slice alone", "statistic"),
+    "shrunken": PartInfo("empirical-Bayes estimate", "statistic"),
+    "low": PartInfo("lower end of its interval", "statistic"),
+    "high": PartInfo("upper end of its interval", "statistic"),
+    "exceeds": PartInfo("posterior probability of an effect beyond the limit", "statistic"),
+    "rank": PartInfo("place by size of the shrunken effect, 1 for the largest", "count"),
+}
+_JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "measure": str,
+ "confidence": float, "limit": float or null, "mean": float, "deviation": float,
+ "slices": [{"by": {COLUMN: value}, "rows": int, "events": float, "raw": float,
+             "shrunken": float, "low": float, "high": float, "exceeds": float, "rank": int}]}"""
+
+
+def shrink_slices(
+    data: Any,
+    by: Any = None,
+    measure: Measure = "mean-gap",
+    limit: float | None = None,
+    *,
+    confidence: float = 0.95,
+    y_prob: Any = None,
+    sample_weight: Any = None,
+    label: Any = None,
+    score: Any = None,
+    skip_missing: bool = False,
+    task: Task | None = None,
+    logits: bool = False,
+    labels: Any = None,
+    pos_label: Any = None,
+    ignore_label: Any = None,
+    population: Population | None = None,
+) -> xr.Dataset:
+    """Estimate the errors of many small slices, each shrunk towards the mean of all as far as it is noise.
+
+    Parameters
+    ----------
+    data : summary, container of columns, path, or array of labels
+        As ``y_true`` of `calibdask.evaluate`; a summary answers alone. Of arrays, labels with ``y_prob``.
+    by : names of columns or of slices, array, or mapping from name to array
+        The slices. Of a summary None: all of its slices.
+    measure : {"mean-gap", "observed-expected"}, default "mean-gap"
+        Mean of o - s, or observed over expected events, sum o / sum s.
+    limit : float, optional
+        Adds ``exceeds``: the probability that an effect is larger than this in size; of a ratio, above 1, that it is
+        above the limit or below one over it.
+    confidence : float, default 0.95
+        Of the intervals, on average over the slices.
+    y_prob, sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label, population
+        As for `calibdask.evaluate`. Ratios take no weights.
+
+    Returns
+    -------
+    xarray.Dataset
+        By slice: ``raw``, the number of its rows alone; ``shrunken``, the estimate; ``low`` and ``high``; ``exceeds``
+        with a limit; ``rank``, 1 for the largest shrunken effect; ``rows`` and ``events``. Slices without rows have
+        NaN. Attributes: ``mean`` and ``deviation``, the mean of the effects and their standard deviation, and
+        ``kurtosis``.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than three slices, no slices, a limit that is not possible, or as `calibdask.evaluate`.
+
+    Notes
+    -----
+    *Gaps.* y_k ~ N(theta_k, v_k) and theta_k ~ (mu, tau**2), whatever their distribution. v_k = sum w**2 p (1 - p) /
+    (sum w)**2 over its rows, with p = s + theta_k; tau**2 by Paule & Mandel [3]_. The estimate is w_k y_k + (1 - w_k)
+    mu with w_k = tau**2 / (tau**2 + v_k). Raw gaps of small slices rank noise; these have a smaller mean squared error
+    than those, and than the mean of all. Intervals [1]_ are w_k sqrt(v_k) times a critical value that allows for the
+    bias of shrinking, by the fourth moment of the effects and an upper limit of the second: at least 95 % of all slices
+    are covered, for any distribution of effects. That is a statement on average: slices whose effects are extreme are
+    covered less often.
+
+    *Ratios.* O_k ~ Poisson(theta_k E_k) with gamma ratios theta_k, by moments [2]_, with the variance of events that
+    are not rare: the estimate is the posterior mean, ends are the outer ones of quantiles of the posterior distribution
+    and of the interval of gaps, (O_k - E_k) / E_k.
+
+    ``exceeds`` is the posterior probability for normal (gamma) effects. One pass, 120 bytes for each slice; rows,
+    chunks and summaries give the same numbers, summaries to 1e-8.
+
+    References
+    ----------
+    .. [1] Armstrong, Kolesár & Plagborg-Møller, Robust empirical Bayes confidence intervals, Econometrica 90, 2022.
+    .. [2] Marshall, Mapping disease and mortality rates using empirical Bayes estimators, 1991.
+    .. [3] Paule & Mandel, Consensus values and weighting factors, 1982.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, calibdask as cd
+    >>> rng = np.random.default_rng(0)
+    >>> campaign = np.repeat(np.arange(400), 100)
+    >>> effect, score = rng.normal(0, 0.02, 400), rng.uniform(0.1, 0.3, campaign.size)
+    >>> frame = pd.DataFrame({"campaign": campaign, "score": score})
+    >>> frame["label"] = (rng.random(campaign.size) < score + effect[campaign]).astype(int)
+    >>> result = cd.shrink_slices(frame, by="campaign")
+    >>> error = lambda name: float(np.mean((result[name] - effect) ** 2) ** 0.5)
+    >>> round(error("raw"), 3), round(error("shrunken"), 3), round(result.attrs["deviation"], 3)
+    (0.041, 0.017, 0.023)
+    """
+    options = InputOptions(
+        task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
+    )
+    given = Data.of(data, y_prob, by, sample_weight, InputOptions(**{**vars(options), "population": population}))
+    return SliceShrinkage(measure, limit, confidence).run(given)
+
+
+@dataclass(frozen=True)
+class SliceShrinkage(Analysis):
+    """Estimate the errors of many small slices by empirical Bayes, largest first.
+
+    Gaps of small slices are mostly noise: each is shrunk towards the mean of all slices as far as it is. DATA is a file
+    of scored rows as evaluate takes it, or a summary. On average over the slices, intervals hold with the confidence
+    stated, whatever the distribution of the effects.
+
+    Parameters
+    ----------
+    measure : {"mean-gap", "observed-expected"}
+        Observed rate minus mean prediction, or observed over expected events.
+    limit : float, optional
+        Show the probability of an effect beyond this size.
+    confidence : float
+        Of the intervals.
+    """
+
+    measure: Measure = "mean-gap"
+    limit: float | None = None
+    confidence: float = 0.95
+
+    name: ClassVar[str] = "shrink"
+    json_head: ClassVar[Sequence[str]] = (*Analysis.json_head, "measure", "confidence", "limit", "mean", "deviation")
+    json_shape: ClassVar[str] = _JSON
+    weights: ClassVar[bool] = True
+    population: ClassVar[bool] = True
+    examples: ClassVar[Sequence[tuple[str, str]]] = (
+        ("calibdask shrink rows.parquet --by campaign", "which campaigns are off, noise aside"),
+        ("calibdask shrink summary.zarr --by campaign --limit 0.02", "how probably by more than 2 points"),
+    )
+
+    def __post_init__(self) -> None:
+        check_choice("measure", self.measure, ("mean-gap", "observed-expected"))
+        check_confidence(self.confidence)
+        least = 1.0 if self.measure == "observed-expected" else 0.0
+        if self.limit is not None and not self.limit > least:
+            raise ValueError(
+                f"limit expects a number above {least:g} for the measure {self.measure}, got {self.limit}."
+            )
+
+    def run(self, data: Data) -> xr.Dataset:
+        """The estimates, as `calibdask.shrink_slices` returns them."""
+        rows = data.read()
+        if rows.batch or rows.batch_names or not rows.by:
+            raise ValueError("shrink_slices expects slices of one model: name their columns by by.")
+        if self.measure == "observed-expected" and rows.source.layout.weighted:
+            raise ValueError(
+                "shrink_slices expects rows without weights for observed-expected, whose events are counted."
+            )
+        answer: Any = run_requests({"sums": slice_sums()}, rows.source).estimates["sums"]
+        sums: SliceSums = answer
+        filled = sums.rows > 0
+        if filled.sum() < _FEWEST_SLICES:
+            raise ValueError(
+                f"shrink_slices expects at least {_FEWEST_SLICES} slices with rows, whose effects it compares; got "
+                f"{int(filled.sum())}."
+            )
+        estimates = self._gaps(sums, filled) if self.measure == "mean-gap" else self._ratios(sums, filled)
+        return self._dataset(rows, sums, filled, estimates)
+
+    def _gaps(self, sums: "SliceSums", filled: Any) -> "ShrunkenEffects":
+        own = sums.at(filled)
+        raw = (own.outcome - own.score) / own.weight
+        shrunken = np.full(raw.shape, float((own.outcome - own.score).sum() / own.weight.sum()))
+        for _ in range(_ROUNDS):
+            noise = own.noise(shrunken)
+            effects = NormalEffects.of(raw, noise)
+            shrunken = effects.shrunken(raw, noise)
+        reach = effects.reach(noise, self.confidence)
+        beyond = None if self.limit is None else effects.beyond(raw, noise, self.limit)
+        ends = np.maximum(shrunken - reach, -1.0), np.minimum(shrunken + reach, 1.0)
+        moments = {"mean": effects.mean, "deviation": effects.variance**0.5, "kurtosis": effects.kurtosis}
+        return ShrunkenEffects(raw, shrunken, *ends, beyond, np.abs(shrunken), moments)
+
+    def _ratios(self, sums: "SliceSums", filled: Any) -> "ShrunkenEffects":
+        own = sums.at(filled)
+        if not (own.score > 0).all() or not own.outcome.any():
+            raise ValueError("observed-expected expects events, and scores above 0 in every slice.")
+        raw = own.outcome / own.score
+        dispersion = float((own.square_score - own.square_square).sum() / own.score.sum())
+        ratios = GammaRatios.of(own.outcome, own.score, max(dispersion, _LEAST_DISPERSION))
+        shrunken = ratios.shrunken(own.outcome, own.score)
+        # The outer ends of the posterior distribution and of an interval for any distribution of ratios.
+        noise = own.noise((shrunken - 1) * own.score / own.weight) * (own.weight / own.score) ** 2
+        effects = NormalEffects.of(raw, noise)
+        centre, reach = effects.shrunken(raw, noise), effects.reach(noise, self.confidence)
+        low, high = ratios.ends(own.outcome, own.score, self.confidence)
+        ends = np.maximum(np.minimum(low, centre - reach), 0.0), np.maximum(high, centre + reach)
+        beyond = None if self.limit is None else ratios.beyond(own.outcome, own.score, self.limit)
+        moments = {"mean": ratios.mean, "deviation": ratios.variance**0.5}
+        with np.errstate(divide="ignore"):
+            size = np.abs(np.log(shrunken))
+        return ShrunkenEffects(raw, shrunken, *ends, beyond, size, moments)
+
+    def _dataset(self, data: Input, sums: "SliceSums", filled: Any, estimates: "ShrunkenEffects") -> xr.Dataset:
+        def spread(values: Any, missing: Any = np.nan) -> Any:
+            all_slices = np.full(filled.shape, missing)
+            all_slices[filled] = values
+            return all_slices.reshape(shape)
+
+        axes = data.by
+        shape = tuple(axis.size for axis in axes)
+        dims: list[Hashable] = [axis.name for axis in axes]
+        coordinates: dict[Hashable, Any] = {
+            axis.name: (axis.name, axis.labels) for axis in axes if axis.labels is not None
+        }
+        order = np.empty(estimates.size.size, np.int64)
+        order[np.argsort(-estimates.size, kind="stable")] = np.arange(1, estimates.size.size + 1)
+        values = {name: spread(getattr(estimates, name)) for name in ("raw", "shrunken", "low", "high")}
+        if estimates.exceeds is not None:
+            values["exceeds"] = spread(estimates.exceeds)
+        values["rank"] = spread(order, 0)
+        setting = data.source.layout.setting(None)
+        attributes: dict[str, Any] = {"rows": data.source.rows, "measure": self.measure, "confidence": self.confidence}
+        attributes |= {} if self.limit is None else {"limit": self.limit}
+        attributes |= {**estimates.moments, **data.attributes, "slices": data.slice_names}
+        result = described(
+            _VARIABLES, values, dims, coordinates, str(setting), data.class_dim(data.options.class_dim), **attributes
+        )
+        counted_rows = {"rows": sums.rows, "events": sums.outcome}
+        totals = {name: (dims, counts.reshape(shape)) for name, counts in counted_rows.items()}
+        return result.assign_coords(totals).assign_attrs(passes=data.source.passes)
+
+    def document(self, result: xr.Dataset) -> Document:
+        """How much effects differ, and the largest."""
+        slices, shown = int((result["rank"] > 0).sum()), ranked_slices(result, _MOST_LINES)
+        dims = [str(dim) for dim in result["raw"].dims]
+        level = f"{percent(result.attrs['confidence'])} interval"
+        heads = ["rows", "raw", "shrunken", level, *(["beyond limit"] if "exceeds" in result else [])]
+        columns = [*((dim, False) for dim in dims), *((head, True) for head in heads)]
+        is_gap = result.attrs["measure"] == "mean-gap"
+        title = "Observed rate minus mean prediction" if is_gap else "Observed over expected events"
+        sentences = [Sentence(_conclusion(result), name="conclusion")]
+        if slices < _FEW_SLICES:
+            sentences.append(Sentence(f"{slices} slices say little of how effects differ.", quiet=True))
+        left = slices - len(shown)
+        more = [Sentence(f"{counted(left, 'slice')} with smaller effects are not shown.", quiet=True)] if left else []
+        table = Table(f"{title}, the largest first", columns, [_cells(one) for one in shown], name="slices")
+        return Document("Slices, shrunk", "", [Section("slices", "", [*sentences, table, *more])], name=self.name)
+
+    def records(self, result: xr.Dataset) -> dict[str, Any]:
+        """A record for each slice, the largest effect first."""
+        return {
+            "slices": [
+                {"by": {name: plain(label) for name, label in one.labels.items()}}
+                | {name: plain(value) for name, value in one.numbers.items()}
+                for one in ranked_slices(result)
+            ]
+        }
+
+
+def _cells(one: "RankedSlice") -> list[Cell]:
+    cells = [text(slice_text(label)) for label in one.labels.values()]
+    rows, (raw, shrunken, low, high) = one.numbers["rows"], (float(one.numbers[name]) for name in _ENDS)
+    cells += [number(float(rows), f"{int(rows):,}"), number(raw, figure(raw)), number(shrunken, figure(shrunken))]
+    cells.append(text(f"{figure(low)} to {figure(high)}"))
+    if "exceeds" in one.numbers:
+        cells.append(number(float(one.numbers["exceeds"]), percent(float(one.numbers["exceeds"]))))
+    return cells
+
+
+@dataclass(frozen=True)
+class ShrunkenEffects:
+    """Estimates of slices with rows: raw and shrunken ones, ends, probabilities, sizes to rank by, moments."""
+
+    raw: Array
+    shrunken: Array
+    low: Array
+    high: Array
+    exceeds: Array | None
+    size: Array
+    moments: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class SliceSums:
+    """Sums by slice: rows, w, w o, w s; and of w**2: itself, times s, times s**2."""
+
+    rows: Any
+    weight: Array
+    outcome: Array
+    score: Array
+    square: Array
+    square_score: Array
+    square_square: Array
+
+    def at(self, chosen: Any) -> "SliceSums":
+        """Those of some slices."""
+        return SliceSums(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    def noise(self, effect: Array) -> Array:
+        """Sampling variances of the gaps, sum w**2 p (1 - p) / (sum w)**2 with p = s + effect."""
+        mean = self.square_score + effect * self.square
+        second = self.square_square + 2 * effect * self.square_score + effect**2 * self.square
+        # Where effects leave the unit interval the sum may be negative: at least what calibrated scores have.
+        least = self.square_score - self.square_square
+        variance = np.maximum(mean - second, least) / self.weight**2
+        return np.maximum(variance, 1e-12)
+
+
+def slice_sums() -> Requests[SliceSums]:
+    """Ask for the sums of all slices, in the setting that metrics have by default."""
+    layout = yield from Layout()
+    setting = layout.setting(None)
+    edges = yield from BinEdges(Uniform(1), setting)
+    plain_sums, squares = yield from with_squares(BinSums(setting, edges, "squares"))
+
+    def of(sums: Any) -> Array:
+        return exact.value(sums)[0, :, 0, 0]
+
+    return SliceSums(
+        plain_sums.rows[0, :, 0, 0],
+        of(plain_sums.weight),
+        of(plain_sums.outcome),
+        of(plain_sums.score),
+        of(squares.weight),
+        of(squares.score),
+        of(squares.second[0]),
+    )
+
+
+@dataclass(frozen=True)
+class RankedSlice:
+    """The labels of a slice by dimension, and its numbers by variable."""
+
+    labels: Mapping[str, Any]
+    numbers: Mapping[str, Any]
+
+
+def ranked_slices(result: xr.Dataset, most: int | None = None) -> list[RankedSlice]:
+    """The slices with rows in the order of their ranks, the first ``most`` of them."""
+    dims = [str(dim) for dim in result["raw"].dims]
+    rank = result["rank"].values.ravel()
+    order = np.argsort(rank, kind="stable")[(rank == 0).sum() :][:most]
+    places = np.unravel_index(order, result["rank"].shape)
+    labels = {
+        dim: (result[dim].values[place] if dim in result.coords else place)
+        for dim, place in zip(dims, places, strict=True)
+    }
+    names = ["rows", "events", *(str(name) for name in result.data_vars)]
+    numbers = {name: result[name].values.ravel()[order] for name in names}
+    return [
+        RankedSlice(
+            {dim: values[position] for dim, values in labels.items()},
+            {name: values[position] for name, values in numbers.items()},
+        )
+        for position in range(order.size)
+    ]
+
+
+def _conclusion(result: xr.Dataset) -> str:
+    attributes = result.attrs
+    slices = counted(int((result["rank"] > 0).sum()), "slice")
+    outside = int(((result["low"] > _neutral(attributes)) | (result["high"] < _neutral(attributes))).sum())
+    words = f"{slices}: effects have a mean of {figure(attributes['mean'])} and a standard deviation of "
+    return f"{words}{figure(attributes['deviation'])}; {outside:,} of the intervals exclude {_neutral(attributes):g}."
+
+
+def _neutral(attributes: Mapping[str, Any]) -> float:
+    return 0.0 if attributes["measure"] == "mean-gap" else 1.0

@@ -1,0 +1,166 @@
+"""Laws of all analyses in the catalogue: descriptions, sources, documents in every format, JSON and the shell."""
+
+import json
+import pickle
+import re
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.analyses.analysis import STATUS, Analysis
+from calibdask.analyses.auditing.audit import Audit
+from calibdask.analyses.catalogue import ANALYSES
+from calibdask.analyses.threshold import Threshold
+from calibdask.cli import main
+from calibdask.data.data import Data
+from calibdask.data.named_features import data_with_features
+from calibdask.data.options import InputOptions
+from calibdask.render.html import page
+from calibdask.results.document import Document, Table
+
+# An instance of each, and the words of its command.
+EXAMPLES: dict[str, tuple[Analysis, list[str]]] = {
+    "audit": (Audit(min_rows=200), ["--features", "country", "--min-rows", "200"]),
+    "threshold": (Threshold(risk=0.2), ["--risk", "0.2", "--by", "country"]),
+}
+ROWS = 4000
+
+
+def frame() -> pd.DataFrame:
+    rng = np.random.default_rng(5)
+    score = rng.random(ROWS)
+    country = rng.choice(["at", "be", "ch"], ROWS)
+    truth = np.where(country == "at", score**2, score)
+    return pd.DataFrame({"label": (rng.random(ROWS) < truth).astype(int), "score": score, "country": country})
+
+
+def data_of(analysis: Analysis, source: str) -> Data:
+    rows = frame()
+    labels, scores = rows.label.to_numpy(), rows.score.to_numpy()
+    countries: Any = {"country": rows.country.to_numpy()}
+    options = InputOptions()
+    if source == "summary":
+        if analysis.features:
+            return Data.of(cd.summarize(labels, scores, features=countries))
+        return Data.of(cd.summarize(labels, scores, by=countries), by=("country",))
+    if source == "dask":
+        labels, scores = da.from_array(labels, 700), da.from_array(scores, 700)
+        countries = {"country": da.from_array(rows.country.to_numpy().astype("U2"), 700)}
+    if analysis.features:
+        return data_with_features(labels, scores, countries, None, options)
+    return Data.of(labels, scores, countries, None, options)
+
+
+@pytest.fixture(params=ANALYSES, scope="module")
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def analysis(name: str) -> Analysis:
+    return EXAMPLES[name][0]
+
+
+@pytest.fixture(scope="module")
+def result(analysis: Analysis) -> xr.Dataset:
+    return analysis.run(data_of(analysis, "memory"))
+
+
+def test_every_analysis_has_an_example() -> None:
+    assert set(EXAMPLES) == set(ANALYSES)
+    assert all(type(analysis) is ANALYSES[name] for name, (analysis, _) in EXAMPLES.items())
+
+
+def test_descriptions_are_values(analysis: Analysis) -> None:
+    again = pickle.loads(pickle.dumps(analysis))
+    assert again == analysis
+    assert hash(again) == hash(analysis)
+    assert "_repr_html_" in dir(analysis)
+    assert replace(analysis) == analysis  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("source", ["dask", "summary"])
+def test_sources_give_the_same_numbers(analysis: Analysis, result: xr.Dataset, source: str) -> None:
+    other = analysis.run(data_of(analysis, source))
+    # Descriptions of subgroups in a summary may be longer, see `calibdask.audit`.
+    numbers = [name for name, values in result.data_vars.items() if values.dtype.kind in "fiu" and name != "described"]
+    assert numbers
+    if source == "summary" and analysis.features:
+        # Quantiles of scores are those of the cells of the summary.
+        numbers = ["gap"]
+    for variable in numbers:
+        xr.testing.assert_equal(other[variable].drop_attrs(), result[variable].drop_attrs())
+
+
+def tables(document: Document) -> list[Table]:
+    return [element for element in document.elements() if isinstance(element, Table)]
+
+
+def test_all_formats_show_the_same_numbers(analysis: Analysis, result: xr.Dataset) -> None:
+    document = analysis.document(result)
+    assert document.name == analysis.name
+    shown = [cell.text for table in tables(document) for row in table.rows for cell in row if cell.value is not None]
+    assert shown
+    text = document.to_text(200)
+    in_text = [
+        cell.text
+        for section in document.sections
+        if not section.appendix
+        for table in section.elements
+        if isinstance(table, Table)
+        for row in table.rows
+        for cell in row
+        if cell.value is not None
+    ]
+    pages = {"markdown": document.to_markdown(), "html": document.to_html(), "page": page(document)}
+    for words in in_text:
+        assert words in text
+    for words in shown:
+        assert words in pages["markdown"]
+        for name in ("html", "page"):
+            plain = unescape(re.sub("<[^>]+>", " ", pages[name]))
+            assert words in plain
+
+
+def test_numbers_are_those_behind_the_texts(analysis: Analysis, result: xr.Dataset) -> None:
+    document = analysis.document(result)
+    values = [cell.value for table in tables(document) for row in table.rows for cell in row if cell.value is not None]
+    numbers = document.numbers()
+    assert set(numbers.values()) <= set(values)
+    assert all(isinstance(value, float | int) for value in numbers.values())
+
+
+def test_json_is_plain(analysis: Analysis, result: xr.Dataset) -> None:
+    document = analysis.to_json(result)
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert document["format"] == analysis.json_format
+    assert document["rows"] == ROWS
+
+
+@pytest.mark.parametrize("suffix", [".json", ".csv", ".parquet", ".nc", ".zarr", ".md", ".txt"])
+def test_the_command_is_the_analysis(
+    name: str, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame().to_parquet(tmp_path / "rows.parquet")
+    analysis, words = EXAMPLES[name]
+    out = tmp_path / f"out{suffix}"
+    command = [name, str(tmp_path / "rows.parquet"), *words, "--json", "--out", str(out)]
+    status = main([*command, "--report", str(tmp_path / "page.html")])
+    printed = json.loads(capsys.readouterr().out)
+    expected = analysis.run(data_of(analysis, "memory"))
+    assert printed == json.loads(json.dumps(analysis.to_json(expected)))
+    assert status == STATUS[analysis.outcome(expected)]
+    assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
+    assert out.exists()
+    if suffix == ".json":
+        assert json.loads(out.read_text()) == printed
+    assert main([*command]) == 2
+    assert "already exists" in capsys.readouterr().err

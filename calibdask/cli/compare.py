@@ -1,7 +1,6 @@
 """``calibdask compare``: models on the same rows, and a sentence that says which is better."""
 
 from contextlib import ExitStack
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +8,7 @@ import click
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.param_types import MetricType
-from calibdask.cli.results import RESULTS
+from calibdask.cli.results import RESULTS as _TABLES
 from calibdask.cli.row_options import key_option, row_options, rows_of, shown_warnings
 from calibdask.cli.same_rows import same_rows
 from calibdask.safe_text import visible
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 
     from calibdask.storage.atomic_replace import Output
 
-_FORMAT = 1
-_HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed", "baseline")
+_RESULTS = (*_TABLES, ".md")
 _EPILOG = """\b
 JSON (--json, --out FILE.json):
   {"format": 1, "rows": int, "passes": int, "calibdask_version": str, "ci": float,
@@ -74,7 +72,7 @@ _EXAMPLES = (
 @key_option
 @row_options
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
-@click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
+@click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(_RESULTS)}.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing --out file.")
 def compare(
     data: tuple[str, ...],
@@ -106,18 +104,16 @@ def compare(
         raise click.UsageError(f"--baseline expects one of {', '.join(requests)}, got {baseline}.")
     for request in requests.values():
         check_apart(request.data, {"--out": out})
-    target = None if out is None else checked_output(out, RESULTS, overwrite=overwrite)
+    target = None if out is None else checked_output(out, _RESULTS, overwrite=overwrite)
     named = _metrics(metrics)
     stored = {name: rows_of(request.opened(), "compare expects scored rows.") for name, request in requests.items()}
 
     import calibdask as cd
-    from calibdask.cli.tables import console, print_lines, rule_of
+    from calibdask.analyses.comparison_document import comparison_document, comparison_json
+    from calibdask.cli.tables import json_text, print_document
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
-    from calibdask.render.comparison_table import comparison_lines
-    from calibdask.render.text_table import foot_lines
 
-    begun = perf_counter()
     first = next(iter(requests.values()))
     with connected(first.cluster), shown_progress("comparing"), shown_warnings():
         tables = same_rows("compare", requests, stored)
@@ -136,13 +132,11 @@ def compare(
         with ExitStack() as written:
             _write(result, written, target)
     if as_text:
-        click.echo(_as_json(result))
+        click.echo(json_text(comparison_json(result)))
         return
-    shown = console()
-    print_lines(comparison_lines(result, shown.width, rule=rule_of(shown)), shown)
-    print_lines(foot_lines(result, shown.width, f"{perf_counter() - begun:.2f} s"), shown)
+    print_document(comparison_document(result))
     if target is not None:
-        shown.print(f"wrote {visible(target)}", style="dim", markup=False)
+        click.echo(f"wrote {visible(target)}")
 
 
 def _metrics(given: tuple[Any, ...]) -> dict[str, Any]:
@@ -153,59 +147,25 @@ def _metrics(given: tuple[Any, ...]) -> dict[str, Any]:
     return with_distinct_names([(expression.signature.variable, expression.make()) for expression in expressions])
 
 
-def _records(result: "xr.Dataset") -> list[dict[str, Any]]:
-    """A record for each model and slice."""
-    from calibdask.results.comparison import comparisons
-    from calibdask.results.format import plain
-
-    level = float(result.attrs["ci"])
-    return [
-        {
-            "by": {dim: plain(label) for dim, label in one.labels.items()},
-            "model": one.model,
-            "rows": one.rows,
-            "better": None if one.decisive is None else one.decisive.better(level),
-            "metrics": {
-                difference.name: {
-                    **{word: plain(getattr(difference, word)) for word in ("baseline", "model", "difference")},
-                    **{word: plain(getattr(difference, word)) for word in ("low", "high")},
-                    **{word: plain(value) for word, value in difference.pvalues.items()},
-                }
-                for difference in one.differences
-            },
-        }
-        for one in comparisons(result)
-    ]
-
-
-def _as_json(result: "xr.Dataset") -> str:
-    from calibdask.cli.tables import json_text
-    from calibdask.results.comparison import verdicts
-    from calibdask.results.format import plain
-
-    head = {"format": _FORMAT, **{name: plain(result.attrs[name]) for name in _HEAD}, "verdict": verdicts(result)}
-    document = {**head, "comparisons": _records(result)}
-    return json_text(document)
-
-
 def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
-    """Write the dataset; as CSV a line for each slice, model and number."""
+    """Write the dataset; as a table a line for each slice, model and metric."""
+    import pandas as pd
+
+    from calibdask.analyses.comparison_document import comparison_document, comparison_json, comparison_rows
+    from calibdask.cli.tables import json_text
+    from calibdask.render.spreadsheet import without_formulas
     from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.writers import write_dataset
 
     part = written.enter_context(atomic_replacement(target))
-    if target.suffix.lower() == ".json":
-        part.write_text(_as_json(result) + "\n", encoding="utf-8")
-    elif target.suffix.lower() == ".csv":
-        import pandas as pd
-
-        from calibdask.render.spreadsheet import without_formulas
-
-        lines = [
-            {**record["by"], "challenger": record["model"], "rows": record["rows"], "metric": name, **numbers}
-            for record in _records(result)
-            for name, numbers in record["metrics"].items()
-        ]
-        without_formulas(pd.DataFrame(lines)).to_csv(part, index=False)
-    else:
-        write_dataset(result, part)
+    match target.suffix.lower():
+        case ".json":
+            part.write_text(json_text(comparison_json(result)) + "\n", encoding="utf-8")
+        case ".csv":
+            without_formulas(pd.DataFrame(comparison_rows(result))).to_csv(part, index=False)
+        case ".parquet":
+            pd.DataFrame(comparison_rows(result)).to_parquet(part, index=False)
+        case ".md":
+            part.write_text(comparison_document(result).to_markdown(), encoding="utf-8")
+        case _:
+            write_dataset(result, part)

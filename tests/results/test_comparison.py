@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.render.comparison_table import comparison_lines
-from calibdask.render.text_layout import joined, width_of
+from calibdask.analyses.comparison_document import comparison_document
+from calibdask.render.text_layout import width_of
 from calibdask.results.comparison import comparisons, verdicts
 
 RNG = np.random.default_rng(7)
@@ -59,7 +59,7 @@ def test_so_few_replicates_that_nothing_can_be_told() -> None:
 @pytest.mark.parametrize("width", [80, 100])
 def test_tables_have_both_numbers_and_the_difference(width: int) -> None:
     result = compared(SCORES**3, SCORES)
-    lines = [joined(line) for line in comparison_lines(result, width)]
+    lines = comparison_document(result).to_text(width).splitlines()
     assert max(map(width_of, lines)) <= width
     (head,) = [line for line in lines if line.startswith("metric")]
     assert head.split() == ["metric", "old", "new", "difference", "low", "high", "p"]
@@ -71,6 +71,6 @@ def test_tables_have_both_numbers_and_the_difference(width: int) -> None:
 
 def test_the_numbers_of_slices_beside_models() -> None:
     result = compared(SCORES**3, SCORES, by={"country": COUNTRY})
-    lines = [joined(line).split() for line in comparison_lines(result, 100)]
+    lines = [line.split() for line in comparison_document(result).to_text(100).splitlines()]
     assert ["country", "rows", "metric", "old", "new", "difference", "low", "high", "p,", "adjusted"] in lines
     assert [line[1] for line in lines if line[:1] == ["de"]] == ["893"]

@@ -1,0 +1,115 @@
+"""The document of a comparison: which model is better, and the difference of each metric by model and slice."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.render.text_table import MOST_SLICES, label_of
+from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
+from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, text
+from calibdask.results.format import plain, rests_on, shown_texts
+
+_JSON_HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed", "baseline")
+_ENDS = ("baseline", "model", "difference", "low", "high")
+
+
+def comparison_document(result: xr.Dataset) -> Document:
+    """The document of a result of `calibdask.compare`.
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> scores = np.linspace(0, 1, 100)
+    >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, metrics=cd.BrierScore(), n_boot=20)
+    >>> table = list(comparison_document(result).elements())[-2]
+    >>> [heading for heading, _ in table.columns]
+    ['metric', 'old', 'new', 'difference', 'low', 'high', 'p']
+    """
+    elements: list[Element] = [Sentence(verdict, lead=True, name="verdict") for verdict in verdicts(result)]
+    every = list(comparisons(result))
+    models = dict.fromkeys(comparison.model for comparison in every)
+    elements += [_table([comparison for comparison in every if comparison.model == model]) for model in models]
+    elements.append(Sentence(", ".join(rests_on(result.attrs)), quiet=True, name="rows"))
+    return Document("Comparison of models", "", [Section("comparison", "", elements)], name="compare")
+
+
+def _table(of_model: Sequence[Comparison]) -> Table:
+    """One model against the baseline, by slice and metric."""
+    first = of_model[0]
+    shown = of_model[:MOST_SLICES]
+    differences = [difference for comparison in shown for difference in comparison.differences]
+    is_adjusted = any("pvalue_holm" in difference.pvalues for difference in differences)
+    columns = [(label_of(dim), False) for dim in first.labels]
+    if first.labels:
+        columns.append(("rows", True))
+    names = (label_of(first.baseline), label_of(first.model), "difference", "low", "high")
+    columns += [("metric", False), *((name, True) for name in names)]
+    columns.append(("p, adjusted" if is_adjusted else "p", True))
+    hidden = len(of_model) - len(shown)
+    note = f"... and {hidden:,} more slices; --out or --json give them all." if hidden else ""
+    rows = [
+        [*_slice_cells(comparison, is_first=not place), *_difference_cells(difference)]
+        for comparison in shown
+        for place, difference in enumerate(comparison.differences)
+    ]
+    return Table("", columns, rows, note, name=f"{label_of(first.model)} against {label_of(first.baseline)}")
+
+
+def _slice_cells(comparison: Comparison, *, is_first: bool) -> list[Cell]:
+    """Labels and rows of a slice, in its first line."""
+    if not comparison.labels:
+        return []
+    labels = [text(label_of(label) if is_first else "") for label in comparison.labels.values()]
+    (count,) = shown_texts(comparison.rows, kind="count")
+    return [*labels, number(comparison.rows, count) if is_first else Cell(numeric=True)]
+
+
+def _difference_cells(difference: Difference) -> list[Cell]:
+    """The metric of both models, their difference with its interval, and the p-value."""
+    (pvalue,) = shown_texts(difference.pvalue, kind="pvalue")
+    numbers = [
+        Cell(shown, value=_finite(value), numeric=True)
+        for value, shown in zip((getattr(difference, end) for end in _ENDS), difference.texts, strict=True)
+    ]
+    return [text(difference.name), *numbers, Cell(pvalue, value=_finite(difference.pvalue), numeric=True)]
+
+
+def _finite(value: Any) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def comparison_records(result: xr.Dataset) -> list[dict[str, Any]]:
+    """A record for each model and slice."""
+    level = float(result.attrs["ci"])
+    return [
+        {
+            "by": {dim: plain(label) for dim, label in comparison.labels.items()},
+            "model": comparison.model,
+            "rows": comparison.rows,
+            "better": None if comparison.decisive is None else comparison.decisive.better(level),
+            "metrics": {difference.name: _numbers(difference) for difference in comparison.differences},
+        }
+        for comparison in comparisons(result)
+    ]
+
+
+def _numbers(difference: Difference) -> dict[str, Any]:
+    values = {end: plain(getattr(difference, end)) for end in _ENDS}
+    return {**values, **{name: plain(value) for name, value in difference.pvalues.items()}}
+
+
+def comparison_json(result: xr.Dataset) -> dict[str, Any]:
+    """The result as plain values for JSON."""
+    head = {name: plain(result.attrs[name]) for name in _JSON_HEAD}
+    return {"format": 1, **head, "verdict": verdicts(result), "comparisons": comparison_records(result)}
+
+
+def comparison_rows(result: xr.Dataset) -> list[dict[str, Any]]:
+    """A record for each slice, model and metric: the lines of a table."""
+    return [
+        {**record["by"], "challenger": record["model"], "rows": record["rows"], "metric": name, **numbers}
+        for record in comparison_records(result)
+        for name, numbers in record["metrics"].items()
+    ]

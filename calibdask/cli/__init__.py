@@ -50,7 +50,7 @@ class _Hidden(Exception):
 
 
 class _Commands(click.Group):
-    """The commands; what is no command may be a file that evaluate was meant for."""
+    """The command group; an unknown command that names a file suggests ``evaluate``."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""

@@ -43,7 +43,7 @@ with nothing written; 130 interrupted.
 
 
 class _CalibrateCommand(GroupedCommand):
-    """Names the methods, which are those of the library."""
+    """Command whose help lists the library's calibration methods."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The methods before all else."""
@@ -231,7 +231,7 @@ def _usual(scores: str) -> tuple[Expression, str]:
 
 
 def _show(calibrator: "Calibrator", why: str, *, to_stderr: bool) -> None:
-    """Print what was fitted, and what to know about it."""
+    """Print the fitted map and its notes."""
     from calibdask.analyses.multicalibration.improvement_table import improvement_lines
     from calibdask.analyses.multicalibration.scaling import MulticalibratedScaling
     from calibdask.calibrators.map_table import MapTable

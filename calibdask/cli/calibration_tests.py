@@ -81,7 +81,7 @@ def refuse_tests_options(given: dict[str, Any]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Request:
-    """What the user asked for, besides what is computed."""
+    """Options of the user besides the choice of numbers."""
 
     data: tuple[str, ...]
     conventions: str

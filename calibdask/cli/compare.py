@@ -1,4 +1,4 @@
-"""``calibdask compare``: models on the same rows, and a sentence that says which is better."""
+"""``calibdask compare``: compare models on shared rows and state which is better."""
 
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any

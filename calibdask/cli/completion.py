@@ -85,7 +85,7 @@ class _Completed(click.types.StringParamType):
 
 
 def _completer(parameter: click.Parameter) -> Callable[[str], Items] | None:
-    """What completes a parameter by its name; None where nothing does."""
+    """Completion function of a parameter, by its name; None if there is none."""
     if parameter.name == "cluster":
         return _places
     if parameter.name in _FOLDERS:

@@ -1,4 +1,4 @@
-"""What data are called: models by the names of their files, sources and sizes in words."""
+"""Names of data: models by file name, sources and sizes as text."""
 
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
@@ -51,5 +51,5 @@ def size_of(data: str) -> str:
 
 
 def source_of(request: RowsRequest) -> str:
-    """What a report calls the data."""
+    """Name of the data in a report."""
     return visible(PurePosixPath(without_credentials(request.data).rstrip("/")).name)

@@ -1,4 +1,4 @@
-"""What ``calibdask evaluate`` was asked for, checked."""
+"""The checked options of ``calibdask evaluate``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -24,7 +24,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateRequest(RowsRequest):
-    """What the user asked for; ``data`` is the first of the files where there are several models."""
+    """Options of the user; ``data`` is the first file if there are several models."""
 
     metrics: tuple[Expression, ...]
     # Files by the name of their model.
@@ -53,13 +53,13 @@ class EvaluateRequest(RowsRequest):
 
     @classmethod
     def of(cls, given: dict[str, Any]) -> "EvaluateRequest":
-        """What the parameters of the command say; those that are left are choices of the metrics."""
+        """Request from the parameters of the command; the remaining ones are options of metrics."""
         own = {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
         own["metrics"] = tuple(expression for expressions in own["metrics"] for expression in expressions)
         return cls(**own, options=given)
 
     def of_file(self, name: str) -> "EvaluateRequest":
-        """The same of the file of one model alone."""
+        """The request for the file of one model."""
         return replace(self, data=self.files[name], score=self.scores[name])
 
     @cached_property
@@ -78,12 +78,12 @@ class EvaluateRequest(RowsRequest):
 
     @property
     def map_attributes(self) -> dict[str, str]:
-        """What results say about it."""
+        """Attributes of results that describe the applied map."""
         return {} if self.stored_map is None else {"map": self.stored_map.described}
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What reports say about the scores."""
+        """Notes of reports about the scores."""
         return tuple(f"Scores were calibrated before: {words}." for words in self.map_attributes.values())
 
     def table(self, rows: "StoredRows") -> "RowTable":
@@ -100,7 +100,7 @@ class EvaluateRequest(RowsRequest):
 
     @property
     def reading(self) -> "InputKeywords":
-        """As of any rows; what a map gives are no logits."""
+        """Reading options; scores from a map are never logits."""
         given = super().reading
         if self.stored_map is not None:
             given.pop("logits", None)
@@ -144,7 +144,7 @@ class EvaluateRequest(RowsRequest):
         return self.text_plot
 
     def diagram(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
-        """What that diagram is of, if it is not among the metrics yet."""
+        """The diagram to add, unless it is among the metrics already."""
         from calibdask.cli.text_plot import suited
 
         return {} if DIAGRAM in chosen else {DIAGRAM: suited(chosen, self.options["setting"], self.options["k"])}
@@ -205,6 +205,6 @@ class EvaluateRequest(RowsRequest):
         }
 
     def chosen(self, panel: Mapping[str, Any]) -> dict[str, Any]:
-        """The metrics by name; those of the panel where none are named."""
+        """Metrics by name, or the panel if none are named."""
         options = {**self.options, "seed": self.seed if self.ci is None else None}
         return chosen_metrics(self.metrics, options, panel=panel, picture=self.picture)

@@ -53,7 +53,7 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
 
 
 def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) -> Evaluation:
-    """The same from a stored summary."""
+    """Evaluate a stored summary."""
     import calibdask as cd
     from calibdask.cli.summary_input import panel, pooled, refuse_row_options
     from calibdask.cluster import connected
@@ -97,7 +97,7 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
 def evaluated(
     request: EvaluateRequest, stores: "Mapping[str, Store]", tables: "Mapping[str, RowTable]", pictured: bool
 ) -> Evaluation:
-    """The evaluation of what was opened; of several stores each by itself, side by side as models.
+    """Evaluate the opened data; several stores become models side by side.
 
     ``tables``: rows whose columns were looked up already, by the name of the model.
 

@@ -44,14 +44,14 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
 
 
 def limit_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of what is decided: limits of all rows and of slices, a file of them, a profile."""
+    """Add the options of decisions: limits of all rows and of slices, a limits file, a profile."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
 
 
 def limits_of_options(path: str | None, given: Sequence[str], of_slices: Sequence[str]) -> "Limits":
-    """Those of the file, and of the options, which replace them."""
+    """Limits from the file and from options, which take precedence."""
     from dataclasses import replace
 
     from calibdask.analyses.gating.limits import Limits, limits_of
@@ -97,7 +97,7 @@ def gate_options(limits: "Limits", profile: str | None, **intervals: Any) -> dic
 
 @dataclass(frozen=True)
 class Gating:
-    """What a report decides: arguments of `calibdask.check`, none where nothing is decided, and whether on a receipt.
+    """Decisions of a report: arguments of `calibdask.check`, empty without decisions, and whether to write a receipt.
 
     The receipt is kept as ``document`` once it is made.
     """
@@ -190,7 +190,7 @@ def receipt_and_gate_of(
 
 
 def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]) -> dict[str, Any]:
-    """The receipt of what was evaluated: the metrics with the choices that were made for all of them."""
+    """Receipt of an evaluation: the metrics with the options set for all of them."""
     import calibdask as cd
     from calibdask.estimators.expression import parse_metrics
     from calibdask.progress import shown_progress

@@ -50,7 +50,7 @@ class Entry:
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What the user chose; None: the default of the estimators."""
+    """Options of the user; None means the default of the estimators."""
 
     setting: str | int
     published: bool

@@ -57,7 +57,7 @@ class FileResult:
 
     @property
     def bandwidth(self) -> float:
-        """That of the kernel, which all entries share."""
+        """Bandwidth of the kernel, which all entries share."""
         (estimate,) = self._results.of("skce_linear")
         return float(estimate.notes["bandwidth"])
 
@@ -85,7 +85,7 @@ class FileTable:
 
     @property
     def headings(self) -> list[str]:
-        """Names of files without folders and suffixes, as far as these tell them apart."""
+        """File names without folders and suffixes, or full paths where these are ambiguous."""
         stems = [column.stem for column in self.columns]
         return [column.path if stems.count(column.stem) > 1 else column.stem for column in self.columns]
 
@@ -125,7 +125,7 @@ class FileTable:
         return [entry.name for entry in self.choices.entries]
 
     def dataset(self) -> xr.Dataset:
-        """All numbers by file; what is left out is NaN."""
+        """All numbers by file; missing ones are NaN."""
         variables: dict[str, Any] = {
             "path": ("file", [column.path for column in self.columns]),
             "rows": ("file", [column.rows for column in self.columns]),
@@ -141,7 +141,7 @@ class FileTable:
         return xr.Dataset(variables, {"file": self.headings}, {**self._head, "batch": ["file"], "format": FORMAT})
 
     def _attributes(self, entry: Entry, part: str) -> dict[str, Any]:
-        """What the part is: attributes that are the same in all files that have it."""
+        """Attributes of the part that agree in all files."""
         results = [column.part(entry, part) for column in self.columns]
         attributes = [result.values.attrs for result in results if result is not None]
         if not attributes:
@@ -152,7 +152,7 @@ class FileTable:
         return {**common, "label": entry.label, **self._assumed(entry)}
 
     def _assumed(self, entry: Entry) -> dict[str, str]:
-        """What the p-value of the entry rests on, if a file has one."""
+        """Assumptions of the p-value of the entry, if a file has one."""
         for column in self.columns:
             result = column.part(entry, entry.visible_part) if entry.is_test else None
             if result is not None:
@@ -161,7 +161,7 @@ class FileTable:
 
     @cached_property
     def _assumptions(self) -> dict[str, str]:
-        """What p-values rest on, each with a letter."""
+        """Assumptions of p-values, each with a letter."""
         texts = [text for entry in self.choices.entries for text in self._assumed(entry).values()]
         return dict(zip(dict.fromkeys(texts), ascii_lowercase, strict=False))
 
@@ -196,7 +196,7 @@ class FileTable:
 
     @property
     def _labels(self) -> list[str]:
-        """What each line is; the sections have empty lines before them."""
+        """Labels of the lines; an empty line precedes each section."""
         labels = ["rows", "classes", "bandwidth of the kernel"]
         for heading, entries in self._sections.items():
             labels += ["", heading, *(f"{INDENT}{entry.label}" for entry in entries)]
@@ -213,7 +213,7 @@ class FileTable:
 
     @property
     def _letters(self) -> list[list[str]]:
-        """What each line rests on."""
+        """Letters of the assumptions of each line."""
         letters = ["", "", ""]
         for entries in self._sections.values():
             of_entries = (
@@ -223,7 +223,7 @@ class FileTable:
         return [[letter] for letter in letters]
 
     def _remarks(self, width: int) -> Iterator[Line]:
-        """What p-values rest on, and what is left out."""
+        """Assumptions of p-values, and missing numbers."""
         remarks = [(letter, text) for text, letter in self._assumptions.items()]
         remarks += [
             ("-", f"{heading} is without {note}")
@@ -243,7 +243,7 @@ class FileTable:
 
 
 def _notes(column: FileResult, choices: Choices) -> list[str]:
-    """What is left out of the file, for each reason."""
+    """Numbers missing for the file, by reason."""
     labels = {entry.name: ("p-value of " if entry.is_test else "") + entry.label for entry in choices.entries}
     by_reason: dict[str, list[str]] = {}
     for name, reason in column.left_out.items():

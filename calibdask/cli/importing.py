@@ -8,7 +8,7 @@ from functools import cache
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Import without looking for garbage among what is imported, here and as the process ends.
+    """Import without garbage collection, neither now nor at exit.
 
     Searches would take a quarter of a second, a fifth of the time of a small file.
     """
@@ -25,7 +25,7 @@ def importing() -> Iterator[None]:
 
 @cache
 def _freeze() -> None:
-    """Set what is there aside, once: a process of many commands would keep the garbage of each.
+    """Exempt existing objects from garbage collection, once per process.
 
     Python counts what has been set aside one by one, so that asking it would take longer than a small command.
     """

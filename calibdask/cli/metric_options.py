@@ -70,7 +70,7 @@ class MetricCommand(GroupedCommand):
     """
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Its own parameters, and those of metrics."""
+        """Own parameters and those of metrics."""
         return [*super().get_params(ctx), *self._choices(ctx)]
 
     def _choices(self, ctx: click.Context) -> list[click.Option]:
@@ -85,7 +85,7 @@ class MetricCommand(GroupedCommand):
             formatter.write_dl(records)
 
     def own_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Those that are no choices of metrics."""
+        """Parameters that are no options of metrics."""
         return super().get_params(ctx)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

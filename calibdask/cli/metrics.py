@@ -33,7 +33,7 @@ PICTURES = {
 def chosen_metrics(
     expressions: Sequence[Expression], options: Mapping[str, Any], *, panel: Mapping[str, Any], picture: str | None
 ) -> dict[str, Any]:
-    """Estimators by the name of their variable; where none are named those of the panel, with these options.
+    """Estimators by variable name, with these options; the panel if none are named.
 
     Raises
     ------
@@ -62,7 +62,7 @@ def chosen_metrics(
 
 
 def _picture(name: str, expression: Expression, given: Mapping[str, Any]) -> Any:
-    """What is drawn: bins and axis by the scores, or as was chosen."""
+    """The picture, with bins and axis from the scores unless chosen."""
     from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 
     taken = {option: value for option, value in given.items() if option in expression.takes}
@@ -95,7 +95,7 @@ def _check_narrow(setting: Any, narrow: Sequence[str]) -> None:
 
 
 def _changed(estimator: Any, given: Mapping[str, Any]) -> Any:
-    """The estimator with those options that it takes; what it has been named for stays.
+    """Apply the options that the estimator accepts and its name does not fix.
 
     Made anew, since values filled in for a default would look like choices that ``compat`` must not touch.
     """

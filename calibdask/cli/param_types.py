@@ -30,7 +30,7 @@ def is_whole(word: Any) -> bool:
 
 
 def completions(words: Iterable[str], begun: str) -> list[CompletionItem]:
-    """What a beginning is completed to."""
+    """Completions of an unfinished word."""
     return [CompletionItem(word) for word in words if word.startswith(begun)]
 
 
@@ -66,7 +66,7 @@ class ChoiceType(click.ParamType):  # type: ignore[type-arg]  # generic only sin
         return parse_value(text)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Words that the choice accepts, as far as they continue the text."""
+        """Allowed words of the option that complete the text."""
         return completions(_words(self.choice), incomplete)
 
 
@@ -85,7 +85,7 @@ class MetricType(click.ParamType):  # type: ignore[type-arg]  # generic only sin
             self.fail(str(error), param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Names of metrics, of choices and the words of these; what is there already is not offered again."""
+        """Names of metrics, options and their words; entries that were typed already are not offered."""
         begun = _BEGUN.fullmatch(incomplete)
         if begun is None:
             before, comma, last = incomplete.rpartition(",")
@@ -124,7 +124,7 @@ class MethodType(click.ParamType):  # type: ignore[type-arg]  # generic only sin
 
 
 def _inside(known: Mapping[str, CallSignature], named: str, before: str, choice: str | None) -> list[str]:
-    """What may come next between the parentheses of a metric or a method."""
+    """Completions between the parentheses of a metric or a method."""
     signature = known.get(named.lower().replace("_", "-"))
     choices = {} if signature is None else signature.choices
     if choice is None:

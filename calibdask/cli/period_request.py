@@ -1,4 +1,4 @@
-"""What ``calibdask summarize --append`` is asked for: the store, the period, what to replace, what to merge."""
+"""Options of ``calibdask summarize --append``: store, period, replacement, merging."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class PeriodRequest:
         return None if self.period is None or "=" in self.period else self.period
 
     def cuts(self) -> "xr.Dataset | None":
-        """A summary that is there already, if it has features; what is added is cut as that is."""
+        """An existing summary with features, whose cuts new periods must use; None without features."""
         from calibdask.storage.period_store import PeriodStore
 
         if self.append is None:
@@ -85,7 +85,7 @@ class PeriodRequest:
         store.check_new(store.log(recover=self.replace), name, [] if label is None else [label], replacing=self.replace)
 
     def add(self, summary: "xr.Dataset", described: str) -> None:
-        """Add what was summarized, and say so."""
+        """Append the summary and print a confirmation."""
         import calibdask as cd
         from calibdask.storage.period_labels import labels_of
 
@@ -113,7 +113,7 @@ class PeriodRequest:
         self._say(f"removed {listed(labels)} from")
 
     def merge_old(self) -> None:
-        """Merge what is old, and say so."""
+        """Merge old periods and print a confirmation."""
         import calibdask as cd
 
         with shown_warnings():

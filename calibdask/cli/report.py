@@ -216,7 +216,7 @@ def _origin(path: str | None, limits: "Limits", *, given: bool) -> dict[str, str
 
 
 def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:
-    """What the page says about itself: of the file, and of the options, which replace it."""
+    """Facts for the page, from a file and from options, which take precedence."""
     from calibdask.storage.documents import read_toml
 
     facts: dict[str, str] = {}
@@ -241,7 +241,7 @@ def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:
 
 
 def _lines(models: Mapping[str, Any]) -> Iterator[str]:
-    """What was decided on each model: a line, and one for each limit that is broken, or wants rows."""
+    """Decision on each model: one line, and one for each limit that is broken or needs rows."""
     from calibdask.analyses.gating.gate import headline, sentence, wanting
 
     for name, model in models.items():

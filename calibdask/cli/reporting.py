@@ -1,4 +1,4 @@
-"""What commands that write reports share: models by their names, measured, and the page."""
+"""Shared code of commands that write reports: names of models, measurement, and the page."""
 
 import math
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ def measured(
     watching: "Watching | None" = None,
     **options: Any,
 ) -> "dict[str, Measured]":
-    """The models in a store that was opened, by their names: one of scored rows, those of a summary.
+    """Measured models of an opened store by name: one for scored rows, all models of a summary.
 
     ``table`` are the rows, if they were read; ``watching`` and ``options`` are of `calibdask.report.measure`.
     """
@@ -174,7 +174,7 @@ def write_models(
 
 
 def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, Store]", **options: Any) -> Any:
-    """What `calibdask.compare` gives of several files of the same rows, the first one the baseline; or why not.
+    """Result of `calibdask.compare` for several files against the first one, or the reason why it is impossible.
 
     Rows are resampled, as far as reports do that for other numbers.
     """

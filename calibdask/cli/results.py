@@ -11,7 +11,7 @@ RESULTS = (".json", ".csv", ".parquet", ".nc", ".zarr")
 
 
 def write_result(figures: Any, text: Callable[[], str], written: ExitStack, path: "Output") -> None:
-    """Write a dataset, or the ``text`` that says the same, by the name of the file; it appears when ``written`` closes.
+    """Write a dataset, or its ``text``, in the format of the file name; it appears when ``written`` closes.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What commands that read scored rows have in common: the options that say where the rows are, and reading them."""
+"""Options that locate scored rows, shared by all commands that read them, and the reading itself."""
 
 import sys
 import warnings
@@ -84,7 +84,7 @@ _READING = (
 
 
 def key_option(command: Callable[..., None]) -> Callable[..., None]:
-    """The option of a command that compares models on the same rows."""
+    """Add the option of commands that compare models on shared rows."""
     option = click.option(
         "--key", metavar="COLUMN", help="Join the rows of several DATA on this column, in place of their order."
     )
@@ -125,7 +125,7 @@ def row_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def place_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Those of a command that takes all rows together, each for one."""
+    """Add the reading options of commands that pool all rows."""
     return _with(_PLACES, _with(_READING, cluster_options(command)))
 
 
@@ -217,7 +217,7 @@ class RowsRequest:
         return replace(table, by={**table.by, name: periods(table.by[name], self.every, self.zone)})
 
     def connected(self, table: "RowTable | None" = None) -> AbstractContextManager[Any]:
-        """What Dask computes on inside the block; Dask is not imported for rows in memory, which need none of it."""
+        """Context in which Dask computes; rows in memory need no Dask, which then is not imported."""
         if table is not None and table.in_memory and isinstance(self.cluster, Threads):
             return nullcontext()
         return connected(self.cluster)
@@ -245,7 +245,7 @@ class RowsRequest:
 
     @property
     def reading_of_population(self) -> "PopulationKeywords":
-        """The same, with the population that numbers are of."""
+        """Reading options together with the population."""
         given = cast("PopulationKeywords", self.reading)
         if self.population is not None:
             given["population"] = self.population
@@ -253,7 +253,7 @@ class RowsRequest:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What reports say about the scores besides."""
+        """Notes of reports about the scores."""
         return ()
 
     def shape(self, table: "RowTable") -> "Shape":
@@ -285,7 +285,7 @@ class RowsRequest:
 
 
 def missing_values(attributes: Mapping[str, Any]) -> str:
-    """What rows that were left out lack, in words.
+    """Numbers of rows left out by missing value, as text.
 
     Examples
     --------
@@ -298,7 +298,7 @@ def missing_values(attributes: Mapping[str, Any]) -> str:
 
 
 def rows_of(store: "Store", mend: str = "give the scored rows that it was made from.") -> "StoredRows":
-    """What was opened, if it may be scored rows.
+    """The opened store if it may hold scored rows; otherwise a ValueError.
 
     Raises
     ------
@@ -324,7 +324,7 @@ def stem_of(data: str) -> str:
 
 @dataclass(frozen=True)
 class _Notes:
-    """Shows what the library warns its users of as one line, once, and other warnings as they are."""
+    """Shows each user warning of the library once, on one line, and other warnings unchanged."""
 
     show: Callable[..., None]
     lines: list[str] = field(default_factory=list)
@@ -341,7 +341,7 @@ class _Notes:
 
 @contextmanager
 def shown_warnings() -> Iterator[list[str]]:
-    """Show what the library warns its users of as one line, without the places in its code; what has been told so."""
+    """Show user warnings on one line without code locations; yields the lines shown so far."""
     with warnings.catch_warnings():
         shown = warnings.showwarning
         notes = shown if isinstance(shown, _Notes) else _Notes(shown)

@@ -1,4 +1,4 @@
-"""Files of several models with the scores of the same rows, read together."""
+"""Files of several models for shared rows, read together."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def same_rows(
     command: str, requests: "Mapping[str, RowsRequest]", stored: "Mapping[str, StoredRows]"
 ) -> "dict[str, RowTable]":
-    """The rows of all files by the name of the model; slices and weights are those of the first.
+    """Tables of all files by model name; slices and weights come from the first.
 
     With ``--skip-missing`` rows that lack anything for one of the models are left out of all of them.
 
@@ -134,7 +134,7 @@ def _is_missing_value(values: Any) -> Any:
 
 
 def _sized(table: "RowTable") -> "RowTable":
-    """The table with chunks of known sizes: those of several files could not be put together otherwise."""
+    """The table with known chunk sizes, as joining several files requires."""
     arrays = {"labels": table.labels, "scores": table.scores, "weights": table.weights}
     for name, array in arrays.items():
         if hasattr(array, "compute_chunk_sizes") and array.shape[0] != array.shape[0]:
@@ -158,7 +158,7 @@ def _check_as_many(command: str, first: tuple[str, Any], second: tuple[str, Any]
 
 
 def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
-    """Raise ValueError for labels that differ: differences between models are those on the same rows."""
+    """Raise ValueError if labels differ: models can be compared only on identical rows."""
     from calibdask.engine.arrays import in_memory
 
     (path, labels), (other, others) = first, second

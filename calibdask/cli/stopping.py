@@ -16,7 +16,7 @@ _SIGNALS = (signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else 
 
 @contextmanager
 def stopped_by_term() -> Iterator[Callable[[], bool]]:
-    """Tells whether TERM, or the end of the terminal, has come, as batch systems send it before a time limit.
+    """Function that reports whether SIGTERM or SIGHUP has arrived; batch systems send SIGTERM before a limit.
 
     As long as nobody asks, and when it comes again later, it ends the command in order: what was started is closed.
     """

@@ -68,7 +68,7 @@ def json_text(document: Any) -> str:
 
 
 def metric_values(dataset: xr.Dataset, metrics: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """The numbers of each metric of a dataset without slices, and what is said about them."""
+    """Numbers of each metric of a dataset without slices, with their descriptions."""
     results = Results(dataset)
     return {name: {**_values(results.of(name), {}), **_described(results.of(name))} for name in metrics}
 
@@ -111,7 +111,7 @@ def print_lines(lines: Iterable[Line], out: Any) -> None:
 
 
 def print_document(document: Any) -> None:
-    """Print a document on standard output, in lines that fit."""
+    """Character that draws lines."""
     from calibdask.render.text import document_lines
 
     terminal = console()
@@ -149,7 +149,7 @@ def _values(parts: Sequence[PartResult], at: Mapping[Any, int]) -> dict[str, Any
 
 
 def _described(parts: Sequence[PartResult]) -> dict[str, Any]:
-    """What a metric is, and what each of its numbers is; a plain number needs no name for that."""
+    """Description of a metric and of each of its numbers; a single number needs no name."""
     if not parts:
         return {}
     first = min(parts, key=lambda part: part.part != "")

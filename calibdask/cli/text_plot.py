@@ -197,7 +197,7 @@ def _plain(score: float) -> str:
 
 
 def _field(bins: BinnedReliability, few: np.ndarray, grid: _Grid, signs: Signs) -> list[list[tuple[str, Role]]]:
-    """Lines of cells from the top: the diagonal, sticks over it, and points over these, those of many rows last."""
+    """Lines of cells from the top: diagonal, sticks above it, and points on top, those with many rows last."""
     columns = grid.columns
     cells: list[list[tuple[str, Role]]] = [[(" ", "")] * columns for _ in range(_HEIGHT)]
     for column in range(columns):
@@ -257,7 +257,7 @@ def _ticks(grid: _Grid) -> str:
 
 
 def _legend(gap: np.ndarray, few: np.ndarray, width: int, signs: Signs) -> Iterator[Line]:
-    """What the signs in the diagram mean."""
+    """Legend of the signs in the diagram."""
     small = np.abs(gap) < _NO_GAP
     kinds = (
         ((gap > 0) & ~small, 0.5, "more frequent than scored"),

@@ -1,4 +1,4 @@
-"""``calibdask verify``: whether a receipt says what the data show."""
+"""``calibdask verify``: check a receipt against the data."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The file in which ``calibdask watch`` remembers what it has watched, and which alarms it has told."""
+"""State file of ``calibdask watch``: processes, alarms, and which alarms were reported."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -19,7 +19,7 @@ _FORMAT = 2
 
 @dataclass(frozen=True)
 class WatchState:
-    """The state of the processes, the alarms so far, and the keys of those that have not been told.
+    """State of the processes, the alarms so far, and the keys of alarms not yet reported.
 
     ``text`` is that of the file, None where there is none: another run that writes it meanwhile is noticed. ``watch``
     is the identity of the watch, which stays the same from run to run.
@@ -34,7 +34,7 @@ class WatchState:
 
     @classmethod
     def read(cls, target: Output | None) -> "WatchState":
-        """What the file says; nothing if there is none.
+        """Read the state file; an empty state if there is none.
 
         Raises
         ------
@@ -71,13 +71,13 @@ class WatchState:
         return [alarm.key for alarm in self.alarms]
 
     def after(self, processes: Mapping[str, Any], alarms: Sequence[Alarm], untold: Collection[str]) -> "WatchState":
-        """What there is to remember after a run with further alarms."""
+        """The state after a run with further alarms."""
         return replace(
             self, processes=processes, alarms=(*self.alarms, *alarms), untold=self.untold | frozenset(untold)
         )
 
     def acknowledged(self) -> "WatchState":
-        """What there is to remember when all alarms have been told."""
+        """The state with all alarms reported."""
         return replace(self, untold=frozenset())
 
     def written(self) -> "WatchState":

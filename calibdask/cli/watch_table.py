@@ -1,4 +1,4 @@
-"""What ``calibdask watch`` tells people: a verdict, a line for each slice, and what is pending."""
+"""Output of ``calibdask watch``: a verdict, a line for each slice, and pending periods."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -168,11 +168,11 @@ def threshold(
 
 @dataclass(frozen=True)
 class Threshold(Analysis):
-    """Choose the lowest confidence above which predictions can be accepted without review.
+    """Choose a threshold above which predictions need no review.
 
-    In 95 of 100 data sets, by default, the true share of errors above the threshold is at most the risk. DATA is a file
-    of scored rows as evaluate takes it, or a summary. With slices, all thresholds together keep the risk with the
-    confidence stated.
+    The lowest threshold is chosen for which the true error rate above it is at most the risk, in 95 of 100 data sets by
+    default. DATA are scored rows, as for evaluate, or a summary. With slices, the guarantee holds for all thresholds
+    simultaneously.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class Threshold(Analysis):
             "calibdask threshold rows.parquet --risk 0.05",
             "accept predictions with at most 5 % errors",
         ),
-        ("calibdask threshold rows.parquet --risk 0.01 --by country", "in each country, adjusted for their number"),
+        ("calibdask threshold rows.parquet --risk 0.01 --by country", "by country, adjusted for multiple comparisons"),
         ("calibdask threshold summary.zarr --risk 0.05 --json", "from a summary, for a program"),
     )
 

@@ -77,7 +77,9 @@ class _Commands(click.Group):
     invoke_without_command=True,
 )
 @click.version_option(__version__, prog_name="calibdask")
-@click.option("--debug", is_flag=True, expose_value=False, help="Show where an error was raised; after a COMMAND too.")
+@click.option(
+    "--debug", is_flag=True, expose_value=False, help=("Show the traceback of an error; may also follow COMMAND.")
+)
 @click.pass_context
 def cli(context: click.Context) -> None:
     """Calibration of classifiers, measured exactly on data of any size."""

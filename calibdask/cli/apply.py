@@ -10,17 +10,22 @@ from calibdask.cli.row_options import rows_of, score_options, shown_warnings
 from calibdask.safe_text import listed, visible
 
 _EXAMPLES = (
-    ("calibdask apply map.json rows.parquet --out calibrated.parquet", "all columns, the scores calibrated"),
-    ("calibdask apply map.json rows.csv --out calibrated.zarr --score p_click", "from other columns, to arrays"),
-    ("calibdask apply map.json rows.parquet --out both.parquet --score-name calibrated", "beside the scores"),
+    ("calibdask apply map.json rows.parquet --out calibrated.parquet", "all columns, with calibrated scores"),
+    (
+        "calibdask apply map.json rows.csv --out calibrated.zarr --score p_click",
+        "another score column, written as arrays",
+    ),
+    (
+        "calibdask apply map.json rows.parquet --out both.parquet --score-name calibrated",
+        "keep the original scores too",
+    ),
 )
 _EPILOG = """\b
-Killed at any time, the same command goes on after the last chunk that was written,
-and the result is the same to the last bit; until then there is nothing under the
-name of the output, but a folder .OUT.unfinished beside it.
+If the command is killed, run it again: it resumes after the last complete chunk, with
+an identical result. Until the output is complete it is a folder .OUT.unfinished.
 \b
-Exit status: 0 success; 1 stopped from outside, the same command goes on; 2 invalid
-use or input, explained in one line on stderr, with nothing written; 130 interrupted.
+Exit status: 0 success; 1 stopped, rerun to resume; 2 invalid use or input, explained
+in one line on stderr, with nothing written; 130 interrupted.
 """
 
 
@@ -31,24 +36,21 @@ use or input, explained in one line on stderr, with nothing written; 130 interru
     "--out",
     metavar="FILE",
     required=True,
-    help="What to write: .zarr, a group of arrays labels, scores and further ones; or .parquet, a folder of Parquet "
-    "files with all columns; or .csv.",
+    help="Output: .zarr (arrays labels, scores and others), .parquet (folder with all columns) or .csv.",
 )
 @click.option(
     "--score-name",
     metavar="NAME",
-    help="Put the calibrated scores beside the scores, in columns or an array of this name.  [default: in their place]",
+    help="Write calibrated scores to this column or array.  [default: replace the scores]",
 )
 @score_options
-@click.option(
-    "--overwrite", is_flag=True, help="Replace an existing output, or one that was begun with something else."
-)
+@click.option("--overwrite", is_flag=True, help="Replace an existing output, or an unfinished one of other inputs.")
 def apply(map_path: str, data: str, out: str, **options: Any) -> None:
-    """Write the rows in DATA with calibrated scores, by a MAP that calibdask calibrate wrote.
+    """Apply a calibration map to the rows in DATA.
 
-    DATA is what evaluate takes, with or without labels, and of any size: rows are read, mapped and written in chunks.
-    The columns of the slices or features of a map are found by their names. Rows of slices that the map does not know
-    have the map of all rows; those with values of features that it does not know, no offset by these. Both are counted.
+    DATA is as for evaluate, with or without labels, and of any size: rows are read, mapped and written in chunks.
+    Slices and features of the map are found by column name. Rows of unknown slices get the map of all rows; unknown
+    feature values add no offset. Both are counted.
     """
     from calibdask.calibrators.applying import apply_map
     from calibdask.calibrators.stored_map import StoredMap

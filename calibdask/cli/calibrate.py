@@ -25,14 +25,17 @@ _BY_FEATURES = "multicalibrated"
 # Lines of the table; the map has all.
 _MOST_LINES = 40
 _EXAMPLES = (
-    ("calibdask calibrate holdout.parquet --out map.json", "the usual method for such scores"),
-    ('calibdask calibrate holdout.parquet --method "platt(smooth_targets=true)" --out map.json', "another"),
-    ("calibdask calibrate holdout.parquet --compare", "which method helps, by how much, and which to take"),
+    ("calibdask calibrate holdout.parquet --out map.json", "the default method"),
+    (
+        'calibdask calibrate holdout.parquet --method "platt(smooth_targets=true)" --out map.json',
+        "a method with options",
+    ),
+    ("calibdask calibrate holdout.parquet --compare", "compare methods and recommend one"),
     ("calibdask calibrate holdout.parquet --by country --out map.json", "a map for each country"),
-    ("calibdask calibrate holdout.parquet --features all --out map.json", "one that mends the groups an audit finds"),
+    ("calibdask calibrate holdout.parquet --features all --out map.json", "correct the subgroups that an audit finds"),
     ("calibdask calibrate summary.zarr --method platt --out map.json", "from a summary, without the rows"),
-    ("calibdask evaluate fresh.parquet --map map.json", "then: what it does to other rows"),
-    ("calibdask apply map.json fresh.parquet --out calibrated.parquet", "and to write calibrated scores"),
+    ("calibdask evaluate fresh.parquet --map map.json", "evaluate the map on other rows"),
+    ("calibdask apply map.json fresh.parquet --out calibrated.parquet", "write calibrated scores"),
 )
 _EPILOG = """\b
 In Python: cd.Calibrator.from_dict(json.load(open("map.json"))).predict_proba(y_prob).
@@ -60,32 +63,35 @@ def _text(word: str) -> str:
 
 @click.command(cls=_CalibrateCommand, epilog=_EPILOG, examples=_EXAMPLES)
 @click.argument("data", metavar="DATA")
-@click.option("--out", metavar="FILE", help="The map to write: .json, or - for the standard output.")
+@click.option("--out", metavar="FILE", help="Map to write: .json, or - for standard output.")
 @click.option(
     "--compare",
     is_flag=True,
-    help="In place of --out: fit all usual methods to parts of the rows, measure each on the others, and say which to "
-    "take.",
+    help="Compare all usual methods by cross-validation and recommend one, instead of --out.",
 )
 @click.option(
     "--method",
     type=MethodType(),
     metavar="NAME[(CHOICE=VALUE,...)]",
-    help="The kind of map, with choices of its own; names are below.  [default: platt for a column of scores and for "
-    "summaries, temperature for a column for each class where there is that method, multicalibrated with --features]",
+    help=(
+        "Calibration method with its options; names are below.  [default: platt for one score column and for "
+        "summaries, temperature for one column per class if available, multicalibrated with --features]"
+    ),
 )
 @click.option(
     "--features",
     metavar="NAME[,...]|all",
     multiple=True,
-    help="For multicalibrated: columns that describe groups, repeatable; all: every column besides labels, scores and "
-    "weights. The groups are those of audit; depth, rows and others are choices of the method.",
+    help=(
+        "With multicalibrated: columns that define subgroups; repeatable. all: every column except labels, scores"
+        " and weights. Depth and minimum rows are options of the method."
+    ),
 )
 @click.option(
     "--min-rows",
     type=click.IntRange(min=1),
     metavar="N",
-    help="With --by: slices of fewer rows have the map of all rows.  [default: 100]",
+    help="With --by: use the map of all rows for smaller slices.  [default: 100]",
 )
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing map.")
@@ -99,11 +105,11 @@ def calibrate(
     overwrite: bool,
     **where: Any,
 ) -> None:
-    """Fit a map to the scored rows in DATA that corrects their scores: a few numbers, with standard errors.
+    """Fit a calibration map to the scored rows in DATA.
 
-    DATA is what evaluate takes; a summary suffices for maps of one score. With --by every slice has a map of its own,
-    fitted in the same pass; with --features the groups of columns that an audit finds off are mended, and the
-    improvement is told, cross-fitted. Measure a map on other rows than those that it was fitted to.
+    DATA is as for evaluate; a summary suffices for maps of a single score. With --by, every slice gets its own map in
+    the same pass; with --features, the subgroups that an audit finds miscalibrated are corrected, and the cross-fitted
+    improvement is printed. Evaluate a map on rows that it was not fitted to.
     """
     from calibdask.storage.atomic_replace import write_text
     from calibdask.storage.writers import check_apart, checked_output

@@ -22,39 +22,41 @@ if TYPE_CHECKING:
 # The name of the panel.
 TESTS = "tests"
 TESTS_HELP = """\b
-With --panel tests there is a column for each DATA and a row for each number:
-estimates of the ECE, SKCE and MMCE, and p-values of tests. Slices, weights and
-summaries are not possible. Estimates and tests over all pairs of rows are left
-out of files with more than --max-pairs; the table lists them. Where whole score
-vectors are measured (the default there), ECE, MMCE and Spiegelhalter's test are
-those of the largest score, or of P(y = 1) where that is the one column of scores.
+--panel tests prints one column per DATA and one row per number: estimates of the ECE,
+SKCE and MMCE, and p-values of tests. Slices, weights and summaries are not supported.
+Estimates and tests over all pairs of rows are skipped for files with more than
+--max-pairs, as noted below the table. If whole score vectors are measured (the
+default), the ECE, the MMCE and Spiegelhalter's test refer to the largest score, or to
+P(y = 1) for a single score column.
 \b
---conventions published are those of the tables of Widmann et al. 2019: the
-median bandwidth over the n x n matrix with its zero diagonal, the divisor of the
-variance in asymptotic tests of linear and block estimates, and consistency
-resampling of predictions together with labels (which rejects calibrated models).
+--conventions published reproduces the tables of Widmann et al. 2019: the median
+bandwidth includes the zero diagonal of the n x n matrix, the variance in asymptotic
+tests of linear and block estimates has their divisor, and consistency resampling
+redraws predictions together with labels (which rejects calibrated models).
 \b
 JSON of --panel tests:
   {"calibdask_version": str, "setting": str, "conventions": str, "seed": int,
    "files": [{"file": str, "rows": int, "passes": int, "classes": int,
               "metrics": {NAME: {"value": float, "estimator": str}}}]}
 \b
-Tests have "statistic", "pvalue" and "assumes" in place of "value", those of the
-SKCE also "estimate". What is left out of a file is null, and its "note" says why.
+Tests have "statistic", "pvalue" and "assumes" instead of "value"; SKCE tests also
+"estimate". Skipped numbers are null, and "note" gives the reason.
 """
 
 _OPTIONS = (
     click.option(
         "--conventions",
         type=click.Choice(["ours", "published"]),
-        help="Choices of --panel tests where none is given: see below.  [default: ours]",
+        help="Conventions of --panel tests; see below.  [default: ours]",
     ),
     click.option(
         "--consistency",
         type=click.Choice(CONSISTENCY),
         multiple=True,
-        help="The statistic of the consistency test in --panel tests: the ECE, or the multi-class ECE with these "
-        "cells; repeatable.  [default: ece]",
+        help=(
+            "Statistic of the consistency test in --panel tests: the ECE, or the multiclass ECE on these cells; "
+            "repeatable.  [default: ece]"
+        ),
     ),
 )
 

@@ -8,13 +8,13 @@ from calibdask.safe_text import listed
 @click.command()
 @click.argument("folder")
 @click.option("--host", "hosts", metavar="NAME", multiple=True, help="Name or address of a machine; repeatable.")
-@click.option("--days", type=click.IntRange(1, 36_500), default=365, show_default=True, help="How long they are valid.")
+@click.option("--days", type=click.IntRange(1, 36_500), default=365, show_default=True, help="Days of validity.")
 def certs(folder: str, hosts: tuple[str, ...], days: int) -> None:
-    """Make certificates in FOLDER with which scheduler, workers and clients of a cluster authenticate one another.
+    """Create TLS certificates for a cluster.
 
-    Whoever can read node-key.pem can run any code on that cluster: copy the folder to its machines only. The
-    certificates are signed by an authority of their own, whose key is discarded: for a new machine copy the folder, for
-    a new cluster make another one.
+    Scheduler, workers and clients authenticate one another by the certificates in FOLDER. Whoever can read node-key.pem
+    can run any code on the cluster: copy FOLDER to its machines only. The key of the certificate authority is
+    discarded: copy the folder to add a machine, and create a new folder for a new cluster.
     """
     from calibdask.cluster.certificates import make_certificates
 

@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 _FORMATS = {".json": "JSON", ".md": "Markdown", ".xml": "JUnit XML"}
 _STATUS = {"met": 0, "broken": 1, "cannot be decided": 3}
 _EXAMPLES = (
-    ("calibdask check new.parquet --limit cutoff-error=0.01", "one limit, the one to recommend: no bins"),
-    ("calibdask check new.parquet --limit ece=0.03 --by country --slice-limit ece=0.05", "of each country too"),
-    ("calibdask check new.parquet --limits limits.toml --out check.md --out junit.xml", "limits kept in a file"),
-    ("calibdask check new.parquet --baseline old.parquet --not-worse log-loss=0.001", "not worse than another model"),
+    ("calibdask check new.parquet --limit cutoff-error=0.01", "the recommended limit, independent of bins"),
+    ("calibdask check new.parquet --limit ece=0.03 --by country --slice-limit ece=0.05", "also for each country"),
+    ("calibdask check new.parquet --limits limits.toml --out check.md --out junit.xml", "limits from a file"),
+    (
+        "calibdask check new.parquet --baseline old.parquet --not-worse log-loss=0.001",
+        "non-inferiority to another model",
+    ),
     ("calibdask check new.parquet --limit calibration-slope.slope=0.9..1.1 --profile clinical", "a range"),
 )
 _EPILOG = """\b
-A file of limits (--limits):
+Limits file (--limits):
   confidence = 0.95
   by = ["country"]
   profile = "clinical"
@@ -48,9 +51,9 @@ A file of limits (--limits):
 In Python: cd.check(y_true, y_prob, {"cutoff-error": 0.01}); in tests:
 calibdask.testing.assert_calibrated(y_true, y_prob, limit=0.03).
 \b
-Exit status: 0 all limits are met; 1 one is broken; 3 none is broken, but one cannot be
-decided with these rows; 2 invalid use or input, or other trouble, explained in one line
-on stderr, with nothing written; 130 interrupted.
+Exit status: 0 all limits are met; 1 a limit is broken; 3 undecided; 2 invalid use or
+input, or another error, explained in one line on stderr, with nothing written; 130
+interrupted.
 """
 
 
@@ -62,15 +65,17 @@ on stderr, with nothing written; 130 interrupted.
     "--not-worse",
     metavar="METRIC=X",
     multiple=True,
-    help="By how much DATA may be worse than --baseline; repeatable.",
+    help="Maximum by which DATA may be worse than --baseline; repeatable.",
 )
 @click.option(
     "--confidence",
     type=float,
     metavar="LEVEL",
-    help="Of each decision, for all slices of a column together.  [default: 0.95]",
+    help="Confidence of each decision, simultaneous over the slices of a column.  [default: 0.95]",
 )
-@click.option("--n-boot", type=int, metavar="N", default=1000, show_default=True, help="Replicates of intervals.")
+@click.option(
+    "--n-boot", type=int, metavar="N", default=1000, show_default=True, help=("Bootstrap replicates of the intervals.")
+)
 @click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
 @key_option
 @population_options
@@ -80,12 +85,12 @@ on stderr, with nothing written; 130 interrupted.
     "--out",
     metavar="FILE",
     multiple=True,
-    help="Write the decisions: .md (for a pull request), .xml (JUnit), .json; repeatable.",
+    help="Write the decisions: .md (pull requests), .xml (JUnit) or .json; repeatable.",
 )
 @click.option(
     "--receipt",
     metavar="FILE",
-    help="Write a receipt, .json: rows by their fingerprint, numbers and decisions, for calibdask verify.",
+    help="Write a receipt, .json, with the fingerprint of the rows, numbers and decisions; see verify.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace existing files.")
 def check(
@@ -105,10 +110,11 @@ def check(
     overwrite: bool,
     **where: Any,
 ) -> None:
-    """Hold the scored rows, or the summary, in DATA against limits that were declared beforehand.
+    """Test DATA against declared limits.
 
-    A limit is met if the whole interval of the number keeps it, broken if none of it does, and else undecided: with
-    few rows nothing is met. Each slice of --by is judged at a level for all slices of its column together.
+    DATA are scored rows or a summary. A limit is met if the whole confidence interval satisfies it, broken if none of
+    the interval does, and undecided otherwise: too few rows give 'undecided'. Intervals of slices are simultaneous over
+    all slices of a --by column.
     """
     from calibdask.analyses.gating.gate import headline, plain
     from calibdask.storage.atomic_replace import atomic_replacement

@@ -14,9 +14,9 @@ _OPTIONS = (
         "--cluster",
         metavar="WHERE",
         default="threads",
-        help="threads[:N], local[:N], tcp://, tls://, a scheduler FILE, slurm, kubernetes.",
+        help="Where to compute: threads[:N], local[:N], tcp://, tls://, a scheduler FILE, slurm, kubernetes.",
     ),
-    click.option("--tls", metavar="FOLDER", help="Certificates of the cluster, made by calibdask certs."),
+    click.option("--tls", metavar="FOLDER", help="Folder of certificates made by calibdask certs."),
     click.option("--insecure", is_flag=True, help="Allow connections without TLS beyond this machine."),
 )
 

@@ -29,17 +29,17 @@ JSON (--json, --out FILE.json):
                       "difference": float, "low": float, "high": float,
                       "pvalue": float}}}]}
 \b
-"better" is by the first proper score, and null where it cannot be told. Differences
-are those of the model less the baseline. With slices, or more than two models, there
-are also "pvalue_holm" and "pvalue_bh", adjusted for their number.
+"better" refers to the first proper score; null means inconclusive. Differences are model
+minus baseline. With slices, or more than two models, there are also "pvalue_holm" and
+"pvalue_bh", adjusted for multiple comparisons.
 \b
-Exit status: 0 success, whoever is better; 2 invalid use or input, explained in one
+Exit status: 0 success, whichever model is better; 2 invalid use or input, explained in one
 line on stderr, with nothing written; 130 interrupted.
 """
 _EXAMPLES = (
-    ("calibdask compare old.parquet new.parquet", "who is better, and who is better calibrated"),
-    ("calibdask compare old=a.csv new=b.csv --by country", "in each country, adjusted for their number"),
-    ("calibdask compare a.npz b.npz c.npz --baseline b --json", "several models, for a program"),
+    ("calibdask compare old.parquet new.parquet", "which model is better, and which is better calibrated"),
+    ("calibdask compare old=a.csv new=b.csv --by country", "by country, adjusted for multiple comparisons"),
+    ("calibdask compare a.npz b.npz c.npz --baseline b --json", "several models, as JSON"),
 )
 
 
@@ -51,10 +51,12 @@ _EXAMPLES = (
     type=MetricType(),
     metavar="NAME[(CHOICE=VALUE,...)][,...]",
     multiple=True,
-    help="A metric, as evaluate names them; repeatable.  [default: proper scores and binned errors]",
+    help="Metric to compare, as in evaluate; repeatable.  [default: proper scores and binned errors]",
 )
-@click.option("--baseline", metavar="NAME", help="The model that others are compared with.  [default: the first]")
-@click.option("--ci", type=float, metavar="LEVEL", default=0.95, show_default=True, help="Level of the intervals.")
+@click.option("--baseline", metavar="NAME", help="Baseline model.  [default: the first]")
+@click.option(
+    "--ci", type=float, metavar="LEVEL", default=0.95, show_default=True, help=("Confidence level of the intervals.")
+)
 @click.option(
     "--ci-method",
     type=click.Choice(["percentile", "bca"]),
@@ -87,11 +89,11 @@ def compare(
     seed: int,
     **where: Any,
 ) -> None:
-    """Compare the scores of models for the same rows in the same order: A is the baseline, B and further ones are not.
+    """Compare models on the same rows; A is the baseline.
 
-    Each is a file of scored rows as evaluate takes it, or NAME=FILE. All have the same labels; slices and weights are
-    those of A. In every replicate all models are evaluated on the same resampled rows, so that what they have in common
-    cancels.
+    Each DATA is a file of scored rows as for evaluate, or NAME=FILE, with the same rows in the same order. Labels must
+    agree; slices and weights are those of A. In every bootstrap replicate all models are evaluated on the same
+    resampled rows, so differences between models are precise.
     """
     from calibdask.storage.writers import check_apart, checked_output
 

@@ -38,7 +38,7 @@ To install it:
   zsh   add to ~/.zshrc   eval "$(calibdask completion zsh)"
   fish  run once  calibdask completion fish > ~/.config/fish/completions/calibdask.fish
 \b
-Then start a new shell. In zsh the line goes after that of compinit.
+Then start a new shell. In zsh, put the line after compinit.
 """
 
 Items = list[Any]
@@ -48,10 +48,9 @@ Items = list[Any]
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
 def completion(context: click.Context, shell: str) -> None:
-    """Print the script by which SHELL completes calibdask.
+    """Print the completion script for SHELL.
 
-    Commands, options, metrics and their choices, settings and other words, files and folders are completed with the tab
-    key once the script is in force; see below.
+    Once it is installed, the tab key completes commands, options, metrics with their options, and paths; see below.
     """
     made = get_completion_class(shell)
     if made is None:

@@ -14,13 +14,13 @@ _LEFT_OUT = {"resolution", "uncertainty", "within_variance", "within_covariance"
 
 
 @click.command()
-@click.option("--out", metavar="FOLDER", default="calibdask-demo", show_default=True, help="Folder to write to.")
+@click.option("--out", metavar="FOLDER", default="calibdask-demo", show_default=True, help="Output folder.")
 @cluster_options
 def demo(out: str, cluster: ClusterSpec) -> None:
-    """Predict, store, evaluate and report, with data and classifiers of scikit-learn.
+    """Run a demonstration: predict, store, evaluate and report.
 
-    Out-of-fold predictions of five classifiers on two data sets go to a Zarr store in many chunks, are evaluated from
-    there through Dask, and reported on pages that open without a network.
+    Out-of-fold predictions of five scikit-learn classifiers on two data sets are written to a Zarr store in many
+    chunks, evaluated through Dask, and reported on pages that work offline.
     """
     from calibdask.cli.tables import console, show
     from calibdask.cluster import connected

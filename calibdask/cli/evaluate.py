@@ -38,20 +38,19 @@ JSON (--json, --out FILE.json):
                      "definition": str}}}},
    "slices": []}}
 \b
-A metric of several numbers has their names in place of "value", and "kind",
-"direction" and "meaning" have those names in turn. With --by, or several DATA, the
-numbers move to "slices": [{{"by": {{COLUMN: value}}, "rows": int, "events": int,
-"mean_score": float, "frequency": float, "metrics": {{NAME: {{...}}}}}}]; several DATA are
-the column "model". Events are y = 1 for one column of scores and mean_score is that of
-P(y = 1); for several, right predictions and the mean confidence. Tests have
-"statistic" and "pvalue", skce-test also "estimate"; "assumes" says what a p-value
-rests on. A number that does not exist (a slice without rows) is null;
-values for each class (the bandwidths of smooth-ece) are a list. With --ci there are
+A metric with several numbers has their names instead of "value", and "kind",
+"direction" and "meaning" are objects by these names. With --by, or several DATA, the
+numbers are in "slices": [{{"by": {{COLUMN: value}}, "rows": int, "events": int,
+"mean_score": float, "frequency": float, "metrics": {{NAME: {{...}}}}}}]; several DATA
+appear as column "model". For one score column, events are y = 1 and mean_score is the
+mean of P(y = 1); for several, events are correct predictions and mean_score is the mean
+confidence. Tests have "statistic" and "pvalue", skce-test also "estimate"; "assumes"
+states the assumptions of a p-value. Missing numbers (a slice without rows) are null;
+values by class (the bandwidths of smooth-ece) are a list. With --ci there are
 "low" and "high" beside "value" (PART_low and PART_high beside each PART), and
 "ci": float, "n_boot": int, "seed": int beside "rows"; with --ignore-label
-"rows_ignored": int; with --map "map": str, what was applied. A summary takes 0 passes.
-Within a "format" names stay and keep their meaning; others may join them.
---json-schema prints all this as a JSON Schema.
+"rows_ignored": int; with --map "map": str. A summary takes 0 passes. Within a "format", names keep their
+meaning, and new names may be added. --json-schema prints the JSON Schema.
 \b
 Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
 with nothing written; 130 interrupted.
@@ -65,10 +64,10 @@ def _print_schema(context: click.Context, parameter: click.Parameter, asked: boo
 
 
 _EXAMPLES = (
-    ("calibdask evaluate rows.parquet", "six numbers, and a picture of them"),
+    ("calibdask evaluate rows.parquet", "six numbers and a reliability diagram"),
     ("calibdask evaluate rows.parquet --by country --ci 0.95", "by country, with intervals"),
     ("calibdask evaluate old=a.parquet new=b.parquet --metric ece,brier", "two models side by side"),
-    ("calibdask evaluate rows.parquet --receipt receipt.json", "for a second party, who verifies it"),
+    ("calibdask evaluate rows.parquet --receipt receipt.json", "a receipt that a second party can verify"),
 )
 
 
@@ -80,16 +79,16 @@ _EXAMPLES = (
     type=MetricType(),
     metavar="NAME[(CHOICE=VALUE,...)][,...]",
     multiple=True,
-    help="A metric, with choices of its own; several between commas or repeated. Names are below.",
+    help="Metric with its options; separate several by commas, or repeat. Names are below.",
 )
 @click.option(
     "--panel",
     type=click.Choice(["default", TESTS]),
     default="default",
-    help="The metrics where none are named; tests: see below.  [default: default]",
+    help="Metrics if none are named; tests: see below.  [default: default]",
 )
-@click.option("--all", "full", is_flag=True, help="All metrics of the panel, not the first six alone.")
-@click.option("--ci", type=float, metavar="LEVEL", help="Add intervals of this level, such as 0.95.")
+@click.option("--all", "full", is_flag=True, help="Compute all metrics of the panel instead of the first six.")
+@click.option("--ci", type=float, metavar="LEVEL", help="Add confidence intervals of this level, such as 0.95.")
 @click.option(
     "--ci-method",
     type=click.Choice(["corrected", "percentile", "bca"]),
@@ -98,7 +97,7 @@ _EXAMPLES = (
 @click.option("--n-boot", type=int, metavar="N", help="Bootstrap replicates of the intervals.  [default: 200]")
 @click.option("--seed", type=int, metavar="S", help="Seed of random numbers.  [default: 0]")
 @tests_options
-@click.option("--period", metavar="COLUMN", help="Slice by the periods of this column of dates or timestamps.")
+@click.option("--period", metavar="COLUMN", help="Slice by the periods of this date or timestamp column.")
 @period_options
 @population_options
 @key_option
@@ -107,19 +106,18 @@ _EXAMPLES = (
     "--map",
     "map_path",
     metavar="FILE",
-    help="Measure the scores as this map calibrates them, that calibdask calibrate wrote; nothing of them is written.",
+    help="Apply this map of calibdask calibrate to the scores first.",
 )
 @click.option(
     "--worst",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Print the N slices where the first error is largest, with --ci by its lower end. Files have all.",
+    help="Print the N worst slices by the first error; with --ci, by its lower bound. Files hold all slices.",
 )
 @click.option(
     "--adjust",
     type=click.Choice(["bonferroni", "none"]),
-    help="With --worst and --ci: whether that end holds for all slices at a time, or each by itself.  "
-    "[default: bonferroni]",
+    help="Adjust the bounds of --worst for the number of slices, or not.  [default: bonferroni]",
 )
 @click.option(
     "--shrink",
@@ -133,47 +131,46 @@ _EXAMPLES = (
     is_eager=True,
     expose_value=False,
     callback=_print_schema,
-    help="Print the JSON Schema of that JSON, and exit.",
+    help="Print the JSON Schema of --json and exit.",
 )
 @click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(RESULTS)}.")
-@click.option("--plot", metavar="FILE", help="Write a picture, the reliability diagram: .html, .png, .svg.")
+@click.option("--plot", metavar="FILE", help="Write a reliability diagram: .html, .png or .svg.")
 @click.option(
     "--text-plot/--no-text-plot",
     default=None,
-    help="Print a reliability diagram in characters.  [default: on a terminal, where there is one curve]",
+    help="Print a reliability diagram as text.  [default: on a terminal, if there is one curve]",
 )
+@click.option("--curve", is_flag=True, help="With --plot: plot the reliability curve, with bands if --ci is given.")
 @click.option(
-    "--curve", is_flag=True, help="Plot the reliability curve instead (with --plot), with its bands if --ci is given."
-)
-@click.option(
-    "--chart", type=click.Choice(list(CHARTS)), help="Plot this picture instead (with --plot), with intervals for --ci."
+    "--chart", type=click.Choice(list(CHARTS)), help="With --plot: plot this chart, with intervals if --ci is given."
 )
 @click.option(
     "--report",
     metavar="FILE",
-    help="Also write a report: .html. It slices by each --by column separately; intervals have level 0.95 unless --ci "
-    "is given.",
+    help="Also write a report, .html, sliced by each --by column. Intervals have level 0.95 unless --ci is given.",
 )
 @click.option(
     "--receipt",
     metavar="FILE",
-    help="Also write a receipt, .json: rows by their fingerprint and numbers, for calibdask verify. Intervals have "
-    "level 0.95 unless --ci is given.",
+    help=(
+        "Also write a receipt, .json, with the fingerprint of the rows and the numbers; see verify. Intervals "
+        "have level 0.95 unless --ci is given."
+    ),
 )
 @click.option("--overwrite", is_flag=True, help="Replace existing --out, --plot, --report and --receipt files.")
 def evaluate(**given: Any) -> None:
-    """Measure the calibration of the scored rows in DATA; several DATA, or NAME=DATA, are models side by side.
+    """Measure the calibration of scored rows.
 
     DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores"; .parquet, .csv or .arrow with a
-    column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}", or a folder or a quoted pattern of such
-    files, or a Delta table. Or a summary of such rows that "calibdask summarize" wrote; its slices are pooled, except
-    those that --by names.
+    column "label" and either "score", P(y = 1), or "score_0 ... score_{K-1}"; a folder or a quoted pattern of such
+    files; or a Delta table. A summary written by "calibdask summarize" also serves; its slices are pooled unless --by
+    names them. Several DATA, or NAME=DATA, are models side by side.
 
-    Intervals (--ci) cost next to nothing for metrics that are computed from a histogram of the scores, such as ece and
-    density-ece, and N times the metric itself for others; tests have none.
+    Intervals (--ci) are cheap for metrics that are computed from a histogram of the scores, such as ece and density-
+    ece, and take N times as long as the metric for others; tests have none.
 
-    The choices below apply to all metrics that have them; those in parentheses, as in --metric "ece(bins=10), skce",
-    to one metric, and come first.
+    The options of metrics below apply to all metrics that have them. Options in parentheses, as in --metric
+    "ece(bins=10), skce", apply to one metric and take precedence.
     """
     if given.pop("panel") == TESTS:
         run_tests(given)

@@ -34,12 +34,14 @@ _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option(
         "--limit",
         "limits_of_all",
-        help="What all rows keep: the largest error or loss, or a range; X alone is ece=X; repeatable.",
+        help="Limit for all rows: a maximum error or loss, or a range; X alone means ece=X; repeatable.",
         **_LIMIT,
     ),
-    click.option("--slice-limit", "of_slices", help="The same for each slice.  [default: --limit]", **_LIMIT),
-    click.option("--limits", "limits_path", metavar="FILE", help="Limits in a TOML file; options come on top."),
-    click.option("--profile", type=click.Choice(PROFILES), help="Show what this profession files, besides."),
+    click.option("--slice-limit", "of_slices", help="Limit for each slice; repeatable.  [default: --limit]", **_LIMIT),
+    click.option(
+        "--limits", "limits_path", metavar="FILE", help=("Read limits from a TOML file; options take precedence.")
+    ),
+    click.option("--profile", type=click.Choice(PROFILES), help="Add the numbers that this profession reports."),
 )
 
 

@@ -7,7 +7,7 @@ from calibdask.cli.summarize import FORMATS, described, written
 from calibdask.safe_text import visible
 
 _EPILOG = """\b
-For example a summary of each day, and of all of them:
+Example: one summary per day, merged into one:
   calibdask summarize monday.parquet --by day --out monday.zarr
   calibdask summarize tuesday.parquet --by day --out tuesday.zarr
   calibdask merge monday.zarr tuesday.zarr --out week.zarr
@@ -22,10 +22,11 @@ with nothing written; 130 interrupted.
 @click.option("--out", metavar="FILE", required=True, help=f"The summary to write: {', '.join(FORMATS)}.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing summary.")
 def merge(summaries: tuple[str, ...], out: str, overwrite: bool) -> None:
-    """Merge stored summaries of different rows, each given once: slices are united, those that several have added.
+    """Merge summaries of different rows into one.
 
-    Summaries have the same settings, step, classes and dimensions of slices, and all have weights or none has. The
-    result is that of one pass over all rows.
+    Slices are united, and common slices are added. The summaries must have the same settings, step, classes and slice
+    dimensions, and all or none must have weights. The result equals the summary of all rows together. Give each summary
+    once.
     """
     import calibdask as cd
     from calibdask.storage.open_store import open_store

@@ -12,12 +12,12 @@ _POPULATION = (
     click.option(
         "--prevalence",
         metavar="P[,...]",
-        help="Weight the rows to a population with this share of y = 1, such as 0.005; or a share of each class.",
+        help="Weight the rows to a population with this prevalence of y = 1, such as 0.005; or one share per class.",
     ),
     click.option(
         "--train-prevalence",
         metavar="P[,...]",
-        help="Correct the scores from this share in the training data to --prevalence, or to that of the rows.",
+        help="Correct the scores from this prevalence of the training data to --prevalence, or to that of the rows.",
     ),
     click.option(
         "--sampling-rate",

@@ -40,7 +40,7 @@ Examples:
   calibdask report summary.zarr --period day --by country --out report.html
   calibdask report cube.zarr --out study.html
 \b
-Exit status: 0 success, whatever the decision; 2 invalid use or input, explained in
+Exit status: 0 success, whatever the decisions; 2 invalid use or input, explained in
 one line on stderr, with nothing written; 130 interrupted.
 """
 
@@ -49,33 +49,41 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 
 @click.command(cls=Remembering, epilog=_EPILOG)
 @click.argument("data", metavar="DATA...", nargs=-1, required=True)
-@click.option("--out", metavar="FILE", required=True, help="The page to write: .html.")
-@click.option("--title", help="Heading of the page.")
-@click.option("--ci", type=float, metavar="LEVEL", default=0.95, show_default=True, help="Level of intervals.")
-@click.option("--n-boot", type=int, metavar="N", default=200, show_default=True, help="Replicates of the intervals.")
+@click.option("--out", metavar="FILE", required=True, help="Report to write: .html.")
+@click.option("--title", help="Title of the report.")
+@click.option(
+    "--ci", type=float, metavar="LEVEL", default=0.95, show_default=True, help=("Confidence level of the intervals.")
+)
+@click.option(
+    "--n-boot", type=int, metavar="N", default=200, show_default=True, help=("Bootstrap replicates of the intervals.")
+)
 @click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
 @limit_options
 @click.option(
-    "--receipt", metavar="FILE", help="Write a receipt, .json; its hash is at the foot of the page.  See verify."
+    "--receipt",
+    metavar="FILE",
+    help=("Write a receipt, .json; its hash is printed at the end of the report. See verify."),
 )
 @click.option(
     "--fact",
     "own_facts",
     metavar="NAME=TEXT",
     multiple=True,
-    help="What the page says at its top: model, version, purpose, outcome, period, limits, author; repeatable.",
+    help="State a fact about the model: model, version, purpose, outcome, period, limits, author; repeatable.",
 )
-@click.option("--facts", "facts_path", metavar="FILE", help="The same in a TOML file of lines such as version = '2.1'.")
+@click.option(
+    "--facts", "facts_path", metavar="FILE", help=("Read facts from a TOML file with lines such as version = '2.1'.")
+)
 @click.option(
     "--features",
     metavar="NAME[,...]|all",
     multiple=True,
-    help="Columns that describe groups: the page shows for whom the scores are wrong, by all groups that they make.",
+    help="Add an audit of the subgroups by these columns.",
 )
 @click.option(
     "--period",
     metavar="COLUMN",
-    help="The periods, such as days: the page shows calibration over time, with alarms that hold at all of them.",
+    help="Add calibration over time by this column of periods, such as days.",
 )
 @period_options
 @click.option(
@@ -84,7 +92,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
     metavar="X",
     default=0.0,
     show_default=True,
-    help="With --period: how far, as a fraction, frequencies may be from scores without being off.",
+    help="With --period: allowed difference of observed rate and mean prediction, as a fraction.",
 )
 @click.option(
     "--alpha",
@@ -92,21 +100,23 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
     metavar="A",
     default=0.05,
     show_default=True,
-    help="With --period: the share of calibrated models that ever raise an alarm, at most.",
+    help="With --period: false-alarm rate.",
 )
 @click.option(
     "--model-version",
     metavar="COLUMN",
-    help="With --period: the version of the model, whose changes are marked; or a coordinate of the periods.",
+    help="With --period: column or coordinate of the model version, whose changes are marked.",
 )
 @click.option(
-    "--due", metavar="TIME", help="With --period: when outcomes are known, such as 30d; before it is pending."
+    "--due",
+    metavar="TIME",
+    help=("With --period: delay until outcomes are known, such as 30d; until then a period is pending."),
 )
-@click.option("--now", metavar="DATE", help="With --due: the moment, in universal time.  [default: the present one]")
+@click.option("--now", metavar="DATE", help="With --due: current time in UTC.  [default: now]")
 @key_option
 @population_options
 @row_options
-@click.option("--overwrite", is_flag=True, help="Replace an existing page.")
+@click.option("--overwrite", is_flag=True, help="Replace an existing report.")
 def report(
     data: tuple[str, ...],
     out: str,
@@ -122,25 +132,23 @@ def report(
     overwrite: bool,
     **given: Any,
 ) -> None:
-    """Write a report on the models in DATA: one page that opens without a network, and prints.
+    """Write a self-contained HTML report.
 
-    DATA are scored rows or summaries, as evaluate takes them; several are several models, named after their files,
-    or NAME as in NAME=FILE. Or one cube of a study, as run makes it. Each column that --by names makes slices by
-    itself; of a summary all slices are shown, or those that --by names.
+    The page works offline and prints. DATA are scored rows or summaries, as for evaluate; several DATA are several
+    models, named after their files or as NAME in NAME=FILE. DATA may also be one study cube. Each --by column gives its
+    own table of slices; a summary shows all its slices, or those of --by.
 
-    The page begins with what it is about and with a banner for each model, which says what is decided and what is true
-    of it, and a table of slices by models; several models of the same rows are compared with the first, by pairs. Then
-    numbers, tests, warnings, how to reproduce it, and an appendix. Rows are read once or twice for a model (equal-mass
-    bins of big data take up to three passes), and once more for each column of slices.
+    The report opens with the facts about the model, a verdict for each model, and a table of slices by model; models of
+    the same rows are compared with the first. Numbers, tests, warnings, instructions to reproduce the page, and an
+    appendix follow. Rows are read once or twice per model (up to three times for equal-mass bins of large data), and
+    once more for each --by column.
 
-    With --period the page shows calibration over time too, of all rows and by each column that --by names: gaps,
-    evidence that keeps its word however often one looks, since when, and whether people or behaviour changed.
+    --period adds calibration over time, for all rows and by each --by column: gaps, evidence that stays valid however
+    often one looks, the onset of a change, and whether the population or the model's behaviour changed.
 
-    With --features the groups that these columns make are audited too, with all rows together; a summary that has
-    features has them audited.
+    --features adds an audit of the subgroups by these columns; a summary with features is always audited.
 
-    With --limit, or --limits, each limit of each model is met, broken or undecided as by check: each slice at a level
-    for all slices of its column together. With --profile the numbers of a profession stand below, by their names there.
+    --limit and --limits test each model as check does. --profile adds the numbers of a profession under its own names.
     """
     from calibdask.inference.choice import check_interval
     from calibdask.storage.atomic_replace import atomic_replacement

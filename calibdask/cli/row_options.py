@@ -42,29 +42,33 @@ _LABEL = click.option(
     metavar="NAME[,...]",
     multiple=True,
     callback=_one_or_several,
-    help="Column or array of labels; or a column for each class, one-hot or multilabel (--task), as --score.  "
-    "[default: label, labels in array files, or the one usual name]",
+    help=(
+        "Column or array of labels; or one column per class (one-hot or, with --task, multilabel), as for "
+        "--score.  [default: label; labels in array files; or a common name]"
+    ),
 )
 _SCORE = click.option(
     "--score",
     metavar="NAME[,...]",
     multiple=True,
     callback=_one_or_several,
-    help="Column of scores, first part of columns, or array; or a column for each class, in their order, between "
-    "commas or repeated; or a quoted pattern such as 'prob_*'. NAME=COLUMN, repeated: columns of several models.",
+    help=(
+        "Column or array of P(y = 1); or one column per class, separated by commas, repeated, or as a quoted "
+        "pattern such as 'prob_*'. Repeat NAME=COLUMN for several models."
+    ),
 )
 _MISSING_CHUNKS = click.option(
     "--missing-chunks",
     type=click.Choice(["error", "fill"]),
     default="error",
     show_default=True,
-    help="What chunks are that are not in a Zarr store: lost, or the fill value.",
+    help="How to treat missing Zarr chunks.",
 )
 _PLACES = (
     _LABEL,
     _SCORE,
     click.option(
-        "--skip-missing", is_flag=True, help="Leave out rows without a label, a score or a weight, and say how many."
+        "--skip-missing", is_flag=True, help="Skip rows without a label, score or weight, and print their number."
     ),
     _MISSING_CHUNKS,
 )
@@ -74,19 +78,19 @@ _READING = (
     click.option(
         "--task",
         type=click.Choice(["binary", "multiclass", "multilabel"]),
-        help="What the axes of labels and scores mean, where both have the same shape.",
+        help="Meaning of the axes of labels and scores if both have the same shape.",
     ),
-    click.option("--logits", is_flag=True, help="The scores are logits: take their softmax, or their sigmoid."),
-    click.option("--labels", metavar="NAME,...", help="The classes in the order of the score columns."),
-    click.option("--pos-label", metavar="NAME", help="The class whose probability a single column of scores is."),
-    click.option("--ignore-label", metavar="NAME", help="Leave out the rows with this label, and say how many."),
+    click.option("--logits", is_flag=True, help="Scores are logits: apply the softmax or the sigmoid."),
+    click.option("--labels", metavar="NAME,...", help="Classes in the order of the score columns."),
+    click.option("--pos-label", metavar="NAME", help="Positive class, whose probability a single score column holds."),
+    click.option("--ignore-label", metavar="NAME", help="Skip rows with this label, and print their number."),
 )
 
 
 def key_option(command: Callable[..., None]) -> Callable[..., None]:
     """Add the option of commands that compare models on shared rows."""
     option = click.option(
-        "--key", metavar="COLUMN", help="Join the rows of several DATA on this column, in place of their order."
+        "--key", metavar="COLUMN", help="Join the rows of several DATA on this column instead of by position."
     )
     return _with((option,), command)
 
@@ -95,9 +99,9 @@ _PERIODS = (
     click.option(
         "--every",
         type=click.Choice(["day", "week", "month", "quarter", "year"]),
-        help="Cut the timestamps of --period COLUMN into periods of this length.",
+        help="Length of the periods into which the timestamps of --period COLUMN are cut.",
     ),
-    click.option("--zone", metavar="NAME", help="Time zone on whose clock periods begin, such as Europe/Paris."),
+    click.option("--zone", metavar="NAME", help="Time zone of the periods, such as Europe/Paris."),
 )
 
 

@@ -11,19 +11,23 @@ from calibdask.safe_text import visible, visible_address, visible_lines
 _FAILED = 3
 _SHOWN_ERRORS = 3
 _EPILOG = """\b
-Exit status: 0 success; 1 stopped by circumstances (the cluster has gone, the disk
-is full); 2 invalid use; 3 finished, but cells have failed; 130 interrupted; 143
-stopped by TERM, after the cells in progress. The same command resumes.
+Exit status: 0 success; 1 stopped by an outage (lost cluster, full disk); 2 invalid
+use; 3 finished with failed cells; 130 interrupted; 143 stopped by SIGTERM after the
+cells in progress. The same command resumes the run.
 """
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("study")
-@click.option("--store", metavar="CUBE", required=True, help="The cube to fill: a path or a URL.")
+@click.option("--store", metavar="CUBE", required=True, help="Cube to fill: a path or a URL.")
 @cluster_options
-@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a parameter, or preset; repeatable.")
-@click.option("--lay-out", is_flag=True, help="Write the empty cube only; with --shard, 0 writes it and others wait.")
-@click.option("--shard", metavar="INDEX/COUNT", help="Compute this part of a laid out cube; the first is 0/COUNT.")
+@click.option("--set", "settings", metavar="NAME=VALUE", multiple=True, help="Set a parameter or a preset; repeatable.")
+@click.option(
+    "--lay-out",
+    is_flag=True,
+    help=("Only create the empty cube; with --shard, shard 0 creates it and the others wait."),
+)
+@click.option("--shard", metavar="INDEX/COUNT", help="Compute this part of an existing cube; the first is 0/COUNT.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing cube.")
 @click.pass_context
 def run(
@@ -36,10 +40,10 @@ def run(
     shard: str | None,
     overwrite: bool,
 ) -> None:
-    """Compute all cells of STUDY that the cube does not hold yet.
+    """Compute the missing cells of STUDY.
 
-    STUDY is a folder with a file study.py, or module:object. It is code: run only studies that you trust. A run
-    may be stopped at any time; the same command resumes it.
+    STUDY is a folder with a file study.py, or module:object. It is code: run only studies that you trust. A run can be
+    stopped at any time; the same command resumes it.
     """
     from calibdask.progress import cell_progress
     from calibdask.study import running
@@ -73,7 +77,7 @@ def run(
 @click.option("--all", "everything", is_flag=True, help="Show the errors of all failed cells.")
 @click.pass_context
 def status(context: click.Context, store: str, everything: bool) -> None:
-    """Show the progress of the cube STORE, and the errors of cells that failed."""
+    """Show the progress and the errors of a study cube."""
     from calibdask.study.cube import Cube
     from calibdask.study.running import count_cells
     from calibdask.study.study import coordinates_of

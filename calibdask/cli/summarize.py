@@ -35,20 +35,20 @@ if TYPE_CHECKING:
 FORMATS = (".zarr", ".nc")
 _EPILOG = """\b
 Then, without the data:
-  calibdask evaluate summary.zarr              all slices together
-  calibdask evaluate summary.zarr --by day     each day by itself
+  calibdask evaluate summary.zarr              pool all slices
+  calibdask evaluate summary.zarr --by day     one result per day
   calibdask evaluate summary.zarr --ci 0.95    with intervals
 \b
 In Python: cd.evaluate(cd.open_summary("summary.zarr")).
-Summaries that are there are added up by calibdask merge.
+Existing summaries are merged by calibdask merge.
 \b
-With --features calibdask audit takes the summary too. Periods that --append adds are
-cut as the first one was; --cuts does so for summaries that are to be merged.
+With --features, calibdask audit accepts the summary too. Appended periods use the cuts
+of the first; for summaries to merge, give the cuts by --cuts.
 \b
---append adds a period whole or not at all, in any order, also where several do so at
-once; what it writes is read like any other summary. The same period twice is
-refused. --drop removes a period, also one whose files are damaged. --expire goes by
-the latest period that is there, not by the clock.
+--append is atomic, works in any order and with concurrent writers, and writes a store
+that is read like any summary. Appending an existing period is an error. --drop also
+removes a period with corrupted files. --expire counts from the latest stored period,
+not from today.
 \b
 Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
 with nothing written; 130 interrupted.
@@ -56,11 +56,11 @@ with nothing written; 130 interrupted.
 
 
 _EXAMPLES = (
-    ("calibdask summarize rows.parquet --out summary.zarr", "one small file in place of all rows"),
+    ("calibdask summarize rows.parquet --out summary.zarr", "one small file instead of all rows"),
     ("calibdask summarize rows.parquet --by day --by country --out summary.zarr", "by day and country"),
-    ("calibdask summarize yesterday.parquet --append summary.zarr --period day=2026-11-22", "adds a day"),
-    ("calibdask summarize rows.parquet --features age,country --out groups.zarr", "for audit, without the rows"),
-    ("calibdask summarize --append summary.zarr --expire 90d --into month", "merges old days into months"),
+    ("calibdask summarize yesterday.parquet --append summary.zarr --period day=2026-11-22", "append a day"),
+    ("calibdask summarize rows.parquet --features age,country --out groups.zarr", "to audit without the rows"),
+    ("calibdask summarize --append summary.zarr --expire 90d --into month", "merge old days into months"),
     ("calibdask summarize old=a.parquet new=b.parquet --out models.zarr", "two models on the same rows"),
 )
 
@@ -68,17 +68,19 @@ _EXAMPLES = (
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
 @click.argument("data", metavar="DATA...", nargs=-1)
 @click.option("--out", metavar="FILE", help=f"The summary to write: {', '.join(FORMATS)}.")
-@click.option("--append", metavar="STORE", help="The summary to add a period to: .zarr, made by the first.")
+@click.option(
+    "--append", metavar="STORE", help=("Append a period to this store of summaries: .zarr, created if missing.")
+)
 @click.option(
     "--period",
     metavar="NAME[=LABEL]",
-    help="The period that DATA is of, such as day=2026-11-22; or the column of periods, or of timestamps (--every).",
+    help="Period of DATA, such as day=2026-11-22; or a column of periods, or of timestamps (--every).",
 )
-@click.option("--replace", is_flag=True, help="Put it in the place of the period that is there.")
-@click.option("--reason", metavar="TEXT", help="Why it is replaced or removed, which is kept.")
+@click.option("--replace", is_flag=True, help="Replace the stored period.")
+@click.option("--reason", metavar="TEXT", help="Reason of a replacement or removal; stored.")
 @click.option("--drop", metavar="LABEL", multiple=True, help="Remove this period; needs --reason; repeatable.")
-@click.option("--expire", metavar="DAYS", help="Then merge periods that are older, such as 90d, into coarser ones.")
-@click.option("--into", type=click.Choice(COARSER), help="The coarser periods.  [default: month]")
+@click.option("--expire", metavar="DAYS", help="Merge periods older than this, such as 90d, into coarser ones.")
+@click.option("--into", type=click.Choice(COARSER), help="Coarser period for --expire.  [default: month]")
 @click.option(
     "--setting",
     "settings",
@@ -86,12 +88,21 @@ _EXAMPLES = (
     multiple=True,
     help="Setting to include in the summary; repeatable.  [default: confidence and classwise]",
 )
-@click.option("--step", type=float, metavar="WIDTH", help="Largest width of a histogram cell.  [default: 0.0003]")
+@click.option("--step", type=float, metavar="WIDTH", help="Maximum width of a histogram cell.  [default: 0.0003]")
 @click.option(
-    "--features", metavar="NAME[,...]|all", multiple=True, help="Columns that describe groups, for audit; repeatable."
+    "--features", metavar="NAME[,...]|all", multiple=True, help="Columns that define subgroups for audit; repeatable."
 )
-@click.option("--depth", type=click.IntRange(min=1), help="With --features: most columns of a group.  [default: 2]")
-@click.option("--values", type=int, metavar="N", help="With --features: values of a column.  [default: as audit]")
+@click.option(
+    "--depth",
+    type=click.IntRange(min=1),
+    help=("With --features: maximum number of columns per subgroup.  [default: 2]"),
+)
+@click.option(
+    "--values",
+    type=int,
+    metavar="N",
+    help=("With --features: maximum number of values per column.  [default: as audit]"),
+)
 @click.option("--cuts", metavar="FILE", help="Cut columns as in this summary, so that both can be merged.")
 @period_options
 @population_options
@@ -117,10 +128,10 @@ def summarize(
     cuts: str | None,
     **where: Any,
 ) -> None:
-    """Summarize the scored rows in DATA, in one pass: fine histograms of scores and outcomes, by slice.
+    """Summarize scored rows by fine histograms, in one pass.
 
-    DATA is what evaluate takes; several DATA, or NAME=DATA, are models on the same rows, side by side in one summary.
-    The size of a summary does not depend on the number of rows.
+    DATA is as for evaluate; several DATA, or NAME=DATA, are models of the same rows in one summary. The size of a
+    summary does not depend on the number of rows.
     """
     from calibdask.storage.summary import Summary
     from calibdask.storage.writers import check_apart, checked_output

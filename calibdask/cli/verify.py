@@ -9,19 +9,19 @@ from calibdask.cli.row_options import RowsRequest, row_options, rows_of, shown_w
 from calibdask.safe_text import visible
 
 _EXAMPLES = (
-    ("calibdask check new.parquet --limit ece=0.03 --receipt receipt.json", "measure, decide, and keep a receipt"),
-    ("calibdask verify receipt.json new.parquet", "what a second party does"),
-    ("calibdask verify receipt.json copy.csv --weight w", "another format; weights are named again"),
+    ("calibdask check new.parquet --limit ece=0.03 --receipt receipt.json", "test limits and keep a receipt"),
+    ("calibdask verify receipt.json new.parquet", "verification by a second party"),
+    ("calibdask verify receipt.json copy.csv --weight w", "a copy in another format; name the weights again"),
 )
 _EPILOG = """\b
 In Python: cd.verify("receipt.json", y_true, y_prob).
 \b
-A receipt proves nothing about who made it. Sign the file, and check the signature:
+A receipt does not prove who made it. Sign the file, and check the signature:
   minisign -Sm receipt.json
   minisign -Vm receipt.json -p minisign.pub
 \b
-Exit status: 0 everything agrees; 1 something differs, which is named; 2 invalid use or
-input, or other trouble, explained in one line on stderr; 130 interrupted.
+Exit status: 0 all agrees; 1 a difference, which is named; 2 invalid use or input, or
+another error, explained in one line on stderr; 130 interrupted.
 """
 _MOST_LINES = 20
 
@@ -31,9 +31,10 @@ _MOST_LINES = 20
 @click.argument("data", metavar="DATA")
 @row_options
 def verify(receipt: str, data: str, **where: Any) -> None:
-    """Measure the scored rows in DATA again as RECEIPT says, and compare all of it to the last bit.
+    """Recompute the numbers of a receipt and compare them.
 
-    The rows may have another order, format or chunks. Slices are those of the receipt.
+    Numbers must agree to the last bit. The rows may have another order, format or chunking. Slices are those of the
+    receipt.
     """
     from dataclasses import replace
 

@@ -14,16 +14,16 @@ from calibdask.safe_text import visible
     type=MetricType(),
     metavar="NAME[,...]",
     multiple=True,
-    help="Only what these metrics need; repeatable.  [default: all]",
+    help="Compile only for these metrics; repeatable.  [default: all]",
 )
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Processes.  [default: one for each core]")
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help="Number of processes.  [default: one per core]")
 def warm(metrics: tuple[list[Expression], ...], jobs: int | None) -> None:
-    """Compile the kernels of all metrics beforehand, in processes side by side: some minutes of a core, once.
+    """Compile the kernels of all metrics ahead of time.
 
-    They are kept beside the package, where that can be written, else in the user's folder for caches, or in the folder
-    that NUMBA_CACHE_DIR names; for this kind of processor, and for this version of calibdask, numba and Python. Run it
-    where an image is built, or on one node of a cluster whose nodes share that folder; processes of other users read
-    what is kept beside the package.
+    This takes some minutes of CPU time, once per processor type and version of calibdask, numba and Python. Kernels are
+    cached beside the package if it is writable, else in the user's cache folder, or in NUMBA_CACHE_DIR. Run it when an
+    image is built, or on one node of a cluster whose nodes share the folder; other users read the cache beside the
+    package.
     """
     from calibdask import warming
     from calibdask.errors import Unavailable

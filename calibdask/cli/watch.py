@@ -30,56 +30,79 @@ _FORMAT = 1
 _MOST_SAID = 4096
 _TABLES = (".csv", ".nc", ".zarr")
 _EPILOG = """\b
-A line of JSON for each alarm (--json, and on the standard input of --on-alarm):
+One line of JSON per alarm (--json, and standard input of --on-alarm):
   {"format": 1, "summary": NAME, "setting": str, "tolerance": float, "alpha": float,
    "by": {COLUMN: value}, "period": value, "since": value, "rows": int,
    "log_e": float, "pvalue": float, "gap": float, "gap_low": float, "gap_high": float,
    "error": float, "error_low": float, "error_high": float, "new": bool}
-Numbers are those of all rows of the slice at the end of the period of the alarm.
+Numbers refer to all rows of the slice up to the end of the period of the alarm.
 \b
-An alarm stands: the exit status is 1 in every run that follows, until a watch begins
-without the state (a repaired model is another one). With --state a run is told of
-alarms that are "new" once, by --on-alarm too; the same alarm is never new again.
+Alarms persist: every later run exits with status 1 until monitoring restarts without
+the state, for example after the model was repaired. With --state, each alarm is "new"
+once, and --on-alarm runs once for it.
 \b
-Exit status: 0 quiet; 1 an alarm stands; 2 trouble, explained in one line on stderr:
-invalid use or input, a summary that cannot be read, periods that have changed since
-they were watched, a COMMAND that failed; 130 interrupted.
+Exit status: 0 no alarm; 1 alarm; 2 an error, explained in one line on stderr: invalid
+use or input, an unreadable summary, periods that changed since they were monitored, or
+a failed COMMAND; 130 interrupted.
 """
 _EXAMPLES = (
-    ("calibdask watch summary.zarr --dry-run", "when it would have alarmed; writes nothing"),
-    ("calibdask watch summary.zarr --by country --tolerance 0.01", "each country, errors up to 0.01 allowed"),
+    ("calibdask watch summary.zarr --dry-run", "show past alarms; write nothing"),
+    ("calibdask watch summary.zarr --by country --tolerance 0.01", "each country, with a tolerance of 0.01"),
     ("calibdask watch summary.zarr --state watch.json --on-alarm 'mail -s alarm me@example.org'", "a daily job"),
-    ("calibdask watch summary.zarr --features", "each value of each column that describes the rows"),
-    ("calibdask watch summary.zarr --state watch.json --due 30d --metrics-file model.prom", "outcomes after 30 days"),
+    ("calibdask watch summary.zarr --features", "each value of each feature"),
+    (
+        "calibdask watch summary.zarr --state watch.json --due 30d --metrics-file model.prom",
+        "outcomes known after 30 days",
+    ),
 )
 
 
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
 @click.argument("summary", metavar="[NAME=]SUMMARY")
+@click.option("--period", "period_name", metavar="COLUMN", help="Dimension of periods.  [default: as stored, else day]")
+@click.option("--by", metavar="COLUMN", multiple=True, help="Monitor each value of this slice dimension; repeatable.")
+@click.option("--features", is_flag=True, help="Monitor each value of the columns given to summarize --features.")
 @click.option(
-    "--period", "period_name", metavar="COLUMN", help="Slice of periods.  [default: that of the store, else day]"
-)
-@click.option("--by", metavar="COLUMN", multiple=True, help="Watch each value of this slice; repeatable.")
-@click.option("--features", is_flag=True, help="Watch each value of the columns that summarize --features cut.")
-@click.option(
-    "--setting", type=ChoiceType(SUMMARY_SETTING), help="Setting to watch.  [default: the usual one, or the first]"
+    "--setting", type=ChoiceType(SUMMARY_SETTING), help="Setting to monitor.  [default: the usual one, or the first]"
 )
 @click.option(
-    "--tolerance", type=float, metavar="X", default=0.0, show_default=True, help="Errors of probabilities to allow."
+    "--tolerance",
+    type=float,
+    metavar="X",
+    default=0.0,
+    show_default=True,
+    help=("Allowed difference of observed rate and mean prediction."),
 )
 @click.option(
-    "--alpha", type=float, metavar="A", default=0.05, show_default=True, help="Calibrated models that ever alarm."
+    "--alpha",
+    type=float,
+    metavar="A",
+    default=0.05,
+    show_default=True,
+    help=("Share of calibrated models that ever raise a false alarm."),
 )
-@click.option("--due", metavar="TIME", help="When outcomes of a period are known, such as 30d; before it is pending.")
-@click.option("--now", metavar="DATE", help="With --due: the moment, in universal time.  [default: the present one]")
-@click.option("--state", metavar="FILE", help="Go on from this file, .json, and write it: each period counts once.")
-@click.option("--on-alarm", metavar="COMMAND", help="Run this on new alarms, with their JSON lines as its input.")
-@click.option("--dry-run", is_flag=True, help="Show what would be, and write and run nothing.")
-@click.option("--json", "as_text", is_flag=True, help="Print a line of JSON for each alarm instead of a table.")
+@click.option(
+    "--due",
+    metavar="TIME",
+    help=("Delay until the outcomes of a period are known, such as 30d; until then it is pending."),
+)
+@click.option("--now", metavar="DATE", help="With --due: current time in UTC.  [default: now]")
+@click.option(
+    "--state",
+    metavar="FILE",
+    help=("State file, .json: resume from it and update it, so that each period counts once."),
+)
+@click.option(
+    "--on-alarm",
+    metavar="COMMAND",
+    help=("Run this command on new alarms, with their JSON lines on its standard input."),
+)
+@click.option("--dry-run", is_flag=True, help="Show the result, but write and run nothing.")
+@click.option("--json", "as_text", is_flag=True, help="Print one line of JSON per alarm instead of a table.")
 @click.option("--out", metavar="FILE", help=f"Write the numbers of each period of this run: {', '.join(_TABLES)}.")
-@click.option("--metrics-file", metavar="FILE", help="Write gauges for Prometheus' textfile collector: .prom.")
+@click.option("--metrics-file", metavar="FILE", help="Write gauges for the textfile collector of Prometheus: .prom.")
 @click.option(
-    "--overwrite", is_flag=True, help="Replace an existing --out file; --state and --metrics-file always are."
+    "--overwrite", is_flag=True, help="Replace an existing --out file; --state and --metrics-file are always replaced."
 )
 def watch(
     summary: str,
@@ -99,10 +122,10 @@ def watch(
     metrics_file: str | None,
     overwrite: bool,
 ) -> int:
-    """Watch calibration over time, from a summary by day: evidence that grows, and alarms that keep their word.
+    """Monitor calibration with a guaranteed false-alarm rate.
 
-    At most a share alpha of the models that are calibrated within the tolerance ever raises an alarm, whenever and
-    however often one looks. With several slices, or classes, alarms are the discoveries of e-BH.
+    The share of models calibrated within the tolerance that ever raise a false alarm is at most alpha, however often
+    one looks. With several slices or classes, alarms are discoveries of e-BH.
     """
     from calibdask.analyses.monitoring.alarms import raised_alarms
     from calibdask.analyses.monitoring.exposition import exposition

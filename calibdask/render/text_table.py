@@ -67,7 +67,7 @@ def result_lines(
     """
     results = Results(dataset)
     if not results.numbers:
-        yield (("no single numbers", "aside"),)
+        yield (("These metrics return curves; use --out or --chart.", "aside"),)
         return
     if not results.shared_dims:
         yield from _of_numbers(results, width, rule)

@@ -51,7 +51,7 @@ class Difference:
         return text.replace("=", "≤") if self.pvalues["pvalue"] <= self.smallest * (1 + _ROUNDING) else text
 
     def better(self, level: float) -> bool | None:
-        """Whether the model is better than the baseline; None if that cannot be told."""
+        """Whether the model is better than the baseline; None if inconclusive."""
         if not self.pvalue < 1 - level or not self.difference:
             return None
         return bool((self.difference < 0) == (self.part.direction in _DOWN))
@@ -133,10 +133,10 @@ def _differences(results: Results, rows: float, smallest: float) -> Iterator[Dif
 
 
 def verdicts(dataset: xr.Dataset) -> list[str]:
-    """Sentences that say who is better, by how much, with its interval; and when that cannot be told.
+    """Sentences on which model is better, by how much and with which interval, or that it is inconclusive.
 
     The first proper score decides, which measures calibration and discrimination; a calibration error has a sentence of
-    its own. Of slices the numbers are told in which a model is better, by p-values adjusted for their number.
+    its own. With slices, the sentence counts the slices in which a model is better, by adjusted p-values.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def verdicts(dataset: xr.Dataset) -> list[str]:
     >>> scores = np.linspace(0, 1, 100)
     >>> result = cd.compare(scores > 0.5, {"old": scores, "new": scores**2}, metrics=cd.BrierScore(), n_boot=20)
     >>> verdicts(result)[0].partition(":")[0]
-    'Whether new or old is better cannot be told'
+    'It is inconclusive whether new or old is better'
     """
     level = float(dataset.attrs["ci"])
     every = list(comparisons(dataset))
@@ -177,10 +177,10 @@ def _sentence(comparison: Comparison, difference: Difference, word: str, level: 
         interval = "too few rows, or too few of an outcome, for an interval"
     name = _name(difference)
     if not difference.difference:
-        return f"Whether {model} or {baseline} is {word} cannot be told: both have the same {name}, {first}."
+        return f"It is inconclusive whether {model} or {baseline} is {word}: both have {name} {first}."
     if is_better is None:
         return (
-            f"Whether {model} or {baseline} is {word} cannot be told: the {name} of {model} is {side} by {step} "
+            f"It is inconclusive whether {model} or {baseline} is {word}: the {name} of {model} is {side} by {step} "
             f"({second} against {first}; {interval})."
         )
     better, other = (model, baseline) if is_better else (baseline, model)
@@ -212,6 +212,6 @@ def _of_slices(of_model: list[Comparison], level: float, smallest: float) -> str
     few = " With more replicates (n_boot) smaller p-values would be possible." if unknown else ""
     few = few if smallest * len(decided) >= 1 - level else ""
     return (
-        f"By the {name}, {model} is better than {baseline} in {better:,} of {slices} and worse in {worse:,}; in "
-        f"{unknown:,} it cannot be told. P-values are adjusted for the number of slices.{few}"
+        f"By the {name}, {model} is better than {baseline} in {better:,} of {slices}, worse in {worse:,} and "
+        f"inconclusive in {unknown:,}. P-values are adjusted for the number of slices.{few}"
     )

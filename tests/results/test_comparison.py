@@ -34,10 +34,10 @@ def test_the_better_one_is_named_whichever_is_the_baseline() -> None:
 
 def test_what_cannot_be_told_is_said() -> None:
     (sentence, _) = verdicts(compared(SCORES, np.clip(SCORES + RNG.normal(0, 0.01, ROWS), 0, 1)))
-    assert sentence.startswith("Whether new or old is better cannot be told: ")
+    assert sentence.startswith("It is inconclusive whether new or old is better: ")
     assert "95 % interval -0.0" in sentence
     (same, _) = verdicts(compared(SCORES, SCORES))
-    assert same.startswith("Whether new or old is better cannot be told: both have the same Brier score, 0.")
+    assert same.startswith("It is inconclusive whether new or old is better: both have Brier score 0.")
 
 
 def test_slices_are_counted_and_adjusted() -> None:

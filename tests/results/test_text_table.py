@@ -200,7 +200,7 @@ def test_what_is_no_result_has_no_table() -> None:
 def test_curves_have_no_single_numbers() -> None:
     curve = cd.evaluate(LABELS, SCORES, [cd.ReliabilityCurve(), cd.ReliabilityDiagram()])
     curve = curve.drop_vars([name for name, values in curve.data_vars.items() if not values.ndim])
-    assert repr(curve.calib.table()).splitlines()[0] == "no single numbers"
+    assert repr(curve.calib.table()).splitlines()[0] == "These metrics return curves; use --out or --chart."
     assert "600 rows" in curve.calib.table()._repr_html_()
 
 

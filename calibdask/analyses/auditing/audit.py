@@ -125,7 +125,7 @@ def audit(
 
         ``gap``, frequency less mean score, with ``gap_low``, ``gap_high``; ``ece`` over cells of scores, and
         ``ece_chance``, what is expected of a calibrated model; ``ecce``, the range of the cumulative differences, and
-        its scale ``sigma``; ``slope`` of the log-odds, NaN where it cannot be told.
+        its scale ``sigma``; ``slope`` of the log-odds, NaN where the rows do not determine it.
 
         ``pvalue`` of the segment alone; ``pvalue_adjusted`` for all segments (Holm), and ``found`` where that is at
         most ``alpha``; ``log_e``, the logarithm of an e-value, and ``discovery``, e-BH, among which the expected share

@@ -23,7 +23,7 @@ def watch(
     now: str | datetime | np.datetime64 | None = None,
     features: bool = False,
 ) -> xr.Dataset:
-    r"""Watch calibration over time: evidence that grows with the periods, and alarms that keep their word.
+    r"""Monitor calibration over time by e-processes whose false-alarm rate is guaranteed.
 
     Of models that are calibrated within the tolerance at most a share of alpha ever raises an alarm, however long and
     however often one looks.

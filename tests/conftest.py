@@ -68,7 +68,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Any:
-    """Call ``calibdask``; its status, and what it says on either stream."""
+    """Call ``calibdask``; its status, and what it prints on either stream."""
     from calibdask.cli import main
 
     def call(*arguments: Any) -> tuple[int, str, str]:

@@ -112,8 +112,7 @@ def _united(axis: Hashable, parts: Sequence[Summary]) -> Any:
     labelled = [index for index in indexes if index is not None]
     if first is None or len(labelled) < len(indexes):
         raise ValueError(
-            f"merge expects labels along the slices {axis!r}, which tell those that are the same; add them by "
-            "assign_coords."
+            f"merge expects labels along the slices {axis!r}, to match equal slices; add them by assign_coords."
         )
     return united(axis, labelled, [part.dataset[axis].dtype for part in parts])
 

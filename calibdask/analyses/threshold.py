@@ -35,7 +35,7 @@ _VARIABLES: Mapping[str, PartInfo] = {
     "answers": PartInfo("rows above the threshold", "count"),
     "errors": PartInfo("errors above the threshold", "count"),
     "pvalue": PartInfo("p-value for the null hypothesis that the risk exceeds the limit", "pvalue"),
-    "planned_coverage": PartInfo("coverage with so many times the rows and the same rates of errors", "statistic"),
+    "planned_coverage": PartInfo("coverage with this multiple of the rows and unchanged error rates", "statistic"),
     "sentence": PartInfo("the promise in words", "choice"),
 }
 

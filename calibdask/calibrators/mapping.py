@@ -99,8 +99,8 @@ def warn_of_unknown(row_map: MapsRows, codes: Any, names: Sequence[str], what: s
         return
     if rows := row_map.unknown(np.asarray(codes)):
         warnings.warn(
-            f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that were not there when the map was "
-            f"fitted; they get {what}.",
+            f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that the map does not know; they get "
+            f"{what}.",
             UserWarning,
             stacklevel=stacklevel + 1,
         )

@@ -156,8 +156,8 @@ def _check_features(
         )
     if features and compare:
         raise click.UsageError(
-            "--features has no effect with --compare, which tries maps of scores alone; a map by features tells its "
-            "own improvement, also cross-fitted."
+            "--features has no effect with --compare, which tries maps of scores alone; a map by features prints its "
+            "own cross-fitted improvement."
         )
     if features and method is not None and not by_features:
         raise click.UsageError(

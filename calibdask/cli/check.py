@@ -130,7 +130,7 @@ def check(
     if any(limit.of_slices for limit in limits.limits) and not by:
         raise click.UsageError("--slice-limit has no effect without --by: there are no slices.")
     if bool(not_worse) != (baseline is not None):
-        raise click.UsageError("--not-worse and --baseline go together: by how much worse than what?")
+        raise click.UsageError("--not-worse requires --baseline, and --baseline requires --not-worse.")
     for path in filter(None, (data, baseline, limits_path)):
         check_apart(path, {"--receipt": receipt, "--out": out})
     targets = [checked_output(target, tuple(_FORMATS), overwrite=overwrite) for target in out]

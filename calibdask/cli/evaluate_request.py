@@ -168,7 +168,9 @@ class EvaluateRequest(RowsRequest):
         if self.worst is not None and not (self.by or len(self.files) > 1):
             raise click.UsageError("--worst has no effect without --by: there are no slices.")
         if self.adjust is not None and (self.worst is None or self.ci is None):
-            raise click.UsageError("--adjust has no effect without --worst and --ci: it says which ends order slices.")
+            raise click.UsageError(
+                "--adjust has no effect without --worst and --ci: it adjusts the bounds that order slices."
+            )
         needed = {
             "--n-boot": (self.n_boot, self.ci),
             "--ci-method": (self.ci_method, self.ci),

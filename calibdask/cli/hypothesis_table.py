@@ -231,7 +231,7 @@ class FileTable:
             for note in _notes(file, self.choices)
         ]
         if any(map(self._unexplained, self.columns)):
-            remarks.append(("-", "otherwise: a number that the rows do not have, such as a p-value of one row"))
+            remarks.append(("-", "otherwise undefined, such as a p-value of one row"))
         for mark, text in remarks:
             for number, line in enumerate(wrapped(text, width - len(GAP) - 1)):
                 yield (((" " if number else mark) + GAP + line, "aside"),)

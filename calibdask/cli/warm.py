@@ -32,8 +32,8 @@ def warm(metrics: tuple[list[Expression], ...], jobs: int | None) -> None:
     folder = warming.kernel_folder()
     if folder is None:
         raise Unavailable(
-            "Compiled kernels cannot be kept: neither the folder of the package nor that for caches can be written by "
-            "this user alone. Set NUMBA_CACHE_DIR to a folder of your own."
+            "Compiled kernels cannot be cached: neither the package folder nor the user cache is private and "
+            "writable. Set NUMBA_CACHE_DIR to a folder of your own."
         )
     words = list(dict.fromkeys(metric.keyword for chosen in metrics for metric in chosen))
     with shown_progress("compiling"):

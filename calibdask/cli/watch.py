@@ -167,7 +167,9 @@ def watch(
     else:
         _show(name, run, kept, new, dry_run=dry_run)
     if failure:
-        rest = "" if state is None else f"; the alarms are kept in {visible(state)}, and the next run tells them again"
+        rest = (
+            "" if state is None else f"; the alarms are kept in {visible(state)}, and the next run reports them again"
+        )
         raise ValueError(f"--on-alarm {on_alarm!r} {failure}{rest}.")
     if not dry_run:
         kept.acknowledged().written()

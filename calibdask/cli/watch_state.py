@@ -56,7 +56,7 @@ class WatchState:
             watch = str(document.get("watch") or new_identity())
             untold = frozenset(map(str, document["untold"]))
             if strange := untold - {alarm.key for alarm in alarms}:
-                raise ValueError(f"of {len(strange)} alarms that are to be told it has no numbers")
+                raise ValueError(f"of {len(strange)} alarms to report lack numbers")
             return cls(target, text, document["state"], alarms, untold, watch)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
@@ -102,8 +102,9 @@ class WatchState:
             return self
         if _text_of(self.target) != self.text:
             raise ValueError(
-                f"Another run has written {_target_text(self.target)} meanwhile, and this one tells and keeps nothing; "
-                "run one at a time, and this one again."
+                f"Another run has written {_target_text(self.target)} meanwhile, so this run reports and saves "
+                "nothing; "
+                "run one at a time, and repeat this one."
             )
         write_text(self.target, text)
         return replace(self, text=text)

@@ -34,7 +34,7 @@ def watch_lines(
     yield from asides(_foot(run), width)
     yield from asides(_pending(run), width)
     yield from asides(
-        f"left out, as they came late: {named([*map(slice_text, run.late)])}" if run.late.size else "", width
+        f"ignored, as they arrived late: {named([*map(slice_text, run.late)])}" if run.late.size else "", width
     )
 
 
@@ -55,7 +55,7 @@ def _size(alarm: Alarm) -> str:
         return f"outcomes were {points(abs(alarm.gap))} points {word} frequent than scores say, {span}"
     if alarm.error_low > 0:
         return f"the calibration error over all rows was {points(alarm.error_low)} points or more"
-    return "the error over all rows was too small to tell its size"
+    return "the error over all rows was too small to estimate"
 
 
 def _verdict(name: str, run: WatchRun, alarms: Sequence[Alarm], new: Collection[str]) -> Iterator[str]:
@@ -114,7 +114,7 @@ def _foot(run: WatchRun) -> str:
     level = f"alarms at E of {1 / watched.alpha:g} (log E {-math.log(watched.alpha):.2f})"
     if run.standing["log_e"].size > 1:
         level += ", of several slices by e-BH"
-    ends = f"low, high and at least hold at all times with {100 * (1 - watched.alpha):g} %"
+    ends = f"intervals and lower bounds are valid at all times with probability {100 * (1 - watched.alpha):g} %"
     return f"setting {watched.setting}, tolerance {watched.tolerance:g}; {level}; {ends}"
 
 

@@ -34,7 +34,7 @@ class ResultTable:
     >>> import calibdask as cd
     >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"ece": cd.ECE(bins=2), "brier": cd.BrierScore()})
     >>> ResultTable(result)  # doctest: +ELLIPSIS
-    metric  value  what it says
+    metric  value  meaning
     ...
     ece      0.25  mean gap of score and frequency, in 2 bins
     brier    0.15  mean squared error of the scores
@@ -55,7 +55,7 @@ class ResultTable:
         right = [place for place, column in enumerate(self._columns) if column.right]
         tables = [table_of(heading, ((row, False) for row in rows), right=right)]
         if self._results.shared_dims:
-            tables.append(table_of(("number", "what it says"), ((line, True) for line in self._meanings)))
+            tables.append(table_of(("number", "meaning"), ((line, True) for line in self._meanings)))
         notes = Html().join(map(Html('<div style="margin-top:0.5em;opacity:0.6">{}</div>').format, self._notes))
         return framed("", "", *tables, notes)
 

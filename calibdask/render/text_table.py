@@ -98,7 +98,7 @@ def result_columns(dataset: xr.Dataset) -> list[Column]:
         return [
             named,
             *numbers,
-            Column(["what it says"], [[meaning_column] for meaning_column in _meanings(results)], role="aside"),
+            Column(["meaning"], [[meaning_column] for meaning_column in _meanings(results)], role="aside"),
         ]
     places = shown_strata(results)
     heads = [*_label_columns(results, places, sys.maxsize), *_total_columns(results, places)]
@@ -149,7 +149,7 @@ def _untold_ends(results: Results) -> str:
     if "ci" not in results.dataset.attrs or results.dataset.attrs.get("passes") != 0:
         return ""
     metrics = dict.fromkeys(part.metric for part in results.numbers if part.kind in LOSSES and not part.has_interval)
-    return f"no intervals of {listed([*metrics])}: a summary does not tell how they vary" if metrics else ""
+    return f"no intervals of {listed([*metrics])}: a summary does not determine their variance" if metrics else ""
 
 
 def _events(dataset: xr.Dataset) -> Iterator[str]:
@@ -190,7 +190,7 @@ def _of_numbers(results: Results, width: int, rule: str) -> Iterator[Line]:
     if not any(meanings):
         yield from table_lines([named, *numbers], rule)
     elif left >= _NARROWEST_MEANING:
-        meaning_column = Column(["what it says"], [wrapped(meaning, left) for meaning in meanings], role="aside")
+        meaning_column = Column(["meaning"], [wrapped(meaning, left) for meaning in meanings], role="aside")
         yield from table_lines([named, *numbers, meaning_column], rule)
     else:
         room = max(SHORTEST, width - used)

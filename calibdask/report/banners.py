@@ -84,7 +84,7 @@ def _reasons(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> Ite
     if (left := len(deciding) - len(shown)) > 0:
         yield f"{counted(left, 'further limit')} {'is' if left == 1 else 'are'} {WORDS[outcome]}: see the table."
     if outcome == "broken" and (left := len(gate.of("cannot be decided"))):
-        yield f"{counted(left, 'limit')} cannot be decided by these rows: see the table."
+        yield f"{counted(left, 'limit')} undecided with these rows: see the table."
 
 
 def _findings(model: ModelResult) -> Iterator[str]:

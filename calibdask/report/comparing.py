@@ -11,9 +11,8 @@ from calibdask.results.document import Cell, Element, Listing, Sentence, Table, 
 from calibdask.results.format import counted, minus, percent
 
 _READING = (
-    "Differences are those of the model less the first one, on the same rows: in every replicate all models are "
-    "evaluated on the same resampled rows, so that what they have in common cancels. Of scores and errors lower is "
-    "better."
+    "Differences are model minus first model. In every bootstrap replicate all models are evaluated on the same "
+    "resampled rows, so differences are precise. Lower scores and errors are better."
 )
 
 
@@ -26,9 +25,7 @@ def compared(result: xr.Dataset | str) -> Iterator[Element]:
     yield Listing([minus(words) for words in verdicts(result)])
     yield _table(list(comparisons(result)), float(result.attrs["ci"]))
     skipped = result.attrs.get("rows_skipped", 0)
-    left_out = f" {counted(skipped, 'row')} without a label or without a score of one of them are left out." * bool(
-        skipped
-    )
+    left_out = f" {counted(skipped, 'row')} without a label or a score are excluded." * bool(skipped)
     yield Sentence(f"{_READING}{left_out}", quiet=True)
 
 

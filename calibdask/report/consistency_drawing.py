@@ -90,7 +90,7 @@ def _sides(points: ConsistencyPoints) -> list[str]:
 def _reading(points: ConsistencyPoints, level: float) -> str:
     outside, number = int(points.is_outside.sum()), points.outcome.size
     return (
-        "points: frequency of the outcome by bin; bars: where points of a calibrated model lie in "
-        f"{percent(level)} of data sets, each bin by itself (not confidence intervals of the points); outside their "
+        "points: frequency of the outcome by bin; bars: range of a calibrated model in "
+        f"{percent(level)} of data sets, pointwise (not confidence intervals of the points); outside their "
         f"bar (coloured): {outside} of {number}"
     )

@@ -49,8 +49,8 @@ _MOST_PANELS, _MOST_SLICES = 6, 4
 _LEVEL = 0.95
 _Parts = dict[str, tuple[str, Iterable[Element]]]
 _POINTS = (
-    "Each point is a bin, {up} against mean {across}, with a pointwise confidence interval; of bins of unequal mass, "
-    "larger points hold more rows."
+    "Each point is a bin, {up} against mean {across}, with a pointwise confidence interval; larger points hold more "
+    "rows."
 )
 _LINE = "The line is the {up} given the {across}, smoothed over the nearest rows, with a pointwise confidence band."
 _READING = (
@@ -147,8 +147,8 @@ def _settings(models: Sequence[ModelResult], origin: Origin) -> Iterator[str]:
         )
         if all(_is_corrected(model) for model in models):
             yield (
-                "Intervals of calibration errors are corrected for the bias of absolute values under noise, and begin "
-                "at 0 where a calibrated model would show such an error by chance."
+                "Intervals of calibration errors are corrected for the bias of absolute values, and start at 0 if the "
+                "error is consistent with calibration."
             )
     else:
         yield "No intervals were computed."
@@ -263,7 +263,8 @@ def _tests(models: Sequence[ModelResult]) -> Iterator[Element]:
         )
     if any(model.rows >= MANY_ROWS for model in tested):
         yield Sentence(
-            "With so many rows even negligible errors are rejected: judge by the size of the error and its interval."
+            "With this many rows even negligible errors are significant: judge by the size of the error and its "
+            "interval."
         )
 
 
@@ -288,8 +289,8 @@ def _warnings(models: Sequence[ModelResult]) -> Iterator[Element]:
         elif len(models) == 1:
             yield Sentence(_NOTHING)
     yield Sentence(
-        "Rows are assumed to be independent of each other and of the rows that the model was fitted to; on these a "
-        "model looks better than it is. The results hold for rows like these: another time or place may differ.",
+        "Rows are assumed to be independent of each other and of the training data, on which a model looks better "
+        "than it is. Results apply to similar data; other periods or places may differ.",
         quiet=True,
     )
 

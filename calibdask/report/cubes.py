@@ -62,7 +62,7 @@ def _cells(cube: xr.Dataset, axes: Mapping[str, Any]) -> Iterator[Element]:
     left = [f"{figure(number)} {word}" for number, word in ((failed, "failed"), (todo, "to do")) if number]
     yield Sentence(f"{summary}{f', {joined(left)}' if left else ''}.")
     if left:
-        yield Sentence("Cells that are not done are left out of all results below, which may change.")
+        yield Sentence("Unfinished cells are excluded from the results below, which may change.")
     errors = errors_of(cube)
     for cell in list(errors)[:_MOST_ERRORS]:
         at = ", ".join(f"{name} = {value}" for name, value in coordinates_of(axes, cell).items())
@@ -77,7 +77,7 @@ def _study(known: Mapping[str, Any]) -> Iterator[Element]:
     yield Table("Parameters", [("parameter", False), ("value", False)], parameters)
     if known.get("inputs"):
         inputs = [[text(name), text(_value_text(value))] for name, value in known["inputs"].items()]
-        yield Table("Inputs: sizes and dates of what cells read", [("input", False), ("value", False)], inputs)
+        yield Table("Inputs of the cells, with sizes and dates", [("input", False), ("value", False)], inputs)
     axes = [
         [text(name), text(where), number(len(labels), figure(len(labels))), text(_value_text(labels))]
         for where, kind in (("of the cells", "cells"), ("within a cell", "inside"))
@@ -201,8 +201,8 @@ def _reproduce(
     store: str, known: Mapping[str, Any], versions: Sequence[Mapping[str, str]], origin: Origin
 ) -> Iterator[Element]:
     yield Sentence(
-        f"STUDY is the folder or module:object that holds {known['study']}; the cube does not record where that is. "
-        "The command completes a cube that is incomplete."
+        f"STUDY is the folder or module:object that holds {known['study']}; the cube does not record its location. "
+        "The command completes an incomplete cube."
     )
     yield Code(_command(store, known))
     yield Sentence(

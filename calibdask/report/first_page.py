@@ -20,14 +20,14 @@ _FACTS = ("model", "version", "purpose", "outcome", "period", "limits", "author"
 # What nobody can approve a model without: where limits decide, the page says that it is missing.
 _NEEDED, _MISSING = ("outcome", "period", "limits"), "not stated"
 _DECIDING = (
-    "Shaded: values within the limit. A limit is met if the whole interval is within it, and broken if none of it is; "
-    "otherwise these rows cannot decide it. For a calibration error the interval is the union of that from replicates "
-    "and a finite-sample one by betting (Waudby-Smith & Ramdas, 2024), as replicates of few events vary too little."
+    "Shaded: values within the limit. A limit is met if the whole interval is within it, broken if none of it is, and "
+    "undecided otherwise. For a calibration error the interval is the union of the bootstrap interval and a "
+    "finite-sample interval by betting (Waudby-Smith & Ramdas, 2024), as replicates of few events vary too little."
 )
 _DIGITS = 16
 _OVERLAID = (
-    "One line per model through its bins, with a pointwise interval of each; bins of fewer than "
-    f"{FEWEST_ROWS} rows are left out. On the dashed line scores are calibrated; below it they are too high."
+    "One line per model through its bins, with pointwise intervals; bins of fewer than "
+    f"{FEWEST_ROWS} rows are omitted. Scores are calibrated on the dashed line and too high below it."
 )
 
 
@@ -97,7 +97,7 @@ def _adjusted(gates: Sequence[tuple[ModelResult, Gate]]) -> Iterator[str]:
 
 
 def _meanings(gates: Sequence[tuple[ModelResult, Gate]]) -> Iterator[str]:
-    """What the numbers are that have limits."""
+    """Definitions that have limits."""
     found = [one for _, gate in gates for one in gate.judgements]
     for one in {one.limit: one for one in found if one.meaning}.values():
         # Without choices bins are of equal width.

@@ -24,7 +24,7 @@ def human(title: str) -> str:
     Examples
     --------
     >>> human("Expected calibration error (ECE)"), human("Calibration in the large"), human("Density ECE")
-    ('Calibration error (ECE)', 'Frequency less mean score', 'Density ECE')
+    ('Calibration error (ECE)', 'Observed rate minus mean prediction', 'Density ECE')
     """
     return _OF_TITLES.get(title, title)
 
@@ -35,7 +35,7 @@ def gap_name(kind: str) -> str:
     Examples
     --------
     >>> gap_name("confidence"), gap_name("class")
-    ('accuracy less mean confidence', 'frequency less mean score')
+    ('accuracy less mean confidence', 'observed rate minus mean prediction')
     """
     across, upward = axes_of(kind)
     return f"{upward.split()[0]} less mean {across}"

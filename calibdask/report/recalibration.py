@@ -11,8 +11,8 @@ from calibdask.results.format import counted, figure, joined, minus, percent
 from calibdask.results.improvements import improvement_heads, improvement_texts
 
 _READING = (
-    "Improvement: the reduction of the log loss by cross-validation, that is, on rows that the map was not fitted to; "
-    "below 0 it does harm. Each interval holds by itself; p-values of no difference hold for all calibrators together."
+    "Improvement: the cross-validated reduction of the log loss; negative if the map does harm. Intervals are "
+    "pointwise; p-values are adjusted for all calibrators."
 )
 
 

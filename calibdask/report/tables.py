@@ -71,7 +71,7 @@ def rows_table(models: Sequence[ModelResult]) -> Table:
         "Data",
         [("model", False), *((name, name in numeric) for name in shown)],
         [[text(model.name), *(show(model) for show in shown.values())] for model in models],
-        "Frequency: how often the outcome occurred; of confidences, how often the answer was right (the accuracy).",
+        "Observed rate: the share of rows with the outcome; for confidences, the accuracy.",
     )
 
 
@@ -101,7 +101,7 @@ def metric_table(model: ModelResult) -> Table:
     errors = {part.metric: is_mean_gap(part) for part in model.errors if not part.part}
     parts = sorted(model.metrics, key=lambda part: (part.metric not in errors, not errors.get(part.metric)))
     rows = [_metric_row(part, model.numbers[part.variable]) for part in parts]
-    columns = [("metric", False), ("value", True), (_interval(model), True), ("what it says", False)]
+    columns = [("metric", False), ("value", True), (_interval(model), True), ("meaning", False)]
     return Table(f"Metrics of {model.name}", columns, rows, _without_intervals(model))
 
 
@@ -234,9 +234,10 @@ def _best(
     if not alike:
         return f"{sentence} Its interval lies below those of all others."
     return (
-        f"{sentence} Its interval overlaps {'that' if len(alike) == 1 else 'those'} of {', '.join(alike)}: these "
-        "intervals do not tell them apart. Models of the same rows are compared more sharply by calibdask.compare, "
-        "which resamples the rows of both together."
+        f"{sentence} Its interval overlaps {'that' if len(alike) == 1 else 'those'} of {', '.join(alike)}: the "
+        "intervals do "
+        "not distinguish them. For models of the same rows, calibdask.compare is more precise, since it "
+        "resamples the rows of both together."
     )
 
 
@@ -275,13 +276,13 @@ def _slice_notes(model: ModelResult, sliced: SlicesBy) -> str:
     if least:
         of_models = f" of each of {model.models} models" if model.models > 1 else ""
         notes.append(
-            f"Ordered by what the errors are at least, for certain: lower ends adjusted so that they hold for all "
+            f"Ordered by lower confidence bounds, simultaneous for all "
             f"{counted(len(sliced.slices), 'slice')}{of_models} at a time (Bonferroni). "
-            f"{_above_zero(least)}; slices that are alike in this are in the order of their own intervals."
+            f"{_above_zero(least)}; ties are ordered by pointwise intervals."
         )
     if any(piece.is_tiny for piece in sliced.slices):
         notes.append(
-            f"Slices of fewer than {TOO_FEW_IN_A_SLICE} rows come last, without intervals: they say almost nothing."
+            f"Slices of fewer than {TOO_FEW_IN_A_SLICE} rows come last, without intervals: they are too small."
         )
     hidden = len(sliced.slices) - _MOST_SLICES
     if hidden > 0:
@@ -315,7 +316,7 @@ def class_table(model: ModelResult) -> Table | None:
             ("class", False),
             ("frequency", True),
             ("mean score", True),
-            ("frequency less mean score", True),
+            ("observed rate minus mean prediction", True),
             ("ECE", True),
         ],
         rows,
@@ -335,13 +336,13 @@ def test_table(model: ModelResult) -> Table:
         ]
         for test in model.tests
     ]
-    columns = [("test", False), ("statistic", True), ("p-value", True), ("what it says", False), ("assumes", False)]
+    columns = [("test", False), ("statistic", True), ("p-value", True), ("meaning", False), ("assumes", False)]
     return Table(f"Tests of {model.name}", columns, rows)
 
 
 def _says(test: CalibrationTest) -> str:
     if np.isnan(test.pvalue):
-        return "nothing: it cannot be computed from these rows"
+        return "undefined for these rows"
     if not test.rejects_calibration:
         return "speaks for a small error" if test.pvalue < 0.05 else "does not show that the error is small"
     if test.pvalue < 0.01:

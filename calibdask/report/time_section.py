@@ -52,7 +52,7 @@ def _changed(watched: ModelOverTime) -> str:
     caption = [
         f"by {name or 'groups of scores'}, {change_text(changes[0])}" for name, changes in watched.changes.items()
     ]
-    return f"Change of outcome less score of all rows since then: {'; '.join(caption)}." if caption else ""
+    return f"Change of the mean gap of all rows since then: {'; '.join(caption)}." if caption else ""
 
 
 def _reading(watched: ModelOverTime) -> str:
@@ -64,12 +64,12 @@ def _reading(watched: ModelOverTime) -> str:
         watched.pending is not None
     )
     return (
-        "Gaps: the mean of outcome less score of all rows so far, with a confidence sequence that holds at all periods "
-        f"together with probability {percent(1 - watching.alpha)}; grey and faint, each {watching.period} alone with "
-        "an interval for one look, by which a calibrated model raises false alarms again and again. Above 0 scores are "
-        f"too low. Evidence: an e-process against frequencies {null}; of models that are "
-        f"calibrated at most {percent(watching.alpha)} ever reach the dashed line, however often one looks. Shaded: "
-        f"the time since when evidence grows.{marks}{late}"
+        "Gaps: observed rate minus mean prediction so far, with a confidence sequence valid at all periods with "
+        f"probability {percent(1 - watching.alpha)}; grey and faint, each {watching.period} alone with an ordinary "
+        "interval, which would raise repeated false alarms. Above 0 scores are too low. Evidence: an e-process against "
+        f"frequencies {null}; among calibrated "
+        f"models at most {percent(watching.alpha)} ever reach the dashed line, however often one looks. Shaded: the "
+        f"period over which the evidence grows.{marks}{late}"
     )
 
 

@@ -62,7 +62,7 @@ def verdict_on(model: ModelResult) -> Verdict:
         return Verdict("unknown", "No calibration error was measured", (reason,))
     assessment = _Assessment(model, part, error)
     if model.rows < FEWEST_ROWS:
-        return Verdict("unclear", f"Too few rows to tell: {counted(model.rows, 'row')}", (assessment.size,))
+        return Verdict("unclear", f"Too few rows: {counted(model.rows, 'row')}", (assessment.size,))
     sentences = (assessment.size, assessment.chance, *direction_sentences(model))
     return Verdict(assessment.outcome, assessment.line, tuple(filter(None, (*sentences, *assessment.relevance()))))
 
@@ -152,11 +152,11 @@ class _Assessment:
     def chance(self) -> str:
         """What chance may explain, and what the test says."""
         if self.outcome == "unknown":
-            return "Without an interval or a test, nothing can be said about how much of it is due to chance."
+            return "Without an interval or a test, the share due to chance is unknown."
         if self.excludes_zero:
             return f"A calibrated model with these scores would hardly show that much by chance. {self._tested}".strip()
         if not self.has_chance_interval:
-            alone = "The interval alone does not tell chance from error." if self.error.has_interval else ""
+            alone = "The interval alone does not distinguish error from chance." if self.error.has_interval else ""
             return f"{self._tested} {alone}".strip()
         zero = "begins at 0" if self.error.low == 0 else "extends to 0 or below"
         return (
@@ -178,11 +178,11 @@ class _Assessment:
         """Size and certainty are two things."""
         if self.outcome == "error" and is_mean_gap(self.part) and self.error.value < _SMALL:
             yield (
-                "That an error is certain does not make it large: whether one of this size matters depends on what the "
-                "scores are used for."
+                "A significant error need not be large: whether an error of this size matters depends on the use of "
+                "the scores."
             )
         elif self.outcome == "error" and self.model.rows >= MANY_ROWS:
-            yield "With so many rows even negligible errors are found: judge this one by its size."
+            yield "With this many rows even negligible errors are significant: judge this one by its size."
 
 
 def worst_slices(model: ModelResult) -> Iterator[str]:

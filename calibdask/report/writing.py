@@ -142,7 +142,7 @@ def write_audit_report(
     result : xarray.Dataset
         Of `calibdask.audit`, all of it.
     source : str
-        What was audited, in words: the name of a file.
+        Audited data, in words: the name of a file.
     title : str, optional
         Heading of the page.
 

@@ -88,7 +88,7 @@ def crowded_bin(count: Array, bins: int) -> Iterator[str]:
     if bins > 1 and share > _CROWDED:
         yield (
             f"{percent(share)} of the rows are in one of the {bins} bins of equal width: gaps of opposite sign cancel "
-            "within it, and the ECE says little more than the mean gap. Judge by smooth_ece, or by bins of equal mass."
+            "within it, so the ECE hardly exceeds the mean gap. Use smooth_ece, or bins of equal mass."
         )
 
 
@@ -110,8 +110,8 @@ def saturated(at_zero: float, at_one: float) -> Iterator[str]:
     ]
     if ends:
         yield (
-            f"{joined(ends)} or next to it. Such scores claim certainty: a single wrong one makes the log loss very "
-            "large, and no recalibration that keeps their order can tell them apart."
+            f"{joined(ends)} or next to it. Such scores claim certainty: a single error makes the log loss very "
+            "large, and no monotone recalibration can separate them."
         )
 
 
@@ -164,21 +164,25 @@ def unseen_classes(labels: Sequence[str]) -> Iterator[str]:
     if labels:
         occur, their = ("occurs", "its") if len(labels) == 1 else ("occur", "their")
         yield (
-            f"{counted(len(labels), 'class', 'classes')} never {occur} as a label ({named(labels)}): nothing is known "
-            f"about the calibration of {their} scores except that they should be 0 here."
+            f"{counted(len(labels), 'class', 'classes')} never {occur} as a label ({named(labels)}): the calibration "
+            "of "
+            f"{their} scores is unknown, except that they should be 0 here."
         )
 
 
 def one_sided(frequency: float) -> Iterator[str]:
     """Outcomes that are all alike."""
     if frequency in (0.0, 1.0):
-        yield f"The outcome {'always' if frequency else 'never'} occurred: these rows say little about calibration."
+        yield (
+            f"The outcome {'always' if frequency else 'never'} occurred: these rows contain little information on "
+            "calibration."
+        )
 
 
 def interval_from_zero(label: str, error: Value) -> Iterator[str]:
     """A calibration error that may be due to chance."""
     if error.has_interval and error.low == 0:
-        yield f"The interval of the {label} begins at 0: a calibrated model may show such an error by chance."
+        yield f"The interval of the {label} begins at 0: such an error is consistent with calibration."
 
 
 def binned_above_smooth(binned: Value, smooth: Sequence[Value]) -> Iterator[str]:
@@ -223,8 +227,8 @@ def many_slices(name: str, number: int, level: float | None) -> Iterator[str]:
     """So many slices that some intervals miss by chance."""
     if level is not None and number * (1 - level) >= 1:
         yield (
-            f"There are {number} slices of {name}: of so many {percent(level)} intervals, some miss the true error by "
-            "chance, and the worst slice looks worse than it is."
+            f"There are {number} slices of {name}: among this many {percent(level)} intervals some miss the true "
+            f"error by chance, and the worst slice looks worse than it is."
         )
 
 
@@ -238,9 +242,8 @@ def pooled_models(name: str, number: int) -> Iterator[str]:
     """
     if name in MODEL_DIMS and number > 1:
         yield (
-            f"The numbers of all rows pool {counted(number, 'model')}: they are those of no model, and rows that "
-            "several models have scored count several times. Read the slices by themselves, or give each model a file "
-            "of its own."
+            f"The numbers of all rows pool {counted(number, 'model')}: they describe no single model, and rows scored "
+            "by several models count several times. Read the slices separately, or use one file per model."
         )
 
 

@@ -136,7 +136,7 @@ def _opened(path: Path) -> Iterator[tuple[str, float]]:
             shown = {
                 "first_figure": page.locator("canvas").first,
                 "line": page.get_by_text("By day", exact=True).first,
-                "map": page.get_by_text("Outcome less score in points by").first,
+                "map": page.get_by_text("Observed rate minus mean prediction in points by").first,
             }
             for name, figure in shown.items():
                 figure.wait_for(timeout=900_000)

@@ -294,7 +294,7 @@ def test_small_data_say_nothing() -> None:
     frame = table(80)
     few = cd.audit(frame.label, frame.score, frame[["phone"]])
     assert few.sizes["segment"] == 0
-    assert few.attrs["conclusion"] == "No group has 100 rows: nothing can be said."
+    assert few.attrs["conclusion"] == "No group has 100 rows: undecided."
     more = table(150)
     assert "next to nothing can be said" in cd.audit(more.label, more.score, more[["phone"]]).attrs["conclusion"]
     rng = np.random.default_rng(0)
@@ -320,7 +320,7 @@ def test_features_that_tell_nothing_are_left_out_with_a_word(name: str) -> None:
     rng = np.random.default_rng(0)
     p = rng.random(500)
     y = rng.random(500) < p
-    with pytest.warns(UserWarning, match=f"{message}.*: it describes no group, and is left out"):
+    with pytest.warns(UserWarning, match=f"{message}.*: it defines no subgroup, and is ignored"):
         result = cd.audit(y, p, {name: values, "x": rng.random(500)})
     assert not any(name in text for text in result.segment.values)
     with pytest.raises(ValueError, match=f"two different values, got none: .*{message}"):

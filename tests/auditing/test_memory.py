@@ -48,5 +48,5 @@ def test_lattices_of_all_folds_fit_together(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(f"{PLANNING}._memory", lambda: 8_000_000)
     monkeypatch.setattr(f"{PLANNING}.number_of_threads", lambda: 8)
     cd.MulticalibratedScaling(depth=2, folds=2).fit(frame)
-    with pytest.raises(ValueError, match=r"cells of scores, 11 times over; what fits: depth=1 "):
+    with pytest.raises(ValueError, match=r"cells of scores, 11 times over; feasible: depth=1 "):
         cd.MulticalibratedScaling(depth=2, folds=10).fit(frame)

@@ -43,7 +43,7 @@ def test_a_few_hundred_rows_say_next_to_nothing(name: str, groups: int) -> None:
     assert result.sizes["segment"] > groups
     assert not result.found.any()
     assert not result.discovery.any()
-    assert result.attrs["conclusion"].startswith("Nothing is found, and next to nothing can be said: errors of ")
+    assert result.attrs["conclusion"].startswith("No finding, but little power: errors of ")
     assert min(json.loads(result.attrs["not_excluded"]).values()) > 0.1
     # Of all rows together something is known.
     rows = len(held_out(name)[0])
@@ -57,7 +57,7 @@ def test_a_few_hundred_rows_say_next_to_nothing(name: str, groups: int) -> None:
 def test_thirty_rows_have_a_clear_sentence(name: str) -> None:
     few = audited(name, 30)
     assert few.sizes["segment"] == 0
-    assert few.attrs["conclusion"] == "No group has 100 rows: nothing can be said."
+    assert few.attrs["conclusion"] == "No group has 100 rows: undecided."
     smaller = audited(name, 30, min_rows=5)
     assert smaller.sizes["segment"] > 100
     assert not smaller.found.any()

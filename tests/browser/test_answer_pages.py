@@ -65,7 +65,7 @@ def test_the_views(visit: Callable[..., Any], explored: Callable[[Path], str], t
     # The slice that is off is one key away.
     page.get_by_role("button", name="Select country be").focus()
     page.keyboard.press("Enter")
-    page.get_by_text("Yes, recalibration would take away").wait_for(timeout=60_000)
+    page.get_by_text("Yes, recalibration would remove").wait_for(timeout=60_000)
     assert "a-country" in page.evaluate("location.search")
     page.get_by_role("button", name="decisions").click()
     page.get_by_text("Acting on scores above 20 %").wait_for(timeout=60_000)

@@ -109,7 +109,7 @@ def test_from_a_point_to_a_cell_and_back_by_its_link(
     number = int(errors.sel(estimator="wide", size=300).count())
     page.get_by_text(f"All {number:,} values").wait_for()
     ranked = tail.sel(estimator="wide", size=300).to_series().dropna().sort_values(ascending=False)
-    page.get_by_text(f"{len(ranked)} values behind it, worst first").wait_for()
+    page.get_by_text(f"{len(ranked)} underlying values, worst first").wait_for()
     row = page.locator(".tabulator-row").first
     (model, draw), worst = next(iter(ranked.items()))
     assert row.inner_text().split() == [model, str(draw), f"{worst:.5f}"]

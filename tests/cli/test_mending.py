@@ -142,7 +142,7 @@ def test_nothing_off_keeps_all_scores(run: Run, folder: Path) -> None:
     frame["label"] = (rng.random(3000) < frame.score).astype(int)
     frame.to_parquet("right.parquet", index=False)
     status, out, _ = run("calibrate", "right.parquet", "--features", "age,phone", "--out", "right.json")
-    assert (status, "No group is off for certain: scores stay as they are." in out) == (0, True)
+    assert (status, "No subgroup is significantly miscalibrated: scores unchanged." in out) == (0, True)
     assert run("apply", "right.json", "right.parquet", "--out", "same.parquet")[0] == 0
     np.testing.assert_array_equal(np.asarray(cd.read_rows("same.parquet").scores), frame.score)
 

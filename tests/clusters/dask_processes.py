@@ -50,7 +50,7 @@ class Processes:
     environment: dict[str, str] = field(default_factory=dict)
 
     def start(self, command: Sequence[str], name: str, **more: str) -> subprocess.Popen[bytes]:
-        """Start a process in a group of its own; what it says goes to a file."""
+        """Start a process in a group of its own; meaning goes to a file."""
         log = (self.folder / f"{name}-{len(self.started)}.log").open("wb")
         known = os.environ | {"PYTHONPATH": str(ROOT), _MARK: str(self.folder)} | self.environment | more
         process = subprocess.Popen(command, cwd=ROOT, env=known, start_new_session=True, stdout=log, stderr=log)

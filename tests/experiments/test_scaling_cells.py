@@ -1,4 +1,4 @@
-"""Many cheap cells: that the measurement counts what it says."""
+"""Many cheap cells: that the measurement counts meaning."""
 
 from pathlib import Path
 

@@ -103,7 +103,7 @@ def test_recalibration_is_that_of_the_rows_and_the_command_makes_its_map(
     monkeypatch.chdir(tmp_path)
     _, page, view = page_of(open_store("my scores.zarr"), "recalibration")
     (line,) = lines(page)
-    assert line.startswith("Yes, recalibration would take away ")
+    assert line.startswith("Yes, recalibration would remove ")
     assert "PlattScaling lowers the log loss by " in line
     told, known = (
         view.frame().set_index("calibrator").loc["PlattScaling"],
@@ -164,7 +164,7 @@ def test_calibrated_scores_are_left_as_they_are() -> None:
     # Slices that are no worse are said to be none.
     _, page, view = page_of(cd.summarize(labels, scores, by={"country": country}), "recalibration")
     assert lines(page)[1] == (
-        "No slice is off on average for certain (95 % interval, adjusted for 2 slices by country)."
+        "No slice is significantly miscalibrated on average (95 % interval, adjusted for 2 slices by country)."
     )
     assert not view.offer.visible
 
@@ -177,13 +177,14 @@ def test_a_slice_that_is_off_is_named_and_can_be_selected() -> None:
     gap = cd.evaluate(labels[own], scores[own], {"gap": cd.MeanGap()}, ci=1 - 0.05 / 3)
     low, high = (f"{-100 * float(gap[f'gap_{end}']):.1f}" for end in ("high", "low"))
     assert lines(page)[1] == (
-        f"But a slice is off: country be, scores {-100 * float(gap.gap):.1f} points too high ({low} to {high}), 95 % "
+        f"But a slice is miscalibrated: country be, scores {-100 * float(gap.gap):.1f} points too high ({low} to "
+        f"{high}), 95 % "
         "interval, adjusted for 3 slices by country."
     )
     assert (view.offer.visible, view.offer.label) == (True, "Select country be")
     view.offer.param.trigger("clicks")
     assert made.first.selection().slices == (("country", (0,)),)
-    assert lines(page)[0].startswith("Yes, recalibration would take away ")
+    assert lines(page)[0].startswith("Yes, recalibration would remove ")
     assert not view.offer.visible
 
 

@@ -55,7 +55,7 @@ def test_what_is_not_drawn_is_noted() -> None:
     shown = xr.Dataset({"value": (("line", "x"), values)}, {"line": ["a", "b"], "x": [1, 2]})
     view = CubeView("error", "x", ("line",))
     picture = picture_of(view, shown, Scales(y="log"))
-    assert picture.notes == ["2 of 3 points are 0 or less and cannot be shown on a logarithmic axis."]
+    assert picture.notes == ["2 of 3 points are not positive and are hidden on the logarithmic axis."]
     many = xr.Dataset({"value": (("line", "x"), np.ones((40, 2)))}, {"line": range(40), "x": [1, 2]})
     picture = picture_of(view, many, Scales())
     assert picture.notes == ["12 of 40 lines are not drawn; choose fewer labels."]

@@ -131,7 +131,7 @@ def test_a_bad_day_of_one_model_is_named(page_of: Callable[..., Any]) -> None:
 def test_nothing_is_off_for_certain(page_of: Callable[..., Any]) -> None:
     page = page_of(summarized(SCORES))
     worst, day = page.overview.worst
-    assert (worst.label, worst.disabled, day.visible) == ("No slice is off for certain", True, False)
+    assert (worst.label, worst.disabled, day.visible) == ("No slice is significantly miscalibrated", True, False)
 
 
 def test_since_when_is_left_out_where_it_was_never_right() -> None:

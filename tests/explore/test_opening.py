@@ -133,7 +133,7 @@ def test_the_page_shows_what_is_quick_first_and_the_map_after_intervals(stored: 
     assert steps()[0] == "models and periods"
     assert steps().index("interval of smooth ece") < steps().index("models, slices and periods")
     assert page.overview.map.figure.visible
-    assert "Outcome less score in points by country and each day" in page.overview.map_note.object
+    assert "Observed rate minus mean prediction in points by country and each day" in page.overview.map_note.object
     # Once slices are in memory all is shown at once.
     told.clear()
     page.first.labels["country"].value = [0]

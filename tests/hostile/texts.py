@@ -25,7 +25,7 @@ SHOWN = re.compile(r"n\\+(x1b|u001b)")
 ROWS = 60
 LABELS, SCORES = np.arange(ROWS) % 2, np.linspace(0.02, 0.98, ROWS)
 
-# The arguments of a command, made in a folder; what it says goes to the terminal, or into a page there.
+# The arguments of a command, made in a folder; meaning goes to the terminal, or into a page there.
 Command = Callable[[Path], list[str]]
 
 

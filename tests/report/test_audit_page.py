@@ -77,11 +77,11 @@ def test_nothing_found(tmp_path: Path) -> None:
     html, reader = page_of(tmp_path, result)
     assert not result.found.any()
     assert result.attrs["conclusion"].replace("(-", "(−") in reader.text
-    assert "No group is off for certain" in reader.text
+    assert "No group is significantly miscalibrated" in reader.text
     assert 'class="dot over"' not in html
     few = cd.audit(frame.label[:30], frame.score[:30], frame[["age"]][:30])
     html, reader = page_of(tmp_path, few)
-    assert "No group has 100 rows: nothing can be said." in reader.text
+    assert "No group has 100 rows: undecided." in reader.text
     assert not reader.having("svg", role="img")
 
 

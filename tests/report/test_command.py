@@ -181,7 +181,7 @@ class TestCommand:
         assert run("report", *files, *words, "--out", tmp_path / "page.html")[0] == 0
         reader = Reader((tmp_path / "page.html").read_text())
         assert set(direct.brier_score_difference.values.tolist()) <= set(reader.numbers)
-        assert "4 rows without a label or without a score of one of them are left out." in reader.text
+        assert "4 rows without a label or a score are excluded." in reader.text
         status, out, err = run("compare", *files, *words)
         assert status == 0
         assert "left out 4 of 600 rows" in err

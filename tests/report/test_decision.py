@@ -74,7 +74,7 @@ class TestDecision:
 
 
 class TestBanner:
-    """One banner a model; what it says is true of this model."""
+    """One banner a model; meaning is true of this model."""
 
     @pytest.mark.parametrize(
         ("scores", "limits", "word", "line"),
@@ -102,7 +102,7 @@ class TestBanner:
 
     def test_few_rows_are_said_to_be_few(self) -> None:
         measured = measure(LABELS[:20], TRUTH[:20] ** 4, SOME, **FEW)
-        assert banner(ModelResult("m", measured), several=False).line == "Too few rows to tell: 20 rows"
+        assert banner(ModelResult("m", measured), several=False).line == "Too few rows: 20 rows"
 
     def test_the_band_does_not_speak_for_the_mean(self) -> None:
         """Of scores whose band lies on one side the banner says so only where the mean gap says the same."""
@@ -121,7 +121,8 @@ class TestBanner:
         models = {name: measure(LABELS, TRUTH**power, SOME, by={"country": COUNTRY}, **FEW) for name, power in _POWERS}
         html, reader = page_of(tmp_path, models)
         assert (
-            "Frequency less mean score, 95 % intervals; the line is 0 where rows events one two all rows" in reader.text
+            "Observed rate minus mean prediction, 95 % intervals; the line is 0 where rows events one two all rows"
+            in reader.text
         )
         assert 'id="findings"' not in html
         assert "country=de" in reader.text
@@ -135,4 +136,4 @@ def test_the_mean_gap_nearest_to_zero_is_not_the_lowest() -> None:
 
     gap = {"gap": cd.MeanGap()}
     models = [ModelResult(f"m{power}", measure(LABELS, TRUTH**power, gap, **FEW)) for power in (0.5, 1.0)]
-    assert "Frequency less mean score: closest to 0 for m1.0, " in best_of(models)
+    assert "Observed rate minus mean prediction: closest to 0 for m1.0, " in best_of(models)

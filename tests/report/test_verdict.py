@@ -107,7 +107,7 @@ class TestVerdict:
 
     def test_few_rows_tell_nothing(self) -> None:
         verdict = verdict_on(model_of(TRUTH[:20], LABELS[:20], **FEW))
-        assert verdict.line == "Too few rows to tell: 20 rows"
+        assert verdict.line == "Too few rows: 20 rows"
 
     def test_words_have_the_digits_of_tables(self, tmp_path: Path, extreme: Measured) -> None:
         assert POINTS.span(0.06344, 0.0765) == "6.34 to 7.65"

@@ -62,7 +62,7 @@ def test_tables_and_json_say_it(tmp_path: Path, capsys: pytest.CaptureFixture[st
     path = str(tmp_path / "rows.npz")
     np.savez(path, labels=LABELS, scores=SCORES)
     table = shown(capsys, "evaluate", path)
-    assert "what it says" in table
+    assert "meaning" in table
     assert "mean gap of confidence and accuracy" in table
     assert max(map(len, table.splitlines())) <= 100
     table = shown(capsys, "evaluate", path, "--ci", "0.9", "--ci-method", "percentile", "--n-boot", "5")

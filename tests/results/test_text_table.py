@@ -124,12 +124,12 @@ def test_slices_without_end_are_cut() -> None:
 
 def test_html_of_numbers(whole: xr.Dataset) -> None:
     rows = Cells(whole.calib.table()._repr_html_()).rows
-    assert rows[0] == ["metric", "value", "low", "high", "what it says"]
+    assert rows[0] == ["metric", "value", "low", "high", "meaning"]
     for row, part in zip(rows[1:], Results(whole).numbers, strict=True):
         value, *ends = shown(part)
         assert row == [part.variable, value, *(ends or ["", ""]), part.meaning]
     plain = cd.evaluate(LABELS, SCORES, cd.ECE()).calib.table()
-    assert Cells(plain._repr_html_()).rows[0] == ["metric", "value", "what it says"]
+    assert Cells(plain._repr_html_()).rows[0] == ["metric", "value", "meaning"]
 
 
 def test_html_of_slices(sliced: xr.Dataset) -> None:
@@ -157,7 +157,7 @@ def test_texts_of_others_are_escaped() -> None:
 
 def test_markdown(whole: xr.Dataset) -> None:
     head, marks, first, *_, foot = whole.calib.table()._repr_markdown_().splitlines()
-    assert head == "| metric | value | low | high | what it says |"
+    assert head == "| metric | value | low | high | meaning |"
     assert marks == "| --- | --: | --: | --: | --- |"
     assert first.startswith(f"| ece | {' | '.join(shown(Results(whole).variable('ece')))} |")
     assert re.fullmatch(

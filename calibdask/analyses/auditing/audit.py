@@ -74,7 +74,7 @@ def audit(
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
-    r"""Find for whom scores are wrong: all segments of up to ``depth`` features, tested together.
+    rf"""Find for whom scores are wrong: all segments of up to ``depth`` features, tested together.
 
     A segment is a conjunction such as ``age > 60, country = FR``. Of calibrated models at most a share of ``alpha`` has
     any segment found, however many are looked at.
@@ -123,7 +123,7 @@ def audit(
         are its one-way table, with its missing and other values. Coordinates ``rows``, ``events``, ``mean_score``,
         ``frequency``.
 
-        ``gap``, frequency less mean score, with ``gap_low``, ``gap_high``; ``ece`` over cells of scores, and
+        ``gap``, observed rate minus mean prediction, with ``gap_low``, ``gap_high``; ``ece`` over cells of scores, and
         ``ece_chance``, what is expected of a calibrated model; ``ecce``, the range of the cumulative differences, and
         its scale ``sigma``; ``slope`` of the log-odds, NaN where the rows do not determine it.
 

@@ -37,7 +37,8 @@ def funnel_picture(result: xr.Dataset, excluded: Mapping[int, float]) -> Html:
         side, size = "over" if gap[i] < 0 else "under", 4.5 if result.described.values[i] else 2.4
         parts.append(svg.circle(scale.x(rows[i]), scale.y(gap[i]), size, f"dot {side}"))
     label = (
-        f"Frequency less mean score against rows, of {counted(rows.size, 'group')}, {int(found.sum()):,} of them off"
+        f"Observed rate minus mean prediction against rows, of {counted(rows.size, 'group')}, "
+        f"{int(found.sum()):,} of them off"
     )
     return _svg(parts, label)
 
@@ -53,10 +54,10 @@ def guarantee_picture(excluded: Mapping[int, float]) -> Html:
         parts.append(svg.rect(left + 4, foot - height, left + width - 4, foot, "bar"))
         parts.append(svg.text(left + width / 2, foot - height - 4, points_up(error), "middle"))
         parts.append(svg.text(left + width / 2, foot + 14, short_count(size), "middle"))
-    parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 6, "groups of at least so many rows", "middle"))
-    parts.append(svg.upward(_NAME_AT, _TOP + _HIGH / 2, "points not excluded"))
+    parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 6, "subgroups of at least this many rows", "middle"))
+    parts.append(svg.upward(_NAME_AT, _TOP + _HIGH / 2, "upper bound, points"))
     text = ", ".join(f"{points_up(error)} points from {size:,} rows on" for size, error in excluded.items())
-    return _svg(parts, f"Largest error that is not excluded: {text}")
+    return _svg(parts, f"Upper bound of the error: {text}")
 
 
 def short_count(count: float) -> str:
@@ -97,7 +98,7 @@ class _Scale:
             parts.append(svg.line(x, _TOP, x, _TOP + _HIGH, "grid"))
             parts.append(svg.text(x, _TOP + _HIGH + 14, short_count(10.0**power), "middle"))
         parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 6, "rows of the group", "middle"))
-        parts.append(svg.upward(_NAME_AT, _TOP + _HIGH / 2, "frequency less score, points"))
+        parts.append(svg.upward(_NAME_AT, _TOP + _HIGH / 2, "gap, points"))
         return svg.joined(parts)
 
 

@@ -35,7 +35,7 @@ def conclusion(
     """One sentence, or two; segments are in the order of their evidence."""
     level = f"{100 * (1 - alpha):.6g} % confidence"
     if not excluded:
-        return f"No group has {min_rows:,} rows: nothing can be said."
+        return f"No group has {min_rows:,} rows: undecided."
     if described.any():
         first = [
             f"{texts[i]} ({signed_points(float(gap[i]))} points)" for i in np.flatnonzero(described)[:_NAMED].tolist()
@@ -47,8 +47,8 @@ def conclusion(
     least = min(excluded.values())
     if least > _SAYS_NOTHING:
         return (
-            f"Nothing is found, and next to nothing can be said: errors of {points_up(least)} points are not excluded "
-            "even for the largest groups. More rows are needed."
+            f"No finding, but little power: errors of {points_up(least)} points cannot be ruled out even for the "
+            "largest subgroups. More rows are needed."
         )
     size = next((size for size, error in excluded.items() if error <= _SAYS_NOTHING), 0)
     return f"No group of at least {size:,} rows is off by more than {points_up(excluded[size])} points, with {level}."
@@ -58,7 +58,7 @@ def remarks(described: int, choice: Mapping[str, int]) -> str:
     """Further sentences on groups that were not compared with each other, which make the list longer, or cut it."""
     text = ""
     if described > 1 and choice["overlaps_unknown"]:
-        text += " Some share rows that this summary does not tell; an audit of the rows may list fewer."
+        text += " Some subgroups overlap in ways that the summary does not store; an audit of the rows may list fewer."
     if choice["candidates_untried"]:
         text += f" {choice['candidates_untried']:,} with less evidence were not compared with these."
     return text

@@ -54,7 +54,7 @@ class Learnt:
     @property
     def warning(self) -> str:
         """The note in a sentence; empty without one."""
-        left_out = "" if self.codings else ": it describes no group, and is left out"
+        left_out = "" if self.codings else ": it defines no subgroup, and is ignored"
         return f"Feature {self.note}{left_out}." if self.note else ""
 
 

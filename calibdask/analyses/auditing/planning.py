@@ -50,7 +50,7 @@ class LatticePlan:
                 f"audit expects lattices of at most {_megabytes(self._most_bytes)} here, for {self._room}, "
                 f"got {_megabytes(needed)}: "
                 f"{count:,} segments of up to {self.depth} of {len(sizes)} features times {self.edges.bins} cells of "
-                f"scores{copies}; what fits: {' or '.join([*self._feasible_plans(sizes), 'fewer features or values'])}."
+                f"scores{copies}; feasible: {' or '.join([*self._feasible_plans(sizes), 'fewer features or values'])}."
             )
 
     def _feasible_plans(self, sizes: list[int]) -> Iterator[str]:

@@ -149,7 +149,7 @@ def _rows_needed(judgement: Judgement) -> str:
     rows = "rows of this slice" if judgement.where else "rows in all"
     if judgement.leaning == "cannot be decided":
         return f"{number} {rows} would decide it"
-    return f"{number} {rows} would show it to be {judgement.leaning}, if the number stays what it is"
+    return f"{number} {rows} would show it to be {judgement.leaning}, if the estimate does not change"
 
 
 def interval_text(judgement: Judgement) -> str:

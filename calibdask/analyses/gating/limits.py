@@ -125,7 +125,7 @@ class Limit:
         """
         if kind == "pvalue":
             raise ValueError(
-                f"{self.text} has no interval: few rows reject nothing, so that no limit can be shown to be met. Set a "
+                f"{self.text} has no interval: few rows never reject, so no limit can be shown to be met. Set a "
                 "limit on the size of an error, such as ece=0.03."
             )
         if self.bound is None:

@@ -101,7 +101,7 @@ PROFILES: Mapping[str, Profile] = {
             "ece": {"": "Calibration error (ECE)"},
             "cutoff-error": {"": "Cut-off calibration error"},
             "smooth-ece": {"": "Smooth calibration error"},
-            "mean-gap": {"": "Frequency less mean score"},
+            "mean-gap": {"": "Observed rate minus mean prediction"},
             "brier-score": {"": "Brier score"},
             "log-loss": {"": "Log loss"},
         },

@@ -29,8 +29,8 @@ CHANGE: Mapping[str, PartInfo] = {
     "all_total": PartInfo("change of the mean gap of all rows", "difference"),
     "rows_before": PartInfo("number of rows before", "count"),
     "rows_after": PartInfo("number of rows after", "count"),
-    "gap_before": PartInfo("mean outcome less mean score before", "difference"),
-    "gap_after": PartInfo("mean outcome less mean score after", "difference"),
+    "gap_before": PartInfo("observed rate minus mean prediction before", "difference"),
+    "gap_after": PartInfo("observed rate minus mean prediction after", "difference"),
 }
 
 
@@ -46,7 +46,7 @@ def attribute(
 ) -> xr.Dataset:
     """Attribute a change of the mean gap between two windows to other people (mix) and other behaviour (within).
 
-    With the shares w, w' of the slices and their mean gaps m, m' (frequency of the outcome less mean score), before and
+    With the shares w, w' of the slices and their mean gaps m, m' (observed rate minus mean prediction), before and
     after::
 
         mix = (w' - w) (m' + m) / 2,    within = (m' - m) (w' + w) / 2,    total = mix + within = w' m' - w m

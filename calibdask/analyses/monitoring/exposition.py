@@ -16,8 +16,8 @@ _PREFIX = "calibdask_watch"
 _OF_SLICES = {
     "alarm": "1 from an alarm on, 0 before.",
     "log_e": "Logarithm of the e-process against calibration within the tolerance.",
-    "pvalue": "P-value that holds at all periods together.",
-    "gap": "Mean outcome less mean score of all rows so far.",
+    "pvalue": "P-value that is valid at all periods.",
+    "gap": "Observed rate minus mean prediction of all rows so far.",
     "gap_low": "Lower end of the confidence sequence of the gap.",
     "gap_high": "Upper end of the confidence sequence of the gap.",
     "error": "Mean absolute gap over 20 groups of scores of all rows so far.",
@@ -30,7 +30,7 @@ _OF_ALL = {
     "last_period_timestamp_seconds": "Begin of the last period that was watched.",
     "pending_periods": "Periods whose outcomes are not due yet.",
     "pending_rows": "Rows of these periods.",
-    "late_periods": "Periods left out, since they came after later ones had been watched.",
+    "late_periods": "Periods ignored because they arrived after later periods were monitored.",
 }
 _OWN = ("summary", "setting", "tolerance")
 

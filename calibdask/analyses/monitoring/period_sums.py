@@ -50,8 +50,8 @@ class PeriodSums:
         summary = Summary.of(given)
         if summary.source.layout.weighted:
             raise ValueError(
-                f"{name} expects a summary without weights: bets need the weight of each row, and this one tells their "
-                "sums. Summarize the data without sample_weight."
+                f"{name} expects a summary without weights: bets need the weight of each row, which a summary does "
+                "not keep. Summarize the data without sample_weight."
             )
         slices = [by] if isinstance(by, str) else list(by or ())
         if period not in summary.slices or period in slices:

@@ -31,16 +31,16 @@ _MOST_BYTES = 1 << 28
 # What the numbers of `calibdask.watch` are, by the name of the variable.
 OVER_TIME: Mapping[str, PartInfo] = {
     "log_e": PartInfo("logarithm of the e-process against calibration within the tolerance", "statistic"),
-    "pvalue": PartInfo("p-value that holds at all periods together", "pvalue"),
+    "pvalue": PartInfo("p-value that is valid at all periods", "pvalue"),
     "alarm": PartInfo("whether the e-process has ever reached 1 / alpha", "choice"),
     "found": PartInfo("whether the slice is a discovery of e-BH at this period", "choice"),
     "since": PartInfo("the period from which on the evidence is largest", "choice"),
-    "gap": PartInfo("mean outcome less mean score of all rows so far", "difference"),
+    "gap": PartInfo("observed rate minus mean prediction of all rows so far", "difference"),
     "error": PartInfo("mean absolute gap over 20 groups of scores of all rows so far", "error"),
     "log_detector": PartInfo("logarithm of the restarting detector", "statistic"),
     "detected": PartInfo("whether the restarting detector has reached 1 / alpha in this period", "choice"),
     "run_length": PartInfo("periods with rows since the detector was restarted", "count"),
-    "period_gap": PartInfo("mean outcome less mean score of this period", "difference"),
+    "period_gap": PartInfo("observed rate minus mean prediction of this period", "difference"),
     "period_pvalue": PartInfo("p-value of this period alone, for one look", "pvalue"),
 }
 # Those that are of all rows so far.

@@ -38,7 +38,7 @@ class Choosing:
     shrinkage: float
 
     def step(self, present: SegmentMap, kept: npt.NDArray[np.intp], cells: SegmentCells) -> SegmentStep | None:
-        """What to add to the logits of the segments of some features; None where nothing is off for certain.
+        """The change of the logits of segments by some features; None if none is significantly miscalibrated.
 
         ``kept`` are the numbers of the segments whose cells these are, under the present map. Those of the same
         features have no rows in common. Of all sets of features that is taken whose segments gain most likelihood,

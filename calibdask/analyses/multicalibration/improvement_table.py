@@ -20,7 +20,7 @@ def improvement_lines(fitted: MulticalibratedScaling) -> Iterator[str]:
     >>> calibrated = np.arange(1000) // 4 % 10 < 10 * y_prob
     >>> fitted = cd.MulticalibratedScaling().fit(calibrated, y_prob, features={"day": np.arange(1000) // 40 % 3})
     >>> [*improvement_lines(fitted)]
-    ['No group is off for certain: scores stay as they are.', '1,000 rows, by day.']
+    ['No subgroup is significantly miscalibrated: scores unchanged.', '1,000 rows, by day.']
     """
     moved, given = len(fitted.segments_), int(fitted._sliced.rows[-1])
     if moved:
@@ -34,9 +34,9 @@ def improvement_lines(fitted: MulticalibratedScaling) -> Iterator[str]:
         yield _improvement(fitted)
     elif given < fitted.min_rows:
         # All rows are a group, and no other is larger.
-        yield f"No group has {fitted.min_rows:,} rows: nothing can be said, and scores stay as they are."
+        yield f"No group has {fitted.min_rows:,} rows: undecided, scores unchanged."
     else:
-        yield "No group is off for certain: scores stay as they are."
+        yield "No subgroup is significantly miscalibrated: scores unchanged."
     yield f"{given:,} rows, by {listed(fitted.feature_columns_)}."
 
 
@@ -45,7 +45,7 @@ def _improvement(fitted: MulticalibratedScaling) -> str:
     pvalue = pvalue_text(float(fitted.improvement_pvalue_))
     certain = "" if np.isnan(low) else f" ({PLAIN.interval(low, high, LEVEL)}, {pvalue})"
     return (
-        f"Improvement {figure(gain)}{certain}: log loss that such maps take away from rows that they were not fitted "
-        f"to; the interval is that of this map, which has seen all rows. The log loss is "
+        f"Improvement {figure(gain)}{certain}: reduction of the log loss on rows that the map was not fitted to; the "
+        "interval is for this map, which was fitted to all rows. The log loss is "
         f"{figure(float(np.ravel(fitted.loss_)[0]))} before."
     )

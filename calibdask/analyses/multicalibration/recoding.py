@@ -146,8 +146,8 @@ def warn_of_unknown(codings: Sequence[Coding], codes: Codes, what: str, stacklev
     if rows := int(unknown.any(-1).sum()):
         names = dict.fromkeys(codings[i].name for i in np.flatnonzero(unknown.any(0)).tolist())
         warnings.warn(
-            f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that were not there when the map was "
-            f"fitted; they get {what}.",
+            f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that the map does not know; they get "
+            f"{what}.",
             UserWarning,
             stacklevel=stacklevel + 1,
         )

@@ -81,7 +81,7 @@ class MulticalibratedScaling(Calibrator):
     Attributes
     ----------
     segments_ : tuple of str
-        What was moved, in the order of the rounds; none if nothing is off for certain.
+        What was moved, in the order of the rounds; none if nothing is significantly miscalibrated.
     round_, offset_, slope_ : ndarray of shape (segments,)
         The round of each, and its a and b.
     improvement_, improvement_low_, improvement_high_, improvement_pvalue_ : float
@@ -304,8 +304,8 @@ class MulticalibratedScaling(Calibrator):
 
     def _requests(self) -> Requests[Numbers]:
         raise ValueError(
-            "MulticalibratedScaling needs features: fit(y_true, y_prob, features=...) tells what it takes away from "
-            "the loss, cross-fitted, as improvement_"
+            "MulticalibratedScaling needs features: fit(y_true, y_prob, features=...) gives the cross-fitted "
+            "reduction of the loss as improvement_"
         )
 
     def _map(self, numbers: Numbers) -> BlockMap:

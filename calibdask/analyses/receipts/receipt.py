@@ -178,9 +178,7 @@ def _takes_order(metric: Any) -> bool:
 def _refuse_ordered(names: Collection[str]) -> None:
     """Refuse metrics of which a second party gets other numbers."""
     if names:
-        raise ValueError(
-            f"{listed(sorted(names))} cannot be on a receipt: the same rows in another order give other numbers."
-        )
+        raise ValueError(f"{listed(sorted(names))} cannot be on a receipt, as they depend on the order of the rows.")
 
 
 def _written(limit: Limit) -> str:
@@ -319,7 +317,7 @@ def _of_data(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     other = [name for name, digits in after["parts"].items() if parts.get(name) != digits]
     same = [name for name in after["parts"] if name not in other]
     if not other:
-        return ["Labels, scores, weights and slices are the same each by itself, but belong to other rows."]
+        return ["Labels, scores, weights and slices agree separately, but are combined differently into rows."]
     rest = f"; {_joined(same)} are the same" if same else ""
     return [f"The {_joined(other)} differ from those of the receipt{rest}."]
 

@@ -26,7 +26,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, kw_only=True)
 class MeanGap(GriddedEstimator):
-    """Calibration in the large: the frequency of the outcome less the mean score.
+    """Calibration in the large: the observed rate minus the mean prediction.
 
         gap = sum w (o - s) / sum w
 

@@ -155,7 +155,7 @@ class DrillDown:
         """A table of what the last steps aggregate."""
         what = view.steps[0].text() if len(view.steps) > 1 else view.quantity
         more = f", the first {_MOST_ROWS:,}" if number > _MOST_ROWS else ""
-        words = Html("<b>{:,} values behind it, worst first{}</b>: {}. Choose one to see its cell.")
+        words = Html("<b>{:,} underlying values, worst first{}</b>: {}. Choose one to see its cell.")
         head = words.format(number, more, what)
         self._tabulator.param.update(value=self._table.head(_MOST_ROWS), page=1, selection=[])
         self._row_table[:] = [html_pane(head), self._tabulator]
@@ -312,4 +312,6 @@ def _numbers(numbers: list[dict[str, Any]]) -> Any:
     ]
     more = Html("<details><summary>{:,} more</summary>{}</details>").format(len(lines) - _FEW_NUMBERS, tables[1])
     folded = more if len(lines) > _FEW_NUMBERS else ""
-    return html_pane(Html("<b>What else the cell holds</b>{}{}").format(tables[0], folded), sizing_mode="stretch_width")
+    return html_pane(
+        Html("<b>Other variables of the cell</b>{}{}").format(tables[0], folded), sizing_mode="stretch_width"
+    )

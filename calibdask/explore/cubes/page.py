@@ -78,7 +78,7 @@ class CubePage:
             pn.state.onload(self._begin)
             pn.state.on_session_destroyed(lambda _: self._close())
         buttons = downloads(self._name.partition(".")[0], {"figure": self._table}, self.figure)
-        hint = "Click a point to see what is behind it; in a legend under a figure, a name to mute its line."
+        hint = "Click a point for details; click a name in a legend to hide its line."
         main = [
             self._cells,
             self.heading,

@@ -179,7 +179,7 @@ def picture_of(view: CubeView, shown: xr.Dataset, scales: Scales) -> Picture:
     logx = logx and np.asarray(x).dtype.kind in "iuf" and bool((np.asarray(x) > 0).all())
     hidden = int((finite <= 0).sum()) if logy else 0
     if hidden:
-        notes.append(f"{hidden} of {finite.size} points are 0 or less and cannot be shown on a logarithmic axis.")
+        notes.append(f"{hidden} of {finite.size} points are not positive and are hidden on the logarithmic axis.")
     if not finite.size:
         notes.append("There are no numbers here: either no cell is done, or none has a value.")
     return Picture(x, view.x, view.axis_name, logx, logy, drawn, notes)

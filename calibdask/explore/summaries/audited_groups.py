@@ -98,7 +98,7 @@ class AuditedGroups:
         return list(dict.fromkeys(self.result["features"].values[single].tolist()))
 
     def described(self) -> list[int]:
-        """The groups that say what is wrong."""
+        """The subgroups that explain the miscalibration."""
         return self._where(self.result.described.values)
 
     def found(self) -> list[int]:

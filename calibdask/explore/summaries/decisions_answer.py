@@ -26,8 +26,8 @@ CHOOSE = "This page is about one score at a time: choose the confidence or a cla
 _COLUMNS = (("", False), ("value", True), ("95 % interval", True))
 _UNKNOWN = "Which predictions can be accepted is not known"
 _READING = (
-    "Net benefit: rows with the outcome that are acted on, less those without it, each of which counts as the odds of "
-    "the score from which one acts; per row. Intervals: 95 %, for a score that was chosen beforehand."
+    "Net benefit per row: true positives minus false positives, each weighted by the odds of the decision "
+    "threshold. Intervals: 95 %, for a threshold chosen beforehand."
 )
 
 

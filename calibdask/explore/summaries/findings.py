@@ -25,7 +25,7 @@ _MOST_JUDGED = 1000
 
 @dataclass(frozen=True)
 class SignificantGap:
-    """Where scores are off for certain.
+    """Where scores are miscalibrated for certain.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class SignificantGap:
 def worst_slice(
     pool: Pool, query: MapQuery, period: str, shown: SliceMap, is_cancelled: Callable[[], bool]
 ) -> SignificantGap | None:
-    """The model and slice with the strongest evidence, over all periods; None if none is off for certain.
+    """The model and slice with the strongest evidence, over all periods; None if none is significantly miscalibrated.
 
     Slices by each dimension but the period, and by two of them, are judged, as many as take no longer than a map; where
     those of the map are too many for that, its own alone.
@@ -118,7 +118,7 @@ def worst_period(
     shown: SliceMap,
     is_cancelled: Callable[[], bool],
 ) -> SignificantGap | None:
-    """The model or slice, and the period, with the strongest evidence; None if none is off for certain."""
+    """The model or slice, and the period, with the strongest evidence; None if none is significantly miscalibrated."""
     models = models_of(pool)
     positions = last_periods(pool, period, max(1, min(MOST_PERIODS, MOST_CELLS // len(models))))
     others = query.selection.without([period])

@@ -112,7 +112,7 @@ def _points(values: Array) -> npt.NDArray[np.object_]:
 def bar(
     gap: float, low: float, high: float, reach: tuple[float, float], *, certain: bool, width: float = _WIDTH
 ) -> Html:
-    """A gap with its interval as a picture, against 0; in colour where the group is off for certain."""
+    """A gap with its interval as a picture, against 0; in colour where the group is significantly miscalibrated."""
 
     def x(value: float) -> str:
         return f"{_MARGIN + (width - 2 * _MARGIN) * (value - reach[0]) / (reach[1] - reach[0]):.1f}"

@@ -18,15 +18,14 @@ from calibdask.results.format import counted, minus
 
 _LEAST = {f"{rows:,} rows": rows for rows in (30, 100, 300, 1000, 3000, 10_000, 100_000)}
 _ALPHAS = {"5 %": 0.05, "1 %": 0.01, "0.1 %": 0.001}
-_DESCRIBED, _FOUND, _ALL = "that say what is wrong", "that are off", "all"
+_DESCRIBED, _FOUND, _ALL = "that explain the miscalibration", "that are miscalibrated", "all"
 _CSS = """
 h2 { font-size: 1.1rem; margin: 14px 0 4px; } p { margin: 4px 0; max-width: 60rem; overflow-wrap: anywhere; }
 .line { font-size: 1.15rem; font-weight: 600; } .quiet { color: var(--soft); font-size: 12.5px; }
 """
 _READING = Html(
-    "<p class='quiet'>Gap: frequency of the outcome less mean score, in points; below 0 the scores are too high "
-    "(orange). Intervals are for each group by itself, p is adjusted for all groups. A click on a line selects its "
-    "group.</p>"
+    "<p class='quiet'>Gap: observed rate minus mean prediction, in points; below 0 the scores are too high "
+    "(orange). Intervals are pointwise, p is adjusted for all subgroups. Click a row to select its subgroup.</p>"
 )
 
 

@@ -52,8 +52,8 @@ _SENTENCE = """
 .bk-btn { white-space: normal; text-align: left; font-weight: 600; padding: 3px 8px; line-height: 1.35; height: auto; }
 """
 _UNREAD = Html(
-    "<h2>Where scores are off</h2><p class='quiet'>The map of slices follows once the histograms of all slices "
-    "have been read.</p>"
+    "<h2>Where scores are miscalibrated</h2><p class='quiet'>The map of slices appears once all histograms have been "
+    "read.</p>"
 )
 _LEGEND = (("too low", f"background: {UNDER}"), ("too high", f"background: {OVER}"))
 _CONSONANT_Y = re.compile(r"(?<=[^aeiou])y$")
@@ -74,7 +74,7 @@ class OverviewQuery:
 
 @dataclass(frozen=True, eq=False)
 class WorstGaps:
-    """The worst slice and the worst period, None where nothing is off for certain."""
+    """The worst slice and the worst period, None where nothing is significantly miscalibrated."""
 
     slice: SignificantGap | None
     period: SignificantGap | None
@@ -226,7 +226,7 @@ class Overview:
         if findings.slice is not None:
             texts[0] = findings.slice.text(since, within)
         elif query.map is not None and known is not None:
-            texts[0] = f"No slice {within and f'of {within} '}is off for certain"
+            texts[0] = f"No slice {within and f'of {within} '}is significantly miscalibrated"
         for button, text, found in zip(self.worst, texts, (findings.slice, findings.period), strict=True):
             button.param.update(label=text, visible=bool(text), disabled=found is None)
 
@@ -297,14 +297,16 @@ def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> Html:
     if query.period:
         holds += f"; of {_whole_name(query)}, {simultaneous(shown.judged, 'slices')}"
     return Html(
-        "<h2>Where scores are off</h2><p class='quiet'>Outcome less score in points by {}{}: {}.{} 95 % intervals: {}. "
-        "A click selects, another one takes it back.</p>"
+        "<h2>Where scores are miscalibrated</h2><p class='quiet'>Observed rate minus mean prediction in points by "
+        "{}{}: {}.{} 95 % intervals: {}. "
+        "Click to select; click again to deselect.</p>"
     ).format(" and ".join(query.dims), columns, which, last, holds)
 
 
 def _line_text(line: PeriodLine, selected: str) -> Html:
     last = f" The last {MOST_PERIODS} of {line.periods:,}." if line.periods > MOST_PERIODS else ""
     return Html(
-        "<h2>By {period}</h2><p class='quiet'>Outcome less score of {selected}.{last} 95 % intervals: {alone}, one "
-        "look at each {period}. A click selects, another one takes it back.</p>"
+        "<h2>By {period}</h2><p class='quiet'>Observed rate minus mean prediction of {selected}.{last} 95 % intervals: "
+        "{alone}, one "
+        "look at each {period}. Click to select; click again to deselect.</p>"
     ).format(period=line.period, selected=selected, last=last, alone=ALONE)

@@ -46,7 +46,9 @@ class MapFigure:
 
         self.source = ColumnDataSource({name: [] for name in _MAP_COLUMNS})
         self.marks = ColumnDataSource({name: [] for name in _MARK_COLUMNS})
-        self.figure = _figure("Slices: outcome less score, as colours; the table of the worst slices has numbers")
+        self.figure = _figure(
+            "Slices: observed rate minus mean prediction as colours; see the table of the worst slices for numbers"
+        )
         # Ranges of their own: those of the data would be fitted to them, and turn the worst slice down.
         self.figure.x_range, self.figure.y_range = Range1d(start=-0.5, end=0.5), Range1d(start=0.5, end=-0.5)
         self.figure.yaxis.ticker = FixedTicker(ticks=[])
@@ -122,7 +124,7 @@ class LineFigure:
         from bokeh.models import ColumnDataSource, HoverTool, TapTool
 
         self.source = ColumnDataSource({name: [] for name in _LINE_COLUMNS})
-        self.figure = _figure("Outcome less score by period, with 95 % intervals")
+        self.figure = _figure("Observed rate minus mean prediction by period, with 95 % intervals")
         self.figure.hspan(y=0, line_color=DIAGONAL, line_dash="dashed")
         self.figure.varea("x", "low", "high", source=self.source, color=BAND, alpha=0.2)
         self.figure.line("x", "gap", source=self.source, color=_NEUTRAL, line_width=1.4)

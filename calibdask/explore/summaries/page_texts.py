@@ -14,7 +14,7 @@ def left_out(names: list[str]) -> str:
     if not names:
         return ""
     metrics = " and ".join(name.replace("_", " ") for name in names)
-    return f" With so many classes those of {metrics} take too long for a page; calibdask.evaluate gives them."
+    return f" With so many classes those of {metrics} take too long for this page; use calibdask.evaluate."
 
 
 def missing_lines(reasons: dict[str, str]) -> Html:
@@ -61,8 +61,8 @@ NOTE = (
     f"{ALONE}, 200 replicates, as calibdask.evaluate gives them."
 )
 SHARED = (
-    " Intervals of differences hold for selections that share no rows; where they share some, or are models of the "
-    "same rows, they are too wide rather than too narrow."
+    " Intervals of differences assume that the selections share no rows; if they do, or are models of the same rows, "
+    "the intervals are conservative."
 )
 
 

@@ -40,8 +40,8 @@ _MOST_ROWS = 500_000
 _POINTS, _HEIGHT = 201, 270.0
 _UNKNOWN = "Whether recalibration would help is not known"
 _READING = (
-    "Improvement: log loss that a map takes away from rows that it was not fitted to (the calibration loss), in folds "
-    "of the rows as cells of the summary tell them; below 0 the map does harm."
+    "Improvement: reduction of the log loss on rows that the map was not fitted to (the calibration loss), "
+    "cross-validated on the cells of the summary; negative if the map does harm."
 )
 
 
@@ -93,7 +93,7 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
         said = [Sentence(minus(line), lead=True) for line in lines]
         return replace(Answer.of(*said, *evidence, numbers=(compared,)), offered=offered)
     share = float(compared["improvement"].sel(calibrator=best) / compared["log_loss"].sel(calibrator="none"))
-    line = f"Yes, recalibration would take away {percent(share)} of the log loss: {reason}"
+    line = f"Yes, recalibration would remove {percent(share)} of the log loss: {reason}"
     applied = Sentence(_applied(pool, name, selection, setting, method))
     return Answer.of(Sentence(minus(line), lead=True), applied, *evidence, numbers=(compared,))
 

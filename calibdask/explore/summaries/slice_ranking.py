@@ -184,7 +184,7 @@ class SliceRanking:
         error = error_of(evaluate(summary, metrics=on_grid({"error": metric.estimator}, summary.step), **options))
         if error is None:
             raise ValueError(
-                f"Slices cannot be sorted by {metric.estimator.label}: in this setting it has no single error."
+                f"Slices cannot be sorted by {metric.estimator.label}: it is not a single number in this setting."
             )
         share = (perf_counter() - start) / _STEP
         self._batch = max(1, min(_MOST, int(batch.size * min(2.0, 1 / share))))

@@ -268,8 +268,8 @@ def ranking_text(ranking: SliceRanking) -> str:
         order = ", in the order of their values: this metric has no intervals."
     elif ranking.done():
         order = (
-            ", in the order of the lower ends of their intervals: their errors are at least that large, for certain; "
-            f"intervals are {simultaneous(ranking.judged, 'slices')} (Bonferroni)."
+            ", ordered by the lower confidence bounds of their errors; intervals are "
+            f"{simultaneous(ranking.judged, 'slices')} (Bonferroni)."
         )
     else:
         order = (

@@ -60,10 +60,10 @@ h2 { font-size: 1.1rem; margin: 14px 0 4px; } p { margin: 4px 0; max-width: 60re
 .line { font-size: 1.15rem; font-weight: 600; } .quiet { color: var(--soft); font-size: 12.5px; }
 """
 _READING = (
-    "Gaps: the running mean of outcome less score with a confidence sequence, which holds at all periods together; "
-    "faint behind, each period alone with an interval for one look. Above 0 scores are too low. Evidence: of "
-    "calibrated models no more than the share of false alarms ever reach the dashed line, however often one looks. "
-    "Shaded: the time since when evidence grows."
+    "Gaps: observed rate minus mean prediction so far, with a confidence sequence valid at all periods; faint: each "
+    "period alone with an ordinary interval. Above 0 scores are too low. Evidence: the share of calibrated "
+    "models that ever reach the dashed line is at most the false-alarm rate. Shaded: the period over which the "
+    "evidence grows."
 )
 
 
@@ -345,7 +345,7 @@ class TimePage:
             return Html("<p>{}</p>").format(self._error)
         if not self._change:
             return Html()
-        text = f"Change of outcome less score of all rows: {change_text(self._change[0])}."
+        text = f"Change of the mean gap of all rows: {change_text(self._change[0])}."
         picture = _figure(change_picture(self._change, text), "With intervals; the largest contributions first.")
         return Html("<p>{}</p><div class='figures'>{}</div>").format(text, picture)
 

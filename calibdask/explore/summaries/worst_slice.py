@@ -29,14 +29,14 @@ def worst_slice(
         return "", None
     by = f"by {joined(dims)}"
     if len(places) > _MOST_SLICES:
-        return f"Slices {by} may still be off: see the worst slices of the first view.", None
+        return f"Slices {by} may still be miscalibrated: see the worst slices on the first tab.", None
     groups = [group for dim in dims for group in pool.grid([dim], selection)]
     gaps = gaps_of(pool, groups, setting, 1 - (1 - _LEVEL) / len(groups))
     judged = f"{percent(_LEVEL)} interval, adjusted for {counted(len(groups), 'slice')} {by}"
     worst = int(np.argmax(gaps.distance))
     if not gaps.certain[worst]:
-        return f"No slice is off on average for certain ({judged}).", None
+        return f"No slice is significantly miscalibrated on average ({judged}).", None
     dim, at = places[worst]
     name = selection_text(pool, Selection(((dim, (at,)),)))
     ends = GapEnds(*(float(part[worst]) for part in (gaps.value, gaps.low, gaps.high)))
-    return f"But a slice is off: {name}, scores {points_text(ends)}, {judged}.", (name, {dim: at})
+    return f"But a slice is miscalibrated: {name}, scores {points_text(ends)}, {judged}.", (name, {dim: at})

@@ -35,7 +35,8 @@ def gap_name(kind: str) -> str:
     Examples
     --------
     >>> gap_name("confidence"), gap_name("class")
-    ('accuracy less mean confidence', 'observed rate minus mean prediction')
+    ('accuracy minus mean confidence', 'observed rate minus mean prediction')
     """
     across, upward = axes_of(kind)
-    return f"{upward.split()[0]} less mean {across}"
+    rate = upward.split()[0]
+    return "observed rate minus mean prediction" if rate == "frequency" else f"{rate} minus mean {across}"

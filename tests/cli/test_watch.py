@@ -114,7 +114,7 @@ def test_a_command_that_fails_is_trouble_and_its_alarms_are_told_again(run: Run,
     job = ("watch", stored / "days16.nc", "--by", "country", "--state", "w.json", "--metrics-file", "w.prom")
     status, out, err = run(*job, "--on-alarm", FAIL)
     assert (status, err.count("\n")) == (2, 1)
-    assert "ended with status 1 (no mail); the alarms are kept in w.json, and the next run tells them again" in err
+    assert "ended with status 1 (no mail); the alarms are kept in w.json, and the next run reports them again" in err
     assert "1 alarm in 3 slices, 1 new" in out
     assert read_exposition(Path("w.prom").read_text())["calibdask_watch_periods"]
     status, out, _ = run(*job, "--on-alarm", TELL, "--json")

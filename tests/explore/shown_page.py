@@ -22,19 +22,19 @@ class ShownPage:
             self.widgets[name.replace("_", "-")].value = value
 
     @property
-    def values_of(self) -> list[Any]:
+    def visible_items(self) -> list[Any]:
         """All that can be seen."""
         return [item for part in (*self.page.side, *self.page.main) for item in _visible(part)]
 
     @property
     def text(self) -> str:
         """All words, with their markup."""
-        return "\n".join(item.object for item in self.values_of if isinstance(item, pn.pane.HTML))
+        return "\n".join(item.object for item in self.visible_items if isinstance(item, pn.pane.HTML))
 
     @property
     def figures(self) -> list[Any]:
         """The upper figure of each panel."""
-        return [item.object.children[0] for item in self.values_of if isinstance(item, pn.pane.Bokeh)]
+        return [item.object.children[0] for item in self.visible_items if isinstance(item, pn.pane.Bokeh)]
 
     @property
     def sources(self) -> list[dict[str, Any]]:
@@ -45,7 +45,7 @@ class ShownPage:
     @property
     def table(self) -> Any:
         """The table of the worst slices."""
-        (table,) = (item for item in self.values_of if isinstance(item, pn.widgets.Tabulator))
+        (table,) = (item for item in self.visible_items if isinstance(item, pn.widgets.Tabulator))
         return table
 
     def click(self, line: int) -> None:

@@ -38,7 +38,7 @@ def summary() -> xr.Dataset:
 
 
 @pytest.fixture
-def values_of() -> Callable[..., ShownPage]:
+def shown() -> Callable[..., ShownPage]:
     """A page whose work is done at once, on its view over time."""
 
     def make(summary: xr.Dataset) -> ShownPage:

@@ -37,7 +37,7 @@ def test_points_are_coloured_outside_their_bars(scores: Any) -> None:
     filled = within + above + below
     assert filled == int((result.x_count > 0).sum())
     assert len(re.findall(r"M[\d.]+ [\d.]+V", figure.picture)) == filled
-    assert "lie in 90 % of data sets, each bin by itself (not confidence intervals" in figure.caption
+    assert "in 90 % of data sets, pointwise (not confidence intervals" in figure.caption
     assert figure.caption.endswith(f"{above + below} of {filled}")
     assert "whisker" not in figure.picture
 

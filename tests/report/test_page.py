@@ -60,7 +60,7 @@ class TestPage:
         models = {name: measure(LABELS, TRUTH**power, **FEW) for name, power in (("a", 1), ("b", 1.02), ("c", 3))}
         _, reader = page_of(tmp_path, models)
         assert "Models side by side" in reader.text
-        assert "do not tell them apart" in reader.text
+        assert "do not distinguish them" in reader.text
         assert "overlaps that of" in reader.text
 
     def test_results_of_evaluate(self, tmp_path: Path) -> None:

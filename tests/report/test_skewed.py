@@ -83,11 +83,11 @@ def test_answers_have_confidence_and_accuracy(tmp_path: Path) -> None:
     measured = measure(CLASSES, MATRIX, by={"country": COUNTRY}, n_boot=10)
     html, reader = page_of(tmp_path, measured)
     names = [row[0].text for row in few_table(ModelResult("m", measured)).rows]
-    assert names[:2] == ["Calibration error (ECE)", "Accuracy less mean confidence"]
+    assert names[:2] == ["Calibration error (ECE)", "Accuracy minus mean confidence"]
     assert "Classwise calibration error (ECE)" in names
     assert len(set(names)) == len(names)
     assert ">frequency of the outcome</text>" not in html
-    assert {"confidence", "accuracy", "mean confidence", "accuracy less mean confidence"} <= set(reader.words)
+    assert {"confidence", "accuracy", "mean confidence", "accuracy minus mean confidence"} <= set(reader.words)
 
 
 def test_models_side_by_side_keep_their_scores() -> None:

@@ -93,7 +93,7 @@ class TestVerdict:
         model = model_of(TRUTH, metrics={"ece": cd.ECE()}, ci_method="percentile", **FEW)
         verdict = verdict_on(model)
         assert verdict.outcome == "unclear"
-        assert any("does not tell chance from error" in sentence for sentence in verdict.sentences)
+        assert any("does not distinguish error from chance" in sentence for sentence in verdict.sentences)
 
     def test_without_intervals(self) -> None:
         result = cd.evaluate(LABELS, TRUTH, {"ece": cd.ECE()})

@@ -43,7 +43,8 @@ def test_what_cannot_be_told_is_said() -> None:
 def test_slices_are_counted_and_adjusted() -> None:
     result = compared(SCORES**3, SCORES, by={"country": COUNTRY})
     (sentence,) = verdicts(result)
-    assert sentence.startswith("By the Brier score, new is better than old in 1 of 2 slices and worse in 0; in 1 it")
+    counts = "new is better than old in 1 of 2 slices, worse in 0 and inconclusive in 1."
+    assert sentence.startswith(f"By the Brier score, {counts}")
     one = next(comparisons(result))
     assert (one.labels, one.rows) == ({"country": "de"}, 893)
     assert one.differences[0].pvalue == float(result.brier_score_difference_pvalue_holm.isel(challenger=0, country=0))

@@ -74,7 +74,7 @@ def audit(
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
-    rf"""Find for whom scores are wrong: all segments of up to ``depth`` features, tested together.
+    r"""Find for whom scores are wrong: all segments of up to ``depth`` features, tested together.
 
     A segment is a conjunction such as ``age > 60, country = FR``. Of calibrated models at most a share of ``alpha`` has
     any segment found, however many are looked at.

@@ -72,7 +72,7 @@ class MeanGap(GriddedEstimator):
 
     about = About(
         "Calibration in the large",
-        "The frequency of the outcome less the mean score, sum w (o - s) / sum w. Negative: scores are "
+        "The observed rate minus mean prediction, sum w (o - s) / sum w. Negative: scores are "
         "too high on average; errors of opposite sign cancel.",
         "Van Calster et al., Calibration: the Achilles heel of predictive analytics, 2019",
         "mean gap",
@@ -81,7 +81,7 @@ class MeanGap(GriddedEstimator):
     @override
     def describe(self, layout: Layout) -> Description:
         return {
-            "": PartInfo("frequency of the outcome less the mean score", "difference"),
+            "": PartInfo("observed rate minus mean prediction", "difference"),
             "score": PartInfo("mean score", "statistic", bounds=(0.0, 1.0)),
             "outcome": PartInfo("frequency of the outcome", "statistic", bounds=(0.0, 1.0)),
         }

@@ -42,7 +42,7 @@ def result_frame(figures: Any) -> Any:
     results = Results(figures)
     if not results.numbers:
         raise ValueError(
-            "A table holds one number of a metric for each slice, and these metrics have none; write the bins, "
+            "A table holds one number of a metric for each slice, but these metrics are curves; write the bins, "
             "curves or classes to .nc or .zarr."
         )
     dims = list(results.shared_dims)

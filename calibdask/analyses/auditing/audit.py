@@ -224,30 +224,30 @@ def audit(
 
 @dataclass(frozen=True)
 class Audit(Analysis):
-    """Find subgroups for which the scores are miscalibrated.
+    """Find significantly miscalibrated subgroups.
 
-    All subgroups of up to DEPTH columns are tested together: of calibrated models at most a share of --alpha has any
-    subgroup found. Numbers are cut at quantiles; dates by year, month, weekday and hour; rare values are one, other;
-    missing is a value of its own. DATA may be a summary that was made by summarize --features.
+    All subgroups by up to --depth columns are tested together: a calibrated model has a false finding with probability
+    at most --alpha. Numbers are cut at quantiles; dates by year, month, weekday and hour; rare categories are pooled;
+    missing is a category. DATA may be a summary made by summarize --features.
 
     Parameters
     ----------
     depth : int, optional
-        Largest number of columns of a subgroup (default 2, of a summary its own).
+        Maximum number of columns per subgroup (default 2, or that of the summary).
     min_rows : int
-        Smallest number of rows of a subgroup.
+        Minimum rows of a subgroup.
     alpha : float
-        Level of all tests together.
+        False-alarm rate for all subgroups together.
     values : int, optional
-        Largest number of values of a column (default 5 bins of a number, 50 categories, fewer with many columns).
+        Maximum number of values per column (default 5 bins of a number, 50 categories, fewer with many columns).
     setting : str or int, optional
         Scores and outcomes to audit.
     one_way : bool
-        Show each column by itself, by its values.
+        Show a table of each column.
     edges : mapping, optional
-        Edges of bins by the names of columns.
+        Bin edges by column.
     score_cells : int, optional
-        Number of cells of scores.
+        Number of score cells.
     """
 
     depth: int | None = None
@@ -275,9 +275,9 @@ class Audit(Analysis):
     examples: ClassVar[Sequence[tuple[str, str]]] = (
         ("calibdask audit rows.parquet --features age,country,phone", "subgroups that are miscalibrated"),
         ("calibdask audit rows.parquet --features all --depth 3", "subgroups of up to three columns"),
-        ("calibdask audit rows.parquet --features all --report audit.html", "a page to read, and to print"),
-        ("calibdask audit rows.parquet --features all --one-way", "each column by itself, by its values"),
-        ("calibdask audit summary.zarr --min-rows 1000", "of a summary that was made with --features"),
+        ("calibdask audit rows.parquet --features all --report audit.html", "also a report to read and print"),
+        ("calibdask audit rows.parquet --features all --one-way", "also a table of each column"),
+        ("calibdask audit summary.zarr --min-rows 1000", "a summary made with --features"),
         ("calibdask calibrate rows.parquet --features all --out map.json", "then: a map that corrects what was found"),
     )
 

@@ -49,40 +49,42 @@ OF_SEGMENTS: Mapping[str, PartInfo] = {
 _GAP = ("gap", "gap_low", "gap_high")
 _MOST_GROUPS, _MOST_FURTHER, _MOST_COLUMNS, _MOST_VALUES = 40, 10, 60, 30
 _READING_FUNNEL = (
-    "Each point is a group: how many rows it has, and its frequency less its mean score. Coloured ones are off for "
-    "certain: scores too high (orange, full), or too low (blue, hollow); large ones are in the first table. Dotted: "
-    "beyond these lines errors are excluded for all groups of so many rows together."
+    "Each point is a subgroup, by its number of rows and its observed rate minus mean prediction. Coloured subgroups "
+    "are "
+    "significantly miscalibrated: scores too high (orange, full), or too low (blue, hollow); large points are listed "
+    "in the first table. Dotted: simultaneous bounds for subgroups of this size."
 )
 _READING_GUARANTEE = (
-    "The largest error that is not excluded, in percentage points, for all groups of at least so many rows together."
+    "Upper bound of the error in percentage points, simultaneous for all subgroups of at least this many rows."
 )
 _TERMS = (
     (
         "gap",
-        "The share of rows with the outcome less the mean score, in percentage points: below 0 the scores are too "
-        "high. The interval is for the group by itself.",
+        "Observed rate minus mean prediction, in percentage points: below 0 the scores are too high. Pointwise "
+        "interval.",
         "",
     ),
     (
         "p, adjusted",
-        "How likely a calibrated model has so large an error in any of the groups that were looked at, at most: bounds "
-        "of the tail that hold for few rows, adjusted for all groups.",
+        "P-value adjusted for all subgroups: the probability that a calibrated model has an error this large in any "
+        "of them, from tail bounds that are valid for few rows.",
         "Hoeffding 1956; Holm 1979",
     ),
     (
         "ECE, by chance",
-        "The mean absolute gap over cells of scores, and what a calibrated model with as many rows has by chance.",
+        "Mean absolute gap over cells of scores, and its expected value for a calibrated model with as many rows.",
         "",
     ),
     (
-        "groups that say what is wrong",
-        "The smallest set: a group is listed if it differs for certain from the rest of each group that it is part of, "
-        "and is off for certain beside the other groups that are listed, with which it may share rows.",
+        "subgroups that explain the miscalibration",
+        "The smallest set: a subgroup is listed if it differs significantly from the rest of each larger subgroup "
+        "that contains it, and is significantly miscalibrated given the other listed subgroups, with which it "
+        "may share rows.",
         "",
     ),
     (
         "not excluded",
-        "Errors within the exact ends for frequencies, which hold for all groups together.",
+        "Errors within the exact simultaneous limits of the observed rates.",
         "Clopper & Pearson 1934",
     ),
 )
@@ -166,7 +168,7 @@ def _missing_of_date(result: xr.Dataset, values: xr.Dataset) -> int:
 
 
 def audit_group_elements(result: xr.Dataset) -> Iterator[Element]:
-    """The groups that say what is wrong, the strongest evidence first, and further ones that were found."""
+    """The subgroups that explain the miscalibration, the strongest evidence first, and further ones that were found."""
     level = percent(1 - result.attrs["alpha"])
     described = result.isel(segment=result.described.values)
     further = result.isel(segment=(result.found & ~result.described).values)
@@ -174,15 +176,17 @@ def audit_group_elements(result: xr.Dataset) -> Iterator[Element]:
     if not result.sizes["segment"]:
         return
     if count:
-        yield _groups("Groups that say what is wrong, the strongest evidence first", described, _MOST_GROUPS, level)
+        yield _groups(
+            "Subgroups that explain the miscalibration, the strongest evidence first", described, _MOST_GROUPS, level
+        )
     else:
-        yield Sentence(f"No group is off for certain, of {_looked_at(result)}.")
+        yield Sentence(f"No group is significantly miscalibrated, of {_looked_at(result)}.")
         further = result.isel(segment=(result.depth > 0).values)
     if further.sizes["segment"]:
         what = (
             f"Further groups that were found, which share rows with {'it' if count == 1 else 'these'}"
             if count
-            else "The groups with the strongest evidence, none of which is enough"
+            else "Subgroups with the strongest evidence (none significant)"
         )
         yield _groups(what, further, _MOST_FURTHER, level)
 

@@ -37,7 +37,7 @@ def test_maps_of_too_few_rows_say_so(run: Run, few: Path) -> None:
     assert "No group has 100 rows: undecided, scores unchanged." in out
     method = ("--method", "multicalibrated(min_rows=20)")
     status, out, _ = run("calibrate", few, "--features", "x", *method, "--out", few.with_name("other.json"))
-    assert (status, "No group is significantly miscalibrated" in out) == (0, True)
+    assert (status, "No subgroup is significantly miscalibrated" in out) == (0, True)
 
 
 @pytest.mark.filterwarnings("default")

@@ -45,11 +45,7 @@ from calibdask.storage.summary import Summary
 _BINS = [10, 15, 20, 30, 60, 100]
 _BINNINGS = {"by the scores": "auto", "of equal width": "uniform", "of equal mass": "equal-mass"}
 _TOGETHER, _ALL_ROWS, _OVER_TIME, _GROUPS = "all periods together", "all rows", "over time", "groups by features"
-_BEGUN, _OVERVIEW, _SINCE = (
-    "models and periods",
-    "models, slices and periods",
-    "onset of the miscalibration of the worst slice",
-)
+_BEGUN, _OVERVIEW, _SINCE = "models and periods", "models, slices and periods", "onset of the worst miscalibration"
 _ROWS = Html("{}{}: <b>{:,} rows</b>{}")
 # Beside each other where there is room.
 _BESIDE = {"flex-wrap": "wrap", "gap": "4px 20px"}

@@ -18,6 +18,7 @@ import calibdask as cd
 from calibdask.analyses.analysis import STATUS, Analysis
 from calibdask.analyses.auditing.audit import Audit
 from calibdask.analyses.catalogue import ANALYSES
+from calibdask.analyses.shrinkage import SliceShrinkage
 from calibdask.analyses.threshold import Threshold
 from calibdask.cli import main
 from calibdask.data.data import Data
@@ -29,15 +30,16 @@ from calibdask.results.document import Document, Table
 # An instance of each, and the words of its command.
 EXAMPLES: dict[str, tuple[Analysis, list[str]]] = {
     "audit": (Audit(min_rows=200), ["--features", "country", "--min-rows", "200"]),
+    "shrink": (SliceShrinkage(limit=0.05), ["--limit", "0.05", "--by", "country"]),
     "threshold": (Threshold(risk=0.2), ["--risk", "0.2", "--by", "country"]),
 }
-ROWS = 4000
+ROWS = 6000
 
 
 def frame() -> pd.DataFrame:
     rng = np.random.default_rng(5)
     score = rng.random(ROWS)
-    country = rng.choice(["at", "be", "ch"], ROWS)
+    country = rng.choice(["at", "be", "ch", "cz", "de", "dk"], ROWS)
     truth = np.where(country == "at", score**2, score)
     return pd.DataFrame({"label": (rng.random(ROWS) < truth).astype(int), "score": score, "country": country})
 
@@ -97,7 +99,12 @@ def test_sources_give_the_same_numbers(analysis: Analysis, result: xr.Dataset, s
         # Quantiles of scores are those of the cells of the summary.
         numbers = ["gap"]
     for variable in numbers:
-        xr.testing.assert_equal(other[variable].drop_attrs(), result[variable].drop_attrs())
+        ours, theirs = result[variable].drop_attrs(), other[variable].drop_attrs()
+        if source == "summary":
+            # Moments of scores are those of the cells of the grid.
+            xr.testing.assert_allclose(theirs, ours, rtol=1e-5)
+        else:
+            xr.testing.assert_equal(theirs, ours)
 
 
 def tables(document: Document) -> list[Table]:

@@ -1,6 +1,8 @@
 """`evaluate`: metrics of predicted probabilities, as a labelled dataset."""
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from calibdask.analyses.constant_outcome_bounds import (
     outcome_checks,
     outcomes_name,
 )
+from calibdask.analyses.soft_evaluation import evaluated_soft
 from calibdask.column_check import column_check
 from calibdask.data.data import Data
 from calibdask.data.input import Input
@@ -58,6 +61,7 @@ def evaluate(
     seed: int = 0,
     keep_replicates: bool = False,
     groups: Any = None,
+    soft_labels: bool = False,
     task: Task | None = None,
     logits: bool = False,
     labels: Any = None,
@@ -152,6 +156,11 @@ def evaluate(
     population : Population, optional
         The population that the numbers are of, where its prevalence is not that of the sample or of the training; the
         attribute ``population`` of the result and of its variables says which. One pass more, which counts labels.
+    soft_labels : bool, default False
+        Whether labels are shares, as of several raters, of judges or of ties: ``y_true`` between 0 and 1 for scores
+        P(y = 1), or rows of K shares that add up to 1 for scores of K classes. Losses, errors and means are those
+        expected of a label drawn from the shares; rows are resampled as wholes. Held in memory. Shares that are all 0
+        or 1 give the same bits as their labels. Metrics that count labels are refused.
 
     Returns
     -------
@@ -246,28 +255,26 @@ def evaluate(
     """
     choice = interval_choice(ci, ci_method, n_boot, seed, keep=keep_replicates)
     options = InputOptions(
-        task,
-        logits,
-        labels,
-        pos_label,
-        ignore_label,
-        sample_dim,
-        class_dim,
-        sum_tolerance,
-        label,
-        score,
-        skip_missing,
-        population,
-        groups,
+        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )
+    options = replace(options, population=population, groups=groups, groups_name="", soft_labels=soft_labels)
     data = Data.of(y_true, y_prob, by, sample_weight, options)
-    if not (metrics is None or (isinstance(metrics, str) and metrics == ALL)):
+    has_names = not (metrics is None or (isinstance(metrics, str) and metrics == ALL))
+    if has_names and metrics is not None:
         # Before anything is read: finding the values of slices may take a pass.
         check_names(named_metrics(metrics), [slice_dimension(name) for name in data.slice_names], class_dim)
+    if data.options.soft_labels:
+        panel = partial(_panel_of, full=metrics is not None)
+        own = partial(evaluated, choice=choice, class_dim=class_dim)
+        return evaluated_soft(data, metrics, panel, own, has_names=has_names)
     read = data.read(takes_groups=True)
     if data.top is not None:
         metrics = _of_top_scores(metrics, data.top, read)
     return evaluated(read, metrics, choice, class_dim)
+
+
+def _panel_of(read: Input, *, full: bool) -> dict[str, Estimator]:
+    return usual_metrics(read.source, full=full)
 
 
 def _of_top_scores(metrics: Metrics | None, top: TopScores, data: Input) -> Metrics:

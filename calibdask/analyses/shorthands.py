@@ -79,6 +79,7 @@ class EvaluateKeywords(PopulationKeywords, total=False):
     label: Any
     score: Any
     by: Any
+    soft_labels: bool
     skip_missing: bool
     groups: Any
     seed: int
@@ -133,6 +134,7 @@ _EVALUATE = (
     "n_boot",
     "seed",
     "population",
+    "soft_labels",
     *InputKeywords.__annotations__,
 )
 

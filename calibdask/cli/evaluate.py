@@ -120,6 +120,11 @@ _EXAMPLES = (
     help="Adjust the bounds of --worst for the number of slices, or not.  [default: bonferroni]",
 )
 @click.option(
+    "--soft-labels",
+    is_flag=True,
+    help="Labels are shares, as of judges or raters: of y = 1, or of each class in columns or lists.",
+)
+@click.option(
     "--shrink",
     is_flag=True,
     help="Of many small slices (--by): the mean gap of each, shrunk by empirical Bayes; see calibdask shrink.",

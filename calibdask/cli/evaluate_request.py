@@ -15,7 +15,9 @@ from calibdask.estimators.expression import Expression
 
 if TYPE_CHECKING:
     from calibdask.calibrators.stored_map import StoredMap
+    from calibdask.data.data import Data
     from calibdask.data.options import InputKeywords
+    from calibdask.data.shapes import Shape
     from calibdask.storage.readers import RowTable, StoredRows
 
 # Of the intervals of a report, where none is given.
@@ -48,6 +50,7 @@ class EvaluateRequest(RowsRequest):
     chart: str | None
     text_plot: bool | None
     overwrite: bool
+    soft_labels: bool
     # Choices of the metrics.
     options: Mapping[str, Any]
 
@@ -163,6 +166,8 @@ class EvaluateRequest(RowsRequest):
             )
         if self.receipt is not None and self.ci_method is not None:
             raise click.UsageError("--receipt has intervals by their usual methods; leave out --ci-method.")
+        if self.soft_labels and (self.report is not None or self.receipt is not None):
+            raise click.UsageError("--report and --receipt have no form with --soft-labels; leave them out.")
         if self.full and self.metrics:
             raise click.UsageError("--all has no effect with --metric, which names the metrics.")
         if self.worst is not None and not (self.by or len(self.files) > 1):
@@ -190,7 +195,26 @@ class EvaluateRequest(RowsRequest):
         """The metrics of data when none are named."""
         from calibdask.estimators.panel import default_metrics
 
-        return {**default_metrics(classes, vector, full=self.full)}
+        panel = default_metrics(classes, vector, full=self.full)
+        if not self.soft_labels:
+            return {**panel}
+        from calibdask.analyses.soft_evaluation import soft_panel
+        from calibdask.statistics.layout import Layout
+
+        return soft_panel(panel, Layout(classes=classes, vector=vector, weighted=True, clustered=True))
+
+    def data_of(self, table: "RowTable") -> "Data":
+        """The rows, whose labels may be shares."""
+        data = super().data_of(table)
+        return replace(data, options=replace(data.options, soft_labels=self.soft_labels))
+
+    def shape(self, table: "RowTable") -> "Shape":
+        """How the arrays are read: shares have the shape of the scores."""
+        if not self.soft_labels:
+            return super().shape(table)
+        import numpy as np
+
+        return super().shape(replace(table, labels=np.zeros(1, int)))
 
     def report_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
         """Options of `calibdask.report.measure` for a report that shows these metrics besides."""

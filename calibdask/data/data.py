@@ -253,6 +253,11 @@ class Data:
         ValueError
             If shapes or types do not match, or rows have clusters that the analysis would ignore.
         """
+        if self.options.soft_labels:
+            raise ValueError(
+                "soft_labels is not supported here: this analysis counts labels that are 0 or 1; calibdask.evaluate "
+                "takes shares."
+            )
         read = replace(self._read(), guess=self.guess)
         if read.source.layout.clustered and not takes_groups:
             raise ValueError(

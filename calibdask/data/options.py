@@ -61,6 +61,8 @@ class InputOptions:
         The population that the rows are weighted to, and their scores corrected for.
     groups : array of shape (n,), or name of a column, optional
         The cluster of each row, such as a patient: rows of different clusters are independent, others need not be.
+    soft_labels : bool
+        Whether labels are shares: of y = 1, or of each class.
     groups_name : str
         What results call the clusters; empty: the name of the column, or ``"groups"``.
 
@@ -84,12 +86,15 @@ class InputOptions:
     population: Any = None
     groups: Any = None
     groups_name: str = ""
+    soft_labels: bool = False
 
     def __post_init__(self) -> None:
         if self.task is not None and self.task not in get_args(Task):
             raise ValueError(f"task expects 'binary', 'multiclass', 'multilabel' or None, got {self.task!r}.")
         if not isinstance(self.logits, bool):
             raise ValueError(f"logits expects True or False, got {self.logits!r}; the scores themselves are y_prob.")
+        if not isinstance(self.soft_labels, bool):
+            raise ValueError(f"soft_labels expects True or False, got {self.soft_labels!r}; the shares are y_true.")
         if not isinstance(self.skip_missing, bool):
             raise ValueError(f"skip_missing expects True or False, got {self.skip_missing!r}.")
         if not self.groups_name and self.groups is not None:

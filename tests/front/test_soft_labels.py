@@ -1,0 +1,153 @@
+"""Soft labels: expectations over drawn labels, intervals of whole rows, the bits of hard ones."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+
+import calibdask as cd
+from calibdask.cli import main
+
+RNG = np.random.default_rng(0)
+SCORES = RNG.random(3000)
+SHARES = RNG.beta(5 * SCORES**1.2 + 0.1, 5 * (1 - SCORES**1.2) + 0.1)
+MATRIX = RNG.dirichlet([1, 2, 3], 1500)
+ROWS = np.stack([RNG.dirichlet(4 * row + 0.05) for row in MATRIX])
+QUESTION = RNG.choice(["a", "b", "c"], 3000)
+
+
+def test_linear_things_are_exact() -> None:
+    metrics = {"gap": cd.MeanGap(), "brier": cd.BrierScore(), "log": cd.LogLoss(), "ece": cd.ECE(bins=10)}
+    result = cd.evaluate(SHARES, SCORES, metrics, soft_labels=True)
+    assert float(result.gap) == pytest.approx((SHARES - SCORES).mean(), abs=1e-12)
+    brier = SHARES * (1 - SCORES) ** 2 + (1 - SHARES) * SCORES**2
+    assert float(result.brier) == pytest.approx(brier.mean(), rel=1e-12)
+    log = -(SHARES * np.log(SCORES) + (1 - SHARES) * np.log1p(-SCORES))
+    assert float(result.log) == pytest.approx(log.mean(), rel=1e-12)
+    bins = np.ceil(SCORES * 10).astype(int) - 1
+    gaps = np.bincount(bins, SHARES - SCORES, 10)
+    assert float(result.ece) == pytest.approx(np.abs(gaps).sum() / 3000, rel=1e-9)
+    assert int(result.rows) == result.attrs["rows"] == 3000
+    assert float(result.frequency) == pytest.approx(SHARES.mean())
+
+
+def test_classes() -> None:
+    metrics = {"brier": cd.BrierScore(), "log": cd.LogLoss(), "gap": cd.MeanGap(), "ece": cd.ECE(setting="classwise")}
+    result = cd.evaluate(ROWS, MATRIX, metrics, soft_labels=True)
+    log = -(ROWS * np.log(MATRIX)).sum(1).mean()
+    assert float(result["log"]) == pytest.approx(log, rel=1e-12)
+    brier = sum(ROWS[:, k] * ((MATRIX - np.eye(3)[k]) ** 2).sum(1) for k in range(3)).mean()
+    assert float(result.brier) == pytest.approx(brier, rel=1e-12)
+    top = MATRIX.argmax(1)
+    expected = (ROWS[np.arange(1500), top] - MATRIX.max(1)).mean()
+    assert float(result.gap) == pytest.approx(expected, abs=1e-12)
+    assert int(result.rows) == 1500
+
+
+@pytest.mark.parametrize("by", [None, {"question": QUESTION}])
+def test_hard_shares_have_the_bits_of_their_labels(by: Any) -> None:
+    labels = (SHARES > 0.5).astype(int)
+    soft = cd.evaluate(labels.astype(float), SCORES, "all", soft_labels=True, by=by, ci=0.9, n_boot=20)
+    xr.testing.assert_identical(soft, cd.evaluate(labels, SCORES, "all", by=by, ci=0.9, n_boot=20))
+    classes = ROWS.argmax(1)
+    one_hot = cd.evaluate(np.eye(3)[classes], MATRIX, soft_labels=True, by=None, ci=0.9, n_boot=20)
+    xr.testing.assert_identical(one_hot, cd.evaluate(classes, MATRIX, ci=0.9, n_boot=20))
+
+
+def test_it_is_the_expectation_over_drawn_labels() -> None:
+    rng = np.random.default_rng(1)
+    drawn = (rng.random((400, 3000)) < SHARES).astype(int)
+    metrics = {"brier": cd.BrierScore(), "auc": cd.CStatistic(), "gap": cd.MeanGap()}
+    of_draws = cd.evaluate(drawn, np.broadcast_to(SCORES, drawn.shape), metrics, task="binary")
+    soft = cd.evaluate(SHARES, SCORES, metrics, soft_labels=True)
+    for name in metrics:
+        error = float(of_draws[name].std()) / np.sqrt(400)
+        assert float(soft[name]) == pytest.approx(float(of_draws[name].mean()), abs=5 * error + 2e-4), name
+
+
+def test_ties_count_one_half() -> None:
+    """As of games: two rows of each tie, one won and one lost, give the same numbers."""
+    points = np.array([1.0, 0.5, 0.0, 0.5, 1.0, 0.5, 0.0, 1.0])
+    scores = np.array([0.7, 0.4, 0.2, 0.55, 0.9, 0.5, 0.4, 0.6])
+    soft = cd.evaluate(points, scores, [cd.BrierScore(), cd.MeanGap()], soft_labels=True)
+    ties = points == 0.5
+    labels = np.concatenate([points[~ties], np.ones(3), np.zeros(3)]).astype(int)
+    both = np.concatenate([scores[~ties], scores[ties], scores[ties]])
+    weights = np.concatenate([np.ones(5), np.full(6, 0.5)])
+    hard = cd.evaluate(labels, both, [cd.BrierScore(), cd.MeanGap()], sample_weight=weights)
+    assert float(soft.brier_score) == pytest.approx(float(hard.brier_score), rel=1e-12)
+    assert float(soft.mean_gap) == pytest.approx(float(hard.mean_gap), abs=1e-12)
+
+
+def test_intervals_are_those_of_rows() -> None:
+    """Shares vary less than labels that are drawn from them, and the interval of the mean gap is that of the shares."""
+    soft = cd.evaluate(SHARES, SCORES, {"gap": cd.MeanGap()}, soft_labels=True, ci=0.95, n_boot=400)
+    width = float(soft.gap_high - soft.gap_low)
+    assert width == pytest.approx(2 * 1.96 * (SHARES - SCORES).std() / np.sqrt(3000), rel=0.2)
+    rng = np.random.default_rng(2)
+    hard = cd.evaluate((rng.random(3000) < SHARES).astype(int), SCORES, {"gap": cd.MeanGap()}, ci=0.95)
+    assert width < 0.8 * float(hard.gap_high - hard.gap_low)
+
+
+def test_slices_and_frames() -> None:
+    frame = pd.DataFrame({"share": SHARES, "p": SCORES, "question": QUESTION})
+    result = cd.evaluate(frame, metrics=cd.MeanGap(), label="share", score="p", by="question", soft_labels=True)
+    gap = (frame.share - frame.p).groupby(frame.question).mean()
+    np.testing.assert_allclose(result.mean_gap, gap.to_numpy(), atol=1e-12)
+    np.testing.assert_array_equal(result.rows, frame.question.value_counts().sort_index())
+    lists = pd.DataFrame({"label": list(ROWS), "score": list(MATRIX)})
+    listed = cd.evaluate(lists, metrics=cd.LogLoss(), soft_labels=True)
+    assert float(listed.log_loss) == pytest.approx(-(ROWS * np.log(MATRIX)).sum(1).mean(), rel=1e-9)
+
+
+def test_clusters_of_rows() -> None:
+    document = np.arange(3000) // 5
+    result = cd.evaluate(SHARES, SCORES, cd.MeanGap(), soft_labels=True, groups=document, ci=0.95)
+    assert float(result.mean_gap) == pytest.approx((SHARES - SCORES).mean(), abs=1e-12)
+    assert int(result.clusters) == 600
+    assert int(result.rows) == 3000
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        (SHARES + 0.5, {}, "the first is row"),
+        (np.where(np.arange(3000) == 7, np.nan, SHARES), {}, "row 7"),
+        (np.stack([SHARES, SHARES], 1), {}, "got shapes"),
+        (SHARES, {"metrics": cd.ECE(norm="l2", debias=True)}, "its correction"),
+        (SHARES, {"metrics": cd.SpiegelhalterTest()}, "not supported by spiegelhalter_test"),
+        (SHARES, {"metrics": cd.ConformalThreshold()}, "a set holds a label or does not"),
+        (SHARES, {"metrics": cd.SKCE()}, "not supported by skce"),
+        (SHARES, {"sample_weight": np.ones(3000)}, "no form with sample_weight"),
+    ],
+)
+def test_what_is_refused(labels: Any, options: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        cd.evaluate(labels, SCORES, soft_labels=True, **options)
+
+
+def test_rows_that_do_not_add_up_are_named() -> None:
+    off = ROWS.copy()
+    off[3] *= 1.2
+    with pytest.raises(ValueError, match=r"the first is row 3: 1\.2"):
+        cd.evaluate(off, MATRIX, soft_labels=True)
+
+
+def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "decisions.jsonl"
+    records = [
+        {"question": str(question), "label": row.tolist(), "score": scores.tolist()}
+        for question, row, scores in zip(QUESTION, ROWS, MATRIX, strict=False)
+    ]
+    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    assert main(["evaluate", str(path), "--soft-labels", "--by", "question", "--metric", "log-loss", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    expected = cd.evaluate(ROWS, MATRIX, cd.LogLoss(), soft_labels=True, by={"question": QUESTION[:1500]})
+    found = {one["by"]["question"]: one["metrics"]["log_loss"]["value"] for one in document["slices"]}
+    assert found == pytest.approx(dict(zip("abc", expected.log_loss.values.tolist(), strict=True)))
+    assert main(["evaluate", str(path), "--soft-labels", "--all", "--no-text-plot"]) == 0
+    assert "1,500 rows" in capsys.readouterr().out

@@ -17,16 +17,11 @@ from calibdask.estimators.about import PartInfo
 from calibdask.estimators.checks import check_choice
 from calibdask.inference.choice import check_confidence
 from calibdask.inference.empirical_bayes import GammaRatios, NormalEffects
+from calibdask.inference.slice_sums import SliceSums, slice_sums
 from calibdask.results.build import described
 from calibdask.results.document import Cell, Document, Section, Sentence, Table, number, text
 from calibdask.results.format import counted, figure, percent, plain, slice_text
-from calibdask.statistics import exact
-from calibdask.statistics.bins.bin_sums import BinSums
-from calibdask.statistics.bins.binnings import BinEdges, Uniform
 from calibdask.statistics.exact import Array
-from calibdask.statistics.layout import Layout
-from calibdask.statistics.request import Requests
-from calibdask.statistics.square_sums import with_squares
 
 Measure = Literal["mean-gap", "observed-expected"]
 # Fewer slices say too little of how effects differ.
@@ -203,7 +198,7 @@ class SliceShrinkage(Analysis):
         estimates = self._gaps(sums, filled) if self.measure == "mean-gap" else self._ratios(sums, filled)
         return self._dataset(rows, sums, filled, estimates)
 
-    def _gaps(self, sums: "SliceSums", filled: Any) -> "ShrunkenEffects":
+    def _gaps(self, sums: SliceSums, filled: Any) -> "ShrunkenEffects":
         own = sums.at(filled)
         raw = (own.outcome - own.score) / own.weight
         shrunken = np.full(raw.shape, float((own.outcome - own.score).sum() / own.weight.sum()))
@@ -217,7 +212,7 @@ class SliceShrinkage(Analysis):
         moments = {"mean": effects.mean, "deviation": effects.variance**0.5, "kurtosis": effects.kurtosis}
         return ShrunkenEffects(raw, shrunken, *ends, beyond, np.abs(shrunken), moments)
 
-    def _ratios(self, sums: "SliceSums", filled: Any) -> "ShrunkenEffects":
+    def _ratios(self, sums: SliceSums, filled: Any) -> "ShrunkenEffects":
         own = sums.at(filled)
         if not (own.score > 0).all() or not own.outcome.any():
             raise ValueError("observed-expected expects events, and scores above 0 in every slice.")
@@ -237,7 +232,7 @@ class SliceShrinkage(Analysis):
             size = np.abs(np.log(shrunken))
         return ShrunkenEffects(raw, shrunken, *ends, beyond, size, moments)
 
-    def _dataset(self, data: Input, sums: "SliceSums", filled: Any, estimates: "ShrunkenEffects") -> xr.Dataset:
+    def _dataset(self, data: Input, sums: SliceSums, filled: Any, estimates: "ShrunkenEffects") -> xr.Dataset:
         def spread(values: Any, missing: Any = np.nan) -> Any:
             all_slices = np.full(filled.shape, missing)
             all_slices[filled] = values
@@ -315,53 +310,6 @@ class ShrunkenEffects:
     exceeds: Array | None
     size: Array
     moments: Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class SliceSums:
-    """Sums by slice: rows, w, w o, w s; and of w**2: itself, times s, times s**2."""
-
-    rows: Any
-    weight: Array
-    outcome: Array
-    score: Array
-    square: Array
-    square_score: Array
-    square_square: Array
-
-    def at(self, chosen: Any) -> "SliceSums":
-        """Those of some slices."""
-        return SliceSums(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
-
-    def noise(self, effect: Array) -> Array:
-        """Sampling variances of the gaps, sum w**2 p (1 - p) / (sum w)**2 with p = s + effect."""
-        mean = self.square_score + effect * self.square
-        second = self.square_square + 2 * effect * self.square_score + effect**2 * self.square
-        # Where effects leave the unit interval the sum may be negative: at least what calibrated scores have.
-        least = self.square_score - self.square_square
-        variance = np.maximum(mean - second, least) / self.weight**2
-        return np.maximum(variance, 1e-12)
-
-
-def slice_sums() -> Requests[SliceSums]:
-    """Ask for the sums of all slices, in the setting that metrics have by default."""
-    layout = yield from Layout()
-    setting = layout.setting(None)
-    edges = yield from BinEdges(Uniform(1), setting)
-    plain_sums, squares = yield from with_squares(BinSums(setting, edges, "squares"))
-
-    def of(sums: Any) -> Array:
-        return exact.value(sums)[0, :, 0, 0]
-
-    return SliceSums(
-        plain_sums.rows[0, :, 0, 0],
-        of(plain_sums.weight),
-        of(plain_sums.outcome),
-        of(plain_sums.score),
-        of(squares.weight),
-        of(squares.score),
-        of(squares.second[0]),
-    )
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy import special
+import scipy
 
 from calibdask.statistics.exact import Array
 
@@ -82,7 +82,7 @@ class NormalEffects:
         centre = self.shrunken(values, noise)
         with np.errstate(divide="ignore", invalid="ignore"):
             below, above = (-limit - centre) / deviation, (centre - limit) / deviation
-        return np.where(deviation > 0, special.ndtr(below) + special.ndtr(above), np.abs(centre) > limit)
+        return np.where(deviation > 0, scipy.special.ndtr(below) + scipy.special.ndtr(above), np.abs(centre) > limit)
 
 
 @dataclass(frozen=True)
@@ -124,13 +124,13 @@ class GammaRatios:
     def ends(self, observed: Array, expected: Array, level: float) -> tuple[Array, Array]:
         """Quantiles of the posterior distributions."""
         shape, rate = self.posterior(observed, expected)
-        low, high = (special.gammaincinv(shape, share) / rate for share in ((1 - level) / 2, (1 + level) / 2))
+        low, high = (scipy.special.gammaincinv(shape, share) / rate for share in ((1 - level) / 2, (1 + level) / 2))
         return low, high
 
     def beyond(self, observed: Array, expected: Array, limit: float) -> Array:
         """Posterior probability of a ratio above the limit, or below one over it."""
         shape, rate = self.posterior(observed, expected)
-        return np.asarray(special.gammaincc(shape, rate * limit) + special.gammainc(shape, rate / limit))
+        return np.asarray(scipy.special.gammaincc(shape, rate * limit) + scipy.special.gammainc(shape, rate / limit))
 
 
 def paule_mandel(values: Array, noise: Array) -> float:
@@ -200,7 +200,7 @@ def critical_value(bias: Array, kurtosis: float, level: float) -> Array:
     found = np.interp(np.log(np.maximum(given, _LEAST_BIAS)), np.log(biases), values)
     # Chebyshev's inequality beyond the table.
     wide = np.sqrt((1 + given) / (1 - level))
-    normal = float(special.ndtri(0.5 + level / 2))
+    normal = float(scipy.special.ndtri(0.5 + level / 2))
     return np.where(given <= 0, normal, np.where(given > _MOST_BIAS, wide, found))
 
 
@@ -208,7 +208,7 @@ def critical_value(bias: Array, kurtosis: float, level: float) -> Array:
 def _table(kurtosis: float, level: float) -> tuple[Array, Array]:
     """Mean squares of the bias, and their critical values."""
     biases = np.geomspace(_LEAST_BIAS, _MOST_BIAS, _BIASES)
-    normal = float(special.ndtri(0.5 + level / 2))
+    normal = float(scipy.special.ndtri(0.5 + level / 2))
     candidates = np.geomspace(normal, np.sqrt((1 + _MOST_BIAS) / (1 - level)), _CANDIDATES)
     reached = np.stack([_most_missed(biases, kurtosis, float(value)) for value in candidates])
     enough = reached <= 1 - level
@@ -252,7 +252,7 @@ def _by_mean(bias: Array, value: float) -> Array:
 def _missed(square: Array, value: float) -> Array:
     """P(|Z + b| > value) for b**2 = square."""
     bias = np.sqrt(square)
-    return np.asarray(special.ndtr(-value - bias) + special.ndtr(bias - value))
+    return np.asarray(scipy.special.ndtr(-value - bias) + scipy.special.ndtr(bias - value))
 
 
 def _slope(square: Array, value: float) -> Array:

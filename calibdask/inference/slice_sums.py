@@ -1,0 +1,61 @@
+"""Sums of each slice that tell its mean gap and the sampling variance of that."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibdask.statistics import exact
+from calibdask.statistics.bins.bin_sums import BinSums
+from calibdask.statistics.bins.binnings import BinEdges, Uniform
+from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.square_sums import with_squares
+
+
+@dataclass(frozen=True)
+class SliceSums:
+    """Sums by slice: rows, w, w o, w s; and of w**2: itself, times s, times s**2."""
+
+    rows: Any
+    weight: Array
+    outcome: Array
+    score: Array
+    square: Array
+    square_score: Array
+    square_square: Array
+
+    def at(self, chosen: Any) -> "SliceSums":
+        """Those of some slices."""
+        return SliceSums(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
+
+    def noise(self, effect: Array) -> Array:
+        """Sampling variances of the gaps, sum w**2 p (1 - p) / (sum w)**2 with p = s + effect."""
+        mean = self.square_score + effect * self.square
+        second = self.square_square + 2 * effect * self.square_score + effect**2 * self.square
+        # Where effects leave the unit interval the sum may be negative: at least what calibrated scores have.
+        least = self.square_score - self.square_square
+        variance = np.maximum(mean - second, least) / self.weight**2
+        return np.maximum(variance, 1e-12)
+
+
+def slice_sums() -> Requests[SliceSums]:
+    """Ask for the sums of all slices, in the setting that metrics have by default."""
+    layout = yield from Layout()
+    setting = layout.setting(None)
+    edges = yield from BinEdges(Uniform(1), setting)
+    plain_sums, squares = yield from with_squares(BinSums(setting, edges, "squares"))
+
+    def of(sums: Any) -> Array:
+        return exact.value(sums)[0, :, 0, 0]
+
+    return SliceSums(
+        plain_sums.rows[0, :, 0, 0],
+        of(plain_sums.weight),
+        of(plain_sums.outcome),
+        of(plain_sums.score),
+        of(squares.weight),
+        of(squares.score),
+        of(squares.second[0]),
+    )

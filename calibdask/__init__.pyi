@@ -64,6 +64,7 @@ from .estimators.decisions.risk_coverage import RiskCoverage as RiskCoverage
 from .estimators.decisions.risk_coverage import RiskCoverageCurve as RiskCoverageCurve
 from .estimators.hypothesis_tests.cme import CMETest as CMETest
 from .estimators.hypothesis_tests.consistency import ConsistencyTest as ConsistencyTest
+from .estimators.hypothesis_tests.noise_floor import NoiseFloor as NoiseFloor
 from .estimators.hypothesis_tests.skce import SKCETest as SKCETest
 from .estimators.hypothesis_tests.spiegelhalter import SpiegelhalterTest as SpiegelhalterTest
 from .estimators.kernel.base import Kernel as Kernel

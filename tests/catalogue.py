@@ -183,6 +183,7 @@ ENTRIES: dict[str, Entry] = {
     "skce_test_free_biased": Entry(cd.SKCETest(method=FREE, estimator="biased", bandwidth=0.5)),
     "skce_test_free_block": Entry(cd.SKCETest(method=FREE, estimator="block", block=3, delta=0.5, bandwidth=0.5)),
     "consistency_test": Entry(cd.ConsistencyTest(resamples=20), drawn=("pvalue",)),
+    "noise_floor": Entry(cd.NoiseFloor(resamples=20), drawn=("mean", "high")),
     "consistency_test_resampled": Entry(cd.ConsistencyTest(resamples=20, predictions="resampled"), drawn=("pvalue",)),
     "consistency_test_of_skce": Entry(
         cd.ConsistencyTest(statistic=cd.SKCE(estimator="linear", bandwidth=0.5), resamples=20), drawn=("pvalue",)

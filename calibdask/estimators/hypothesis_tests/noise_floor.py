@@ -1,0 +1,121 @@
+"""The noise floor of an error: how large it is for a calibrated model with these scores."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from typing_extensions import override
+
+from calibdask.estimators.about import About, Description, PartInfo
+from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.checks import MOST_DRAWS, check_whole
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import NoInterval
+from calibdask.estimators.parts import Estimate, FixedPart, Part
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
+from calibdask.statistics.views.drawn_labels import DrawnLabels
+from calibdask.statistics.views.view import view_requests
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseFloor(Estimator):
+    """Noise floor: what an error is by chance for a calibrated model with the scores of these rows.
+
+    Labels are drawn from the scores R times, and the error is computed from each of these replicates. An error at its
+    floor is no evidence of miscalibration; few rows and many bins raise it.
+
+    Parameters
+    ----------
+    statistic : Estimator, default ``ECE()``
+        Any estimator of one number that is large for miscalibrated models.
+    resamples : int, default 1000
+        Number R of replicates.
+    seed : int, default 0
+        Labels are drawn from random numbers keyed by the seed and the row number.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is invalid.
+    TypeError
+        If ``statistic`` is not an estimator of one number.
+
+    Notes
+    -----
+    Parts: ``mean`` over the replicates, and ``high``, which 5 % of them exceed. Rows are assumed to be independent, and
+    labels to be 0 or 1; not for clusters, nor for soft labels. `ConsistencyTest` compares the error with the same
+    replicates. Replicates are a batch axis of the statistic: the cost is R times, memory R times its state. The same
+    for any chunks.
+
+    References
+    ----------
+    .. [1] Brocker & Smith, Increasing the reliability of reliability diagrams, 2007.
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> scores = np.full(100, 0.5)
+    >>> result = cd.evaluate(np.arange(100) % 2, scores, cd.NoiseFloor())  # the mean of |share - 0.5| is 0.04
+    >>> round(float(result.noise_floor_mean), 2), round(float(result.noise_floor_high), 2)
+    (0.04, 0.1)
+    """
+
+    about = About(
+        "Noise floor",
+        "The mean, and the 95 % point, of an error over replicates whose outcomes are drawn from the scores: what a "
+        "calibrated model shows by chance.",
+        "Brocker & Smith, Increasing the reliability of reliability diagrams, 2007",
+        "noise floor",
+    )
+
+    statistic: Estimator = field(default_factory=ECE)
+    resamples: int = 1000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.statistic, Estimator):
+            raise TypeError(f"statistic expects an estimator such as cd.ECE(), got {self.statistic!r}.")
+        check_whole("resamples", self.resamples, 1, MOST_DRAWS)
+        check_whole("seed", self.seed, 0)
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        name = self.statistic.name
+        return {
+            "mean": PartInfo(f"mean {name} of calibrated models with these scores", "statistic"),
+            "high": PartInfo(f"{name} that 5 % of calibrated models with these scores exceed", "statistic"),
+        }
+
+    @override
+    def interval(self, layout: Layout) -> NoInterval:
+        return NoInterval()
+
+    @override
+    def measured_setting(self, layout: Layout) -> str:
+        return self.statistic.measured_setting(layout)
+
+    @property
+    @override
+    def supports_weights(self) -> bool:
+        return self.statistic.supports_weights
+
+    @override
+    def cluster_refusal(self, layout: Layout) -> str:
+        return "its labels are drawn for each row by itself"
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        view = DrawnLabels(self.resamples, self.seed, None)
+        drawn = self._single((yield from view_requests(view, self.statistic.estimate())))
+        values = drawn.values.reshape(self.resamples, layout.batch, *drawn.values.shape[1:])
+        notes = {"assumes": "rows are independent", "null_hypothesis": "the model is calibrated"}
+        mean, high = values.mean(0), np.quantile(values, 0.95, axis=0)
+        return {"mean": FixedPart(mean, notes=notes), "high": FixedPart(high, notes=notes)}
+
+    def _single(self, estimate: Estimate) -> Part:
+        """The number itself, or the statistic of a test."""
+        part = estimate.get("", estimate.get("statistic"))
+        if part is None or part.dims:
+            raise TypeError(f"statistic expects an estimator of one number, such as cd.ECE(); got {self.statistic!r}.")
+        return part

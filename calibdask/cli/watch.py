@@ -28,7 +28,7 @@ _ALARM = 1
 _FORMAT = 1
 # Bytes of the output of a command that failed in which its last line is looked for.
 _MOST_SAID = 4096
-_TABLES = (".csv", ".nc", ".zarr")
+_TABLES = (".csv", ".parquet", ".nc", ".zarr")
 _EPILOG = """\b
 One line of JSON per alarm (--json, and standard input of --on-alarm):
   {"format": 1, "summary": NAME, "setting": str, "tolerance": float, "alpha": float,
@@ -208,13 +208,12 @@ def _line(name: str, run: "WatchRun", alarm: "Alarm", *, new: bool) -> str:
 
 
 def _show(name: str, run: "WatchRun", kept: "WatchState", new: frozenset[str], *, dry_run: bool) -> None:
-    from calibdask.cli.tables import console, print_lines, rule_of
-    from calibdask.cli.watch_table import watch_lines
+    from calibdask.analyses.monitoring.watch_document import watch_document
+    from calibdask.cli.tables import print_document
 
-    shown = console()
-    print_lines(watch_lines(name, run, kept.alarms, new, shown.width, rule_of(shown)), shown)
+    print_document(watch_document(name, run, kept.alarms, new))
     if dry_run:
-        shown.print("dry run: nothing was written or run", style="dim", markup=False)
+        click.echo("dry run: nothing was written or run")
 
 
 def _failure(command: list[str], lines: list[str]) -> str:

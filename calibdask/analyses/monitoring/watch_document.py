@@ -1,41 +1,55 @@
-"""Output of ``calibdask watch``: a verdict, a line for each slice, and pending periods."""
+"""The document of a watch: a verdict that is never empty, the alarms, the slices by their evidence, what is pending."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from calibdask.analyses.monitoring.alarms import Alarm, slice_key, slice_labels
 from calibdask.analyses.monitoring.watch_run import WatchRun
-from calibdask.render.text_layout import Column, Line, aligned, asides, table_lines, wrapped
 from calibdask.render.text_table import MOST_SLICES, label_of
+from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, text
 from calibdask.results.format import counted, named, points, shown_number, shown_texts, slice_text
 
 _MOST_ALARMS = 10
+_COLUMNS = (
+    ("rows", True),
+    ("gap", True),
+    ("low", True),
+    ("high", True),
+    ("error at least", True),
+    ("log E", True),
+    ("p", True),
+    ("since", False),
+    ("alarm", False),
+)
 
 
-def watch_lines(
-    name: str, run: WatchRun, alarms: Sequence[Alarm], new: Collection[str], width: int, rule: str
-) -> Iterator[Line]:
-    """A verdict that is never empty, the alarms, the slices by their evidence, and the periods that are pending."""
-    for sentence in _verdict(name, run, alarms, new):
-        yield from (((line, "head"),) for line in wrapped(sentence, width))
+def watch_document(name: str, run: WatchRun, alarms: Sequence[Alarm], new: Collection[str]) -> Document:
+    """The document of one run.
+
+    Parameters
+    ----------
+    name : str
+        What the summary is called.
+    run : WatchRun
+    alarms : sequence of Alarm
+        All that stand.
+    new : collection of str
+        The keys of those that nobody has been told of.
+    """
+    elements: list[Element] = [Sentence(words, lead=True, name="verdict") for words in _verdict(name, run, alarms, new)]
     shown = sorted(alarms, key=lambda alarm: alarm.key not in new)
-    for alarm in shown[:_MOST_ALARMS]:
-        yield from (((line, ""),) for line in wrapped(alarm_sentence(alarm, new), width))
+    elements += [Sentence(alarm_sentence(alarm, new), name="alarm") for alarm in shown[:_MOST_ALARMS]]
     if len(shown) > _MOST_ALARMS:
-        yield from asides(f"... and {counted(len(shown) - _MOST_ALARMS, 'more alarm')}; --json gives them all.", width)
+        more = counted(len(shown) - _MOST_ALARMS, "more alarm")
+        elements.append(Sentence(f"... and {more}; --json gives them all.", quiet=True))
     if run.saved.periods.size:
-        yield ()
-        yield from table_lines(_columns(run, {alarm.key: alarm for alarm in alarms}), rule)
-        yield from asides(_remainder(run), width)
-    yield ()
-    yield from asides(_foot(run), width)
-    yield from asides(_pending(run), width)
-    yield from asides(
-        f"ignored, as they arrived late: {named([*map(slice_text, run.late)])}" if run.late.size else "", width
-    )
+        elements.append(_table(run, {alarm.key: alarm for alarm in alarms}))
+    late = f"ignored, as they arrived late: {named([*map(slice_text, run.late)])}" if run.late.size else ""
+    notes = filter(None, (_foot(run), _pending(run), late))
+    elements += [Sentence(note, quiet=True) for note in notes]
+    return Document(f"Calibration over time of {name}", "", [Section("watch", "", elements)], name="watch")
 
 
 def alarm_sentence(alarm: Alarm, new: Collection[str]) -> str:
@@ -76,32 +90,44 @@ def _verdict(name: str, run: WatchRun, alarms: Sequence[Alarm], new: Collection[
     yield f"{name}: NOT calibrated{within}: {count}, {fresh or 'none'} new, in {until}."
 
 
-def _columns(run: WatchRun, alarms: Mapping[str, Alarm]) -> list[Column]:
+def _table(run: WatchRun, alarms: Mapping[str, Alarm]) -> Table:
+    """A line for each slice, those with alarms first, then by their evidence."""
     standing = run.standing
     dims, shape = standing["log_e"].dims, standing["log_e"].shape
-    by = [slice_labels(standing, dict(zip(dims, at, strict=True))) for at in np.ndindex(*shape)]
+    slices = [slice_labels(standing, dict(zip(dims, at, strict=True))) for at in np.ndindex(*shape)]
     log_e = standing["log_e"].values.ravel()
-    order = sorted(range(len(by)), key=lambda place: (slice_key(by[place]) not in alarms, -log_e[place]))[:MOST_SLICES]
+    order = sorted(range(len(slices)), key=lambda place: (slice_key(slices[place]) not in alarms, -log_e[place]))
+    rows = []
+    for place in order[:MOST_SLICES]:
+        labels = [text(label_of(slices[place][str(dim)])) for dim in dims]
+        alarm = alarms.get(slice_key(slices[place]))
+        rows.append([*labels, *_numbers(run, place), *_alarm_cells(alarm)])
+    columns = [*((str(dim), False) for dim in dims), *_COLUMNS]
+    return Table("", columns, rows, _remainder(run), name="slices")
 
-    def values(variable: str) -> list[Any]:
-        flat = standing[variable].values.ravel()
-        return [flat[place].item() for place in order]
 
-    rows = values("rows")
-    ends = zip(values("gap"), values("gap_low"), values("gap_high"), rows, strict=True)
-    gaps = [shown_texts(*numbers, kind="difference", rows=count) for *numbers, count in ends]
-    least = [shown_texts(error, rows=count) for error, count in zip(values("error_low"), rows, strict=True)]
-    raised = [alarms.get(slice_key(by[place])) for place in order]
-    return [
-        *(Column([str(dim)], [[label_of(by[place][str(dim)])] for place in order]) for dim in dims),
-        aligned(["rows"], [[shown_number(count)] for count in rows], role="aside"),
-        *(aligned([head], [texts[i : i + 1] for texts in gaps]) for i, head in enumerate(("gap", "low", "high"))),
-        aligned(["error", "at least"], least),
-        aligned(["log E"], [[f"{number:,.2f}"] for number in values("log_e")]),
-        aligned(["p"], [shown_texts(number, kind="pvalue") for number in values("pvalue")]),
-        Column(["since"], [["-" if alarm is None else slice_text(alarm.since)] for alarm in raised]),
-        Column(["alarm"], [["-" if alarm is None else slice_text(alarm.period)] for alarm in raised]),
-    ]
+def _numbers(run: WatchRun, place: int) -> list[Cell]:
+    """Rows, gap, error and evidence of one slice at the end of the last period."""
+
+    def value(variable: str) -> float:
+        number: float = run.standing[variable].values.ravel()[place].item()
+        return number
+
+    rows, gap, low, high = map(value, ("rows", "gap", "gap_low", "gap_high"))
+    error, log_e, pvalue = map(value, ("error_low", "log_e", "pvalue"))
+    gaps = shown_texts(gap, low, high, kind="difference", rows=rows)
+    (least,) = shown_texts(error, rows=rows)
+    (shown_pvalue,) = shown_texts(pvalue, kind="pvalue")
+    numbers = [(rows, shown_number(rows)), *zip((gap, low, high), gaps, strict=True)]
+    numbers += [(error, least), (log_e, f"{log_e:,.2f}"), (pvalue, shown_pvalue)]
+    return [Cell(shown, value=number if math.isfinite(number) else None, numeric=True) for number, shown in numbers]
+
+
+def _alarm_cells(alarm: Alarm | None) -> list[Cell]:
+    """Since when scores are off, and the period of the alarm."""
+    if alarm is None:
+        return [text("-"), text("-")]
+    return [text(slice_text(alarm.since)), text(slice_text(alarm.period))]
 
 
 def _remainder(run: WatchRun) -> str:

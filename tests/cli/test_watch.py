@@ -223,7 +223,7 @@ def test_changed_and_late_periods(run: Run, stored: Path, here: Path) -> None:
     write_dataset(drifted, Path("all.nc"))
     status, out, err = run("watch", "all.nc", *state)
     assert "ignored, as they arrived late: 2026-01-03\n" in out
-    assert (status, "day 2026-01-03 came after 2026-01-04 had been watched, and is left out" in err) == (0, True)
+    assert (status, "day 2026-01-03 arrived after 2026-01-04 had been monitored, and is ignored" in err) == (0, True)
     before = Path("w.json").read_text()
     more = cd.summarize([1], [0.5], by={"day": DAYS[1:2], "country": ["a"]}, settings=["binary"])
     write_dataset(cd.merge(drifted, more), Path("changed.nc"))

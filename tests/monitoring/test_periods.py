@@ -67,7 +67,7 @@ def test_what_does_not_change_rows_is_no_change(drifted: xr.Dataset) -> None:
 def test_a_late_period_is_left_out(drifted: xr.Dataset) -> None:
     without = [*range(5), *range(6, 15)]
     state = cd.watch(drifted.isel(day=without), by="country").attrs["state"]
-    with pytest.warns(UserWarning, match="day 2026-01-06 came after 2026-01-15 had been watched, and is left out"):
+    with pytest.warns(UserWarning, match="day 2026-01-06 arrived after 2026-01-15 had been monitored, and is ignored"):
         result = cd.watch(drifted, by="country", state=state)
     expected = cd.watch(drifted.isel(day=[*without, *range(15, 20)]), by="country")
     assert_same_bits(result, expected.isel(day=slice(14, None)))

@@ -67,9 +67,8 @@ def choose_periods(
     late = [position for position in order if seen.size and not labels[position] > seen[-1]]
     if late:
         warnings.warn(
-            f"{period} {_named([labels[position] for position in late])} came after {_named(seen[-1:])} were "
-            "monitored, and "
-            "is ignored; to include it begin without the state, which watches all periods anew.",
+            f"{period} {_named([labels[position] for position in late])} arrived after {_named(seen[-1:])} had been "
+            "monitored, and is ignored; to include it, begin without the state, which watches all periods anew.",
             UserWarning,
             stacklevel=4,
         )

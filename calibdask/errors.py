@@ -6,7 +6,7 @@ class Damaged(ValueError):
 
 
 class SuspectScoresWarning(UserWarning):
-    """One minus the scores, or a permutation of their columns, fits the labels far better than the scores."""
+    """Scores that are probably not meant: of another class, decisions, or decimals that bins tell apart by rounding."""
 
 
 class NotInstalled(ImportError):

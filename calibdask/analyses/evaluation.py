@@ -16,7 +16,7 @@ from calibdask.analyses.constant_outcome_bounds import (
     outcomes_name,
 )
 from calibdask.analyses.soft_evaluation import evaluated_soft
-from calibdask.column_check import column_check
+from calibdask.column_check import column_check, score_cautions
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
@@ -358,6 +358,7 @@ def evaluated(
     if layout.clustered:
         result.add_totals(measured.estimates[_CLUSTERS], requested[_CLUSTERS], axes, CLUSTER_TOTALS)
         attributes |= cluster_attributes(data, measured.estimates[_CLUSTERS])
+    attributes |= score_cautions(measured.estimates)
     if metrics is None:
         attributes["panel"] = DEFAULT_PANEL
     return result.dataset(measured.passes, **attributes, **data.attributes)

@@ -90,6 +90,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         skip_missing: bool = False,
         labels: Any = None,
         pos_label: Any = None,
+        ignore_label: Any = None,
         X: Any = None,
         y: Any = None,
     ) -> Self:
@@ -117,6 +118,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         labels, pos_label : optional
             The classes in the order of the columns of scores, or the class whose probability a vector is, where labels
             are not 0..K-1, as for `calibdask.evaluate`.
+        ignore_label : optional
+            Leave out rows with this label.
         X, y : arrays, optional
             Scores and labels under scikit-learn's names.
 
@@ -137,7 +140,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         labels and scores, in this order.
         """
         options = InputOptions(
-            None, self.logits, labels, pos_label, label=label, score=score, skip_missing=skip_missing
+            None, self.logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
         )
         if y_prob is None and X is None and y is None and not _is_array(y_true):
             return self._fit_data(Data.of(y_true, None, by, sample_weight, options), min_rows)._warned()

@@ -23,6 +23,7 @@ from calibdask.cli.deprecated_alias import alias as _test
 from calibdask.cli.evaluate import evaluate as _evaluate
 from calibdask.cli.explore import explore as _explore
 from calibdask.cli.merge import merge as _merge
+from calibdask.cli.option_names import as_options, options_of
 from calibdask.cli.report import report as _report
 from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
@@ -153,7 +154,8 @@ def _failed(error: BaseException, given: Sequence[str]) -> int:
         _print_error(with_notes(error), stopped)
         return _print_error(f"to continue: {shlex.join(['calibdask', *given])}", stopped)
     if isinstance(error, ValueError | OSError | NotInstalled):
-        return _print_error(with_notes(error), _BAD)
+        command = next((cli.commands[word] for word in given if word in cli.commands), None)
+        return _print_error(as_options(with_notes(error), options_of(command)), _BAD)
     if isinstance(error, MemoryError):
         return _print_error(f"The memory of this machine does not suffice: {error}", stopped)
     kind = type(error).__name__

@@ -49,8 +49,10 @@ states the assumptions of a p-value. Missing numbers (a slice without rows) are 
 values by class (the bandwidths of smooth-ece) are a list. With --ci there are
 "low" and "high" beside "value" (PART_low and PART_high beside each PART), and
 "ci": float, "n_boot": int, "seed": int beside "rows"; with --ignore-label
-"rows_ignored": int; with --map "map": str. A summary takes 0 passes. Within a "format", names keep their
-meaning, and new names may be added. --json-schema prints the JSON Schema.
+"rows_ignored": int; with --map "map": str. A summary takes 0 passes. "score_cautions":
+str says why scores are probably not those that are meant, such as decisions instead of
+probabilities. Within a "format", names keep their meaning, and new names may be added.
+--json-schema prints the JSON Schema.
 \b
 Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
 with nothing written; 130 interrupted.

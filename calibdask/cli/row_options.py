@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from calibdask.cli.cluster_options import cluster_options
+from calibdask.cli.option_names import as_options, options_of
 from calibdask.cli.population_options import population_of
 from calibdask.cluster import ClusterSpec, connected
 from calibdask.cluster.threads import Threads
@@ -335,7 +336,8 @@ class _Notes:
 
     def __call__(self, message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
         """Show a warning."""
-        line = one_line(message)
+        context = click.get_current_context(silent=True)
+        line = one_line(as_options(str(message), options_of(context.command if context else None)))
         if not issubclass(category, UserWarning):
             self.show(line, category, *where, **options)
         elif line not in self.lines:

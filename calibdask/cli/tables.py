@@ -17,7 +17,10 @@ from calibdask.safe_text import visible
 # Of the JSON; it grows when what programs may rely on changes, and what is only added does not count.
 _FORMAT = 2
 # What is said once for all metrics, where it applies.
-_HEAD = ("rows", "rows_skipped", "rows_ignored", "passes", "calibdask_version", "map", "ci", "n_boot", "seed")
+_HEAD = (
+    *("rows", "rows_skipped", "rows_ignored", "passes", "calibdask_version", "map", "ci", "n_boot", "seed"),
+    "score_cautions",
+)
 _WIDTH = 100
 _STYLES = {"": "", "head": "bold", "aside": "dim", "over": OVER, "under": UNDER}
 

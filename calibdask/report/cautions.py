@@ -55,8 +55,6 @@ def _rows(model: ModelResult) -> Iterator[str]:
 def _scores(model: ModelResult) -> Iterator[str]:
     yield from sentences.few_scores(model.spread("distinct_scores"), model.rows)
     yield from sentences.saturated(model.spread("at_zero"), model.spread("at_one"))
-    for part in model.metrics:
-        yield from sentences.clipped_rows(part.variable, int(part.values.attrs.get("clipped_rows", 0)))
     gate = model.measured.gate
     of_gate = () if gate is None else cautions_of_gate(gate)
     yield from dict.fromkeys((*sentences.of_metrics(model.results.numbers), *of_gate))

@@ -30,6 +30,8 @@ _SATURATED = 0.001
 _SUSPECT_ROWS, _FAR, _CHANCE = 100, 0.1, 2.63
 # By so many standard errors those with the outcome have lower scores than those without.
 _REVERSED = 4.0
+# The share of scores beside edges of bins from which they are decimals: of other scores one in millions is.
+_BESIDE = 0.01
 # What slices are called that are models: they may have scored the same rows.
 MODEL_DIMS = ("model", "models", "classifier", "estimator")
 # Kish's effective number over the rows below which weights cost much.
@@ -145,18 +147,19 @@ def clipped_logits(title: str, weight: float) -> Iterator[str]:
         )
 
 
-_NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates")
+_NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates", "clipped_rows")
 
 
 def of_metrics(parts: Iterable[PartResult]) -> Iterator[str]:
     """What metrics themselves say is missing, clipped or without an interval, once for each."""
     distinct = {(part.metric, part.label, tuple(part.notes.get(note) for note in _NOTES)) for part in parts}
-    for _, label, (reason, weight, no_interval, no_replicates) in sorted(distinct, key=str):
+    for _, label, (reason, weight, no_interval, no_replicates, clipped) in sorted(distinct, key=str):
         # Counts of columns are no reasons.
         yield from missing_numbers(label, reason if isinstance(reason, str) else "")
         yield from clipped_logits(label, float(weight or 0.0))
         yield from missing_numbers(label, f"no interval {no_interval}" if no_interval else "")
         yield from missing_numbers(label, str(no_replicates or ""))
+        yield from clipped_rows(label, int(clipped or 0))
 
 
 def unseen_classes(labels: Sequence[str]) -> Iterator[str]:
@@ -281,6 +284,40 @@ def reversed_scores(rows: float, weight: Array, score: Array, outcome: Array) ->
             f"One minus the scores fits the outcomes far better: accuracy {figure(other_right)} instead of "
             f"{figure(right)}, Brier score {figure(other)} instead of {figure(brier)} (both by bins). These may be the "
             "scores of the other class, or the labels are swapped."
+        )
+
+
+def hard_predictions(rows: float, weight: Array, score: Array, *, vector: bool) -> Iterator[str]:
+    """Scores that are decisions: of the effective number of rows, and the weight and mean score by bin.
+
+    A vector of P(y = 1) holds both then: scores that are all alike are those of an outcome that nobody expects.
+
+    Examples
+    --------
+    >>> next(hard_predictions(1000, np.array([400.0, 600.0]), np.array([0.0, 1.0]), vector=True))[:28]
+    'All scores are 0 or 1, as of'
+    """
+    if rows >= _SUSPECT_ROWS and {*score[weight > 0].tolist()} == ({0.0, 1.0} if vector else {1.0}):
+        yield (
+            "All scores are 0 or 1, as of predict(): these are decisions, not probabilities. Give predicted "
+            "probabilities, as of predict_proba(); the log loss of each wrong decision is infinite."
+        )
+
+
+def scores_beside_edges(share: float, rows: float, edges: Sequence[float], dtype: str) -> Iterator[str]:
+    """A share of the scores that are edges of bins but for the rounding of their type.
+
+    Examples
+    --------
+    >>> next(scores_beside_edges(0.4, 1000, (0.05, 0.1), "float32"))[:69]
+    'At least 400 of 1,000 scores are an edge of a bin rounded to float32 '
+    """
+    if rows >= _SUSPECT_ROWS and share >= _BESIDE:
+        shown = named([f"{edge:.6g}" for edge in edges])
+        yield (
+            f"At least {share * rows:,.0f} of {rows:,.0f} scores are an edge of a bin rounded to {dtype} ({shown}): "
+            "rounding puts them into the bin below or above, and leaves others empty. Where decimals are meant, give "
+            "them in 64 bits: scores.astype(float).round(6)."
         )
 
 

@@ -305,7 +305,7 @@ def test_overwrite_only_on_purpose(name: str, run: Run, data: Path) -> None:
     assert run(*command)[0] == 0
     status, out, err = run(*command)
     assert (status, out) == (2, "")
-    assert "already exists; choose another name or give overwrite=True (--overwrite at the shell)." in err
+    assert "already exists; choose another name or give --overwrite." in err
     assert run(*command, "--overwrite")[0] == 0
 
 

@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
@@ -101,3 +102,51 @@ def test_shifted_labels(shift: int) -> None:
         assert cd.evaluate((labels + shift) % 3, truth).attrs["passes"] == 1
     # Counting predictions would cost as much as this metric.
     assert cd.evaluate((labels + shift) % 3, truth, cd.ECE()).attrs["passes"] == 1
+
+
+@pytest.mark.parametrize("ci", [None, 0.9])
+@pytest.mark.parametrize("kind", ["vector", "matrix", "weighted", "dask"])
+def test_decisions_in_the_place_of_probabilities(kind: str, ci: float | None) -> None:
+    rng = np.random.default_rng(1)
+    labels = rng.integers(0, 2, 300)
+    hard: Any = np.where(rng.random(300) < 0.7, labels, 1 - labels).astype(float)
+    options: dict[str, Any] = {"ci": ci, "n_boot": 9} if ci else {}
+    if kind == "matrix":
+        hard = np.stack([1 - hard, hard], axis=1)
+    elif kind == "weighted":
+        options["sample_weight"] = rng.random(300)
+    elif kind == "dask":
+        labels, hard = da.from_array(labels, chunks=70), da.from_array(hard, chunks=70)
+    with pytest.warns(SuspectScoresWarning, match=r"All scores are 0 or 1, as of predict\(\)"):
+        result = cd.evaluate(labels, hard, **options)
+    assert result.attrs["score_cautions"].startswith("All scores are 0 or 1")
+    assert "score_cautions" not in cd.evaluate(labels, 0.999 * hard + 0.0005, **options).attrs
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_decimals_of_few_bits_on_edges_of_bins(dtype: str) -> None:
+    rng = np.random.default_rng(1)
+    decimals = rng.integers(0, 21, 2000) / 20
+    labels = (rng.random(2000) < decimals).astype(int)
+    scores = decimals.astype(dtype)
+    metric = {"ece": cd.ECE(bins=20)}
+    if dtype == "float64":
+        assert "score_cautions" not in cd.evaluate(labels, scores, metric).attrs
+        return
+    with pytest.warns(SuspectScoresWarning) as caught:
+        result = cd.evaluate(labels, scores, metric)
+    (said,) = (str(warning.message) for warning in caught)
+    assert result.attrs["score_cautions"] == said
+    assert result.attrs["passes"] == 1
+    # Rows of bins that hold nothing but one rounded edge.
+    inner = np.arange(1, 20) / 20
+    rounded = inner.astype(dtype).astype(float)
+    bins = np.searchsorted(inner, scores.astype(float), side="left")
+    alone = [number for number in range(20) if len({*scores[bins == number].tolist()}) == 1]
+    beside = np.isin(scores.astype(float), rounded[rounded != inner]) & np.isin(bins, alone)
+    assert said.startswith(f"At least {beside.sum():,} of 2,000 scores are an edge of a bin rounded to {dtype}")
+    with pytest.warns(SuspectScoresWarning):
+        lazy = cd.evaluate(da.from_array(labels, chunks=300), da.from_array(scores, chunks=300), metric)
+    assert lazy.attrs["score_cautions"] == said
+    repaired = scores.astype(float).round(2)
+    assert "score_cautions" not in cd.evaluate(labels, repaired, metric).attrs

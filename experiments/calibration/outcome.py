@@ -106,11 +106,11 @@ def page_lines(summary: xr.Dataset) -> list[str]:
     if not sizes:
         return ["Nothing has been measured yet.", ""]
     return [
-        f"Measured in data sets of {rows} rows, {sizes[0]:,} to {sizes[-1]:,} of each kind, for calibrated models and "
-        "such as are off. Each entry is the worst of these, with its standard error; **bold** where it is beyond what "
-        'is promised by more than three of them. "Given" is the share of data sets that have a result: without one an '
-        "interval does not miss, a test does not reject and a gate does not decide; "
-        '"refused": in none; –: not measured.'
+        f"Measured in data sets of {rows} rows, {sizes[0]:,} to {sizes[-1]:,} of each kind, for calibrated and "
+        "miscalibrated models. Each entry is the worst case, with its standard error; **bold** if it violates the "
+        'guarantee by more than three standard errors. "Given" is the share of data sets with a result (without one an '
+        "interval does not miss, a test does not reject and a gate does not decide); "
+        '"refused": none; –: not measured.'
         + (f" **{missing} of {summary.attrs['cells']} cells are missing.**" if missing else ""),
         *tables(summary, columns),
         "",

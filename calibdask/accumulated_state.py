@@ -72,8 +72,9 @@ def check_intact(state: Arrays) -> None:
         intact &= (found[2:] == expected[2:]).all()
     if not intact:
         raise ValueError(
-            "load_state_dict expects what state_dict returned, or the sum of several, entry by entry; its checksum is "
-            "that of other numbers: it was damaged, or changed by hand."
+            "load_state_dict expects what state_dict returned, or the sum of several, entry by entry; its checksum "
+            "does "
+            "not match: it was corrupted or edited."
         )
 
 

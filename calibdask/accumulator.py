@@ -368,9 +368,12 @@ def _supports(metric: Estimator, settings: tuple[str | int, ...], layout: Layout
 
 def _refusal(name: str, metric: Estimator, reason: NotOnePass, *, may_be: bool) -> str:
     """Why a metric cannot be accumulated, and what to do."""
-    mend = "give settings such as ['confidence'], whose histograms tell it" if may_be else "evaluate all rows for it"
+    mend = (
+        "give settings such as ['confidence'], whose histograms determine it" if may_be else "evaluate all rows for it"
+    )
     return (
-        f"An Accumulator adds up rows in one pass, which does not tell the metric {name!r} ({metric.label}): {reason}. "
+        f"An Accumulator makes one pass over the rows, which does not suffice for the metric {name!r} "
+        f"({metric.label}): {reason}. "
         f"Leave it out, or {mend}."
     )
 

@@ -152,7 +152,7 @@ class _Bar:
         with self._lock:
             self._kernels += 1
             if self._kernels == 1:
-                note = "Kernels are being compiled, once on this machine; calibdask warm does it beforehand."
+                note = "Compiling kernels, once on this machine; calibdask warm compiles them ahead of time."
                 self._shown.console.print(note, style="dim", highlight=False)
             self._shown.update(self._number, blocks=f"compiling kernel {self._kernels}: {kernel}")
 

@@ -34,7 +34,7 @@ def error_bounds(
     alike: ConstantOutcomeSlices,
     level: float,
 ) -> tuple[Estimate, Mapping[str, Bounds]]:
-    """The parts that are errors, and their bounds, with what holds where all outcomes are alike."""
+    """The parts that are errors, and their bounds, with what holds where all outcomes are equal."""
     parts, ends = dict(estimate), dict(bounds)
     for name, of_part in bounds.items():
         if name in description and description[name].settled(estimate[name].kind).kind == "error":

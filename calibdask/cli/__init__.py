@@ -69,7 +69,7 @@ class _Commands(click.Group):
         except click.UsageError as error:
             if not Path(args[0]).exists():
                 raise
-            raise click.UsageError(f"{args[0]} is no command, but a file: calibdask evaluate {args[0]}", ctx) from error
+            raise click.UsageError(f"{args[0]} is a file, not a command: calibdask evaluate {args[0]}", ctx) from error
 
 
 @click.group(

@@ -234,7 +234,7 @@ def _facts(path: str | None, given: tuple[str, ...]) -> dict[str, str]:
         except OSError as error:
             raise click.UsageError(f"--facts {path} cannot be read: {error.strerror}.") from error
         except ValueError as error:
-            raise click.UsageError(f"--facts {path} is no TOML file: {error}.") from error
+            raise click.UsageError(f"--facts {path} is not a TOML file: {error}.") from error
         if nested := [name for name, value in read.items() if isinstance(value, dict | list)]:
             raise click.UsageError(
                 f"--facts {path} expects a text for each name, as in version = '2.1'; see {nested[0]}."

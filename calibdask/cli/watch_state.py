@@ -51,7 +51,7 @@ class WatchState:
             if document["format"] not in (1, _FORMAT):
                 raise ValueError(f"its format is {document['format']!r}, expected one up to {_FORMAT}")
             if (document["format"] == _FORMAT or HASH in document) and not is_intact(document):
-                raise ValueError("its hash is that of other contents")
+                raise ValueError("its hash does not match its contents")
             alarms = tuple(map(Alarm.from_dict, document["alarms"]))
             watch = str(document.get("watch") or new_identity())
             untold = frozenset(map(str, document["untold"]))
@@ -60,7 +60,7 @@ class WatchState:
             return cls(target, text, document["state"], alarms, untold, watch)
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(
-                f"{_target_text(target)} is no state that calibdask watch --state wrote, or it is damaged: "
+                f"{_target_text(target)} is not a state of calibdask watch --state, or it is corrupted: "
                 f"{f'it lacks {error}' if isinstance(error, KeyError) else error}. Give another name, or remove it to "
                 "watch all periods anew."
             ) from error

@@ -125,8 +125,8 @@ def _stream_shape(stream: RowStream, options: InputOptions) -> Shape:
     labels, scores, task = stream.label_columns, stream.score_columns, options.task
     if labels is not None and task not in ("multiclass", "multilabel"):
         raise ValueError(
-            f"{labels} columns of labels can be read in two ways. Say which: task='multiclass' if their rows are "
-            "one-hot; task='multilabel' if every column is a yes or no of its own. At the shell: --task."
+            f"{labels} columns of labels are ambiguous; set task='multiclass' if their rows are "
+            "one-hot; task='multilabel' if every column is an independent label. At the shell: --task."
         )
     if (scores is None) != (task in (None, "binary")) and task is not None:
         expected = "one column of scores, P(y = 1)" if task == "binary" else "a column of scores for each class"

@@ -243,7 +243,7 @@ def _single_column(name: str) -> ValueError:
 
 def _ambiguous(y_true: Any, y_prob: Any) -> ValueError:
     return ValueError(
-        f"y_true and y_prob both have the shape {_shape(y_true)}, which can be read in three ways. Say which: "
-        "task='multiclass' if the rows of y_true are one-hot; task='multilabel' if every column is a yes or no of its "
-        "own; task='binary' if the arrays are (models, n), a row of n scores for each model. At the shell: --task."
+        f"y_true and y_prob both have the shape {_shape(y_true)}, which is ambiguous; set "
+        "task='multiclass' if the rows of y_true are one-hot; task='multilabel' if every column is an independent "
+        "label; task='binary' if the arrays are (models, n), a row of n scores for each model. At the shell: --task."
     )

@@ -30,7 +30,7 @@ class ClusterTotals(Estimator):
     def describe(self, layout: Layout) -> Description:
         return {
             "clusters": PartInfo("clusters of dependent rows", "count"),
-            "effective_rows": PartInfo("independent rows that say as much of the mean gap", "statistic"),
+            "effective_rows": PartInfo("independent rows with equal information on the mean gap", "statistic"),
             "effective_clusters": PartInfo("equal clusters with as large a sum of squares", "statistic"),
             "largest": PartInfo("share of the largest cluster", "statistic"),
             "design_effect": PartInfo("variance of the mean gap relative to independent rows", "statistic"),

@@ -51,7 +51,7 @@ def check_address(address: str) -> None:
     >>> check_address("127.0.0.1")
     >>> check_address("")
     Traceback (most recent call last):
-    ValueError: address expects one to listen on, such as 127.0.0.1, got ''; all interfaces are 0.0.0.0.
+    ValueError: address expects an address to listen on, such as 127.0.0.1, got ''; all interfaces are 0.0.0.0.
     """
     with suppress(ValueError):
         ip_address(address.strip("[]"))
@@ -64,7 +64,7 @@ def check_address(address: str) -> None:
     # "0", "0x0" and the like.
     if not addresses or any(one.is_unspecified for one in addresses):
         raise ValueError(
-            f"address expects one to listen on, such as 127.0.0.1, got {address!r}; all interfaces are 0.0.0.0."
+            f"address expects an address to listen on, such as 127.0.0.1, got {address!r}; all interfaces are 0.0.0.0."
         )
 
 

@@ -91,10 +91,10 @@ class ConstantOutcomeSlices:
         if not count or not any(_is_replicated(end) for end in bounds.values()):
             return part
         slices = "" if count == self._of(part).size else f" ({count} of {self._of(part).size})"
-        ends = "the interval is that of the largest rate of the other outcome that the rows do not exclude"
+        ends = "the interval allows for the largest rate of the other outcome that cannot be ruled out"
         if not is_mean_gap or np.isnan(self.rows).any():
             ends = "there is no interval"
-        return replace(part, notes={**part.notes, "no_replicates": f"where all outcomes are alike{slices} {ends}"})
+        return replace(part, notes={**part.notes, "no_replicates": f"where all outcomes are equal{slices} {ends}"})
 
     def _of(self, part: Part) -> npt.NDArray[np.bool_]:
         """Of the columns that a part has, or of all together."""

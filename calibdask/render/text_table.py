@@ -141,7 +141,7 @@ def _unknown_ends(results: Results) -> str:
     if frequency is None or not has_scores or not np.isin(frequency.values, (0, 1)).any():
         return ""
     where = "in slices where all outcomes are" if frequency.ndim else "since all outcomes are"
-    return f"no intervals of scores and their terms {where} alike"
+    return f"no intervals of scores and their terms {where} equal"
 
 
 def _untold_ends(results: Results) -> str:

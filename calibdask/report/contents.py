@@ -154,7 +154,7 @@ def _settings(models: Sequence[ModelResult], origin: Origin) -> Iterator[str]:
         yield "No intervals were computed."
     if any(model.measured.slices for model in models):
         names = dict.fromkeys(name for model in models for name in model.measured.slices)
-        yield f"Slices by {', '.join(names)}, each by itself."
+        yield f"Slices by {', '.join(names)}, one column at a time."
     yield f"Date: {origin.date}."
 
 
@@ -309,7 +309,7 @@ def _reproduce(origin: Origin) -> Iterator[Element]:
 def _measures(models: Sequence[ModelResult]) -> Iterator[Element]:
     yield Terms(_definitions(models))
     yield Heading("As they were computed")
-    yield Sentence("Random numbers come from the seeds above and those in these descriptions.")
+    yield Sentence("Random seeds are listed above and in these descriptions.")
     yield Listing(sorted({part.estimator for model in models for part in model.metrics}))
 
 
@@ -326,7 +326,7 @@ def _defined(part: PartResult, drawn: set[str]) -> str:
     """The title of a definition; of a curve that sentences rest on and another one is drawn instead, with that."""
     for own, other in ((CURVE, SMOOTH), (DIAGRAM, MARKS)):
         if part.metric == own and other in drawn:
-            return f"{part.title} that is not drawn: numbers and sentences rest on it"
+            return f"{part.title} (not drawn), the basis of numbers and sentences"
     return part.title
 
 

@@ -93,7 +93,7 @@ def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterato
 
 def _adjusted(gates: Sequence[tuple[ModelResult, Gate]]) -> Iterator[str]:
     if adjusted := adjustment(gates[0][1]):
-        yield f"Intervals of slices are {adjusted}{', each model by itself' if len(gates) > 1 else ''}."
+        yield f"Intervals of slices are {adjusted}{', separately for each model' if len(gates) > 1 else ''}."
 
 
 def _meanings(gates: Sequence[tuple[ModelResult, Gate]]) -> Iterator[str]:

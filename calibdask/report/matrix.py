@@ -53,13 +53,11 @@ def limit_matrix(gates: Sequence[tuple[ModelResult, Gate]]) -> Table:
         judged = [_judged(judgements.get(key), reaches[key[0]], wide=wide) for judgements in found]
         rows.append([text(key[1], f"{key[0]}: limit {accepted(first[key])}"), *_counted(key[1], counts), *judged])
     hidden = len(keys) - _MOST_ROWS
-    note = (
-        f"{counted(hidden, 'further limit')} not shown, of places that are no worse than these." if hidden > 0 else ""
-    )
+    note = f"{counted(hidden, 'further limit')} not shown, no worse than these." if hidden > 0 else ""
     head = [("where", False), *_counted_columns(gates[0][0])]
     names = [("interval, limit and decision" if len(gates) == 1 else model.name, False) for model, _ in gates]
     gate = gates[0][1]
-    adjusted = "; those of slices adjusted for their number" if adjustment(gate) else ""
+    adjusted = "; adjusted for the number of slices" if adjustment(gate) else ""
     caption = f"Limits, {percent(gate.confidence)} intervals{adjusted}"
     return Table(caption, [*head, *names], rows, note, compact=not wide)
 

@@ -122,8 +122,8 @@ def _table(caption: str, order: Sequence[OverTime], processes: int) -> Table:
     notes = [
         f"The first {_MOST_LINES} of {len(order):,}." if len(order) > _MOST_LINES else "",
         f"{counted(processes - len(order), 'slice')} without rows." if processes > len(order) else "",
-        "Since: for slices that are discoveries of e-BH among all of them, of which the expected share of false ones "
-        f"is at most {percent(order[0].alpha)}.",
+        "Since: for slices that are discoveries of e-BH, with a false discovery rate of at most "
+        f"{percent(order[0].alpha)}.",
     ]
     return Table(caption, columns, [_line(one) for one in order[:_MOST_LINES]], " ".join(filter(None, notes)))
 

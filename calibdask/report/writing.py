@@ -223,5 +223,5 @@ def _models(results: Any) -> Iterator[ModelResult]:
         else:
             raise TypeError(
                 "A report expects the output of calibdask.report.measure or calibdask.evaluate, got "
-                f"{type(result).__name__}{', which is no result' if isinstance(result, xr.Dataset) else ''}."
+                f"{type(result).__name__}{', which is not a result' if isinstance(result, xr.Dataset) else ''}."
             )

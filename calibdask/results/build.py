@@ -23,9 +23,9 @@ from calibdask.inference.ends import Bounds
 
 # What p-values beside a number say; ends of intervals need no words.
 _PVALUES = {
-    "pvalue": "chance of a difference as large if there is none",
-    "pvalue_holm": "the same, adjusted so that any false finding is as unlikely",
-    "pvalue_bh": "the same, adjusted so that the share of false findings is as small",
+    "pvalue": "probability of a difference as large if there is none",
+    "pvalue_holm": "p-value adjusted for multiple comparisons (Holm)",
+    "pvalue_bh": "p-value adjusted for the false discovery rate (Benjamini-Hochberg)",
 }
 
 # The smallest p-value of a result, the smallest positive number.

@@ -131,8 +131,8 @@ def missing_numbers(title: str, reason: str) -> Iterator[str]:
 
     Examples
     --------
-    >>> [*missing_numbers("calibration slope", "all outcomes are alike")]
-    ['calibration slope: all outcomes are alike.']
+    >>> [*missing_numbers("calibration slope", "all outcomes are equal")]
+    ['calibration slope: all outcomes are equal.']
     """
     if reason:
         yield f"{title}: {reason}."
@@ -143,7 +143,7 @@ def clipped_logits(title: str, weight: float) -> Iterator[str]:
     if weight > 0:
         yield (
             f"{title}: scores of exactly 0 or 1, in rows of weight {weight:,.6g}, have infinite logits, which were "
-            "clipped at those of the smallest numbers; such rows may decide the result."
+            "clipped; such rows may dominate the result."
         )
 
 

@@ -48,7 +48,7 @@ def intact_files(files: FileSet) -> FileSet:
             # Earlier versions wrote the number of rows alone.
             return files
         if not is_intact(document):
-            raise ValueError("its hash is that of other contents")
+            raise ValueError("its hash does not match its contents")
         members = {str(member["name"]): str(member["hash"]) for member in document["members"]}
     except (ValueError, KeyError, TypeError) as error:
         raise Damaged(f"{location.url} is damaged: {APPLIED} is not what was written ({error}); {_MEND}.") from error

@@ -133,7 +133,7 @@ class ResumableOutput:
         try:
             known = parse_json(content)
             if not is_intact(known):
-                raise ValueError("its hash is that of other contents")
+                raise ValueError("its hash does not match its contents")
             _check_state(known["state"])
             return str(known["owner"]), known["key"], dict(known["state"])
         except (ValueError, KeyError, TypeError) as error:

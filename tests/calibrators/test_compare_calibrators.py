@@ -61,7 +61,7 @@ def test_calibrated_scores_are_left_as_they_are() -> None:
     result = cd.compare_calibrators(labels, scores)
     assert result.attrs["best"] == "none"
     assert result.attrs["reason"].startswith(
-        "No single map for all rows helps for certain: the best, PlattScaling, improves the log loss of "
+        "No single map for all rows is significantly better: the best, PlattScaling, improves the log loss of "
     )
     assert (result.improvement_low[1:] < 0).all()
 

@@ -166,7 +166,7 @@ def test_bins_of_matrices_are_those_of_diagrams(setting: Any, binning: Any) -> N
 
 def test_empty_bins_lie_between_their_neighbours() -> None:
     labels, scores = [0, 1, 0, 0, 1, 1, 1, 0], [0.25, 0.25, 0.25, 0.25, 0.75, 0.75, 0.75, 0.75]
-    with pytest.warns(UserWarning, match="3 of 5 bins have no rows; their frequencies are those of their neighbours"):
+    with pytest.warns(UserWarning, match="3 of 5 bins have no rows; they get the observed rates of their neighbours"):
         fitted = cd.HistogramBinning(bins=5).fit(labels, scores)
     np.testing.assert_array_equal(fitted.rows_, [0, 4, 0, 4, 0])
     np.testing.assert_allclose(fitted.frequency_, [0.25, 0.25, 0.5, 0.75, 0.75])

@@ -271,8 +271,8 @@ BAD = [
     (["SUMMARY", "--state", "w.txt"], "ends in one of .json"),
     (["SUMMARY", "--metrics-file", "w.txt"], "ends in one of .prom"),
     (["SUMMARY", "--out", "w.json"], "ends in one of .csv, .parquet, .nc, .zarr"),
-    (["SUMMARY", "--state", "broken.json"], "is no state that calibdask watch --state wrote, or it is damaged: "),
-    (["SUMMARY", "--state", "other.json"], "is no state that calibdask watch --state wrote, or it is damaged: "),
+    (["SUMMARY", "--state", "broken.json"], "is not a state of calibdask watch --state, or it is corrupted: "),
+    (["SUMMARY", "--state", "other.json"], "is not a state of calibdask watch --state, or it is corrupted: "),
     (["SUMMARY", "--on-alarm", "no-such-program-here x"], "there is no such program"),
     (["SUMMARY", "--on-alarm", "'"], "--on-alarm expects a command"),
     (["SUMMARY", "--on-alarm", ""], "--on-alarm expects a program"),
@@ -334,7 +334,7 @@ def test_a_state_that_is_not_what_was_written_is_trouble(run: Run, stored: Path,
         Path("w.json").write_text(case)
         status, out, err = run(*job)
         assert (status, out) == (2, ""), name
-        assert "is no state that calibdask watch --state wrote, or it is damaged" in err or "state is damaged" in err, (
+        assert "is not a state of calibdask watch --state, or it is corrupted" in err or "state is damaged" in err, (
             name
         )
         assert Path("w.json").read_text() == case

@@ -201,7 +201,7 @@ def test_what_is_asked_for_does_not_reach_the_terminal_raw(explorer: Explorer) -
 def test_all_interfaces_have_one_name(address: str, tmp_path: Path) -> None:
     store = tmp_path / "s.nc"
     cd.summarize([0, 1] * 20, [0.4, 0.6] * 20).to_netcdf(store, engine="h5netcdf")
-    with pytest.raises(ValueError, match=r"address expects one to listen on, .* all interfaces are 0\.0\.0\.0"):
+    with pytest.raises(ValueError, match=r"address expects an address to listen on, .* all interfaces are 0\.0\.0\.0"):
         explore(str(store), address=address, show=False)
 
 

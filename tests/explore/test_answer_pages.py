@@ -158,7 +158,7 @@ def test_calibrated_scores_are_left_as_they_are() -> None:
     labels, scores, country = rows(slope=1.0)
     _, page, view = page_of(cd.summarize(labels, scores), "recalibration")
     (line,) = lines(page)
-    assert line.startswith("No: leave the scores as they are. No single map for all rows helps for certain: ")
+    assert line.startswith("No: leave the scores as they are. No single map for all rows is significantly better: ")
     assert "calibdask calibrate" not in page.text
     assert not view.offer.visible
     # Slices that are no worse are said to be none.
@@ -212,7 +212,7 @@ def test_numbers_of_one_column_have_the_same_digits(summary: xr.Dataset) -> None
     [
         ({"n": 3}, "There are too few rows of one of the outcomes"),
         ({"n": 0}, "it expects data to which a calibrator can be fitted"),
-        ({"weights": 2.0}, "a summary with weights counts none"),
+        ({"weights": 2.0}, "which a weighted summary lacks"),
     ],
 )
 def test_it_refuses_where_nothing_can_be_told(given: dict[str, Any], told: str) -> None:

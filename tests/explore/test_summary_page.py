@@ -186,7 +186,7 @@ def test_a_line_of_the_worst_selects_its_slice(page_of: Callable[..., Any]) -> N
     assert len(page.slices.frame()) == 3
     page.slices.dims.value = ["country", "day"]
     frame = page.slices.frame()
-    assert page.slices.note.object.count("18 slices, in the order") == 1
+    assert page.slices.note.object.count("18 slices, ordered by") == 1
     lines = next(iter(page.slices.table)).value["slice"]
     assert {line.split(" · ")[1] for line in lines} == {f"2026-01-0{day}" for day in range(1, 7)}
     plain = cd.worst_slices(cd.evaluate(summary, metrics={"ece": cd.ECE()}, ci=0.95), "ece", 18)

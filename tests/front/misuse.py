@@ -17,8 +17,8 @@ _OUTCOMES, _VECTOR = np.arange(_N) % 2, np.linspace(0.1, 0.9, _N)
 _ONE_HOT = np.eye(3, dtype=int)[_LABELS]
 _NAMES = np.array(["auk", "owl", "tit"])
 _READINGS = (
-    "which can be read in three ways. Say which: task='multiclass' if the rows of y_true are one-hot; "
-    "task='multilabel' if every column is a yes or no of its own; task='binary' if the arrays are (models, n), a row "
+    "which is ambiguous; set task='multiclass' if the rows of y_true are one-hot; "
+    "task='multilabel' if every column is an independent label; task='binary' if the arrays are (models, n), a row "
     "of n scores for each model. At the shell: --task."
 )
 
@@ -63,7 +63,7 @@ _SUM = (
 )
 _ONES = (
     "Expected one-hot rows of labels, a single 1 and zeros, but 1 of 12 rows differs; the first is row 1 {}. If every "
-    "column is a yes or no of its own, say task='multilabel'."
+    "column is an independent label, say task='multilabel'."
 )
 
 CASES = (

@@ -158,7 +158,7 @@ REFUSED = [
     (cd.MulticlassECE(), "'multiclass_ece' .*: it needs CellSums, which is no sum over the rows"),
     (cd.ECE(binning="equal-mass"), r"15 bins of equal mass\): .* give settings such as \['confidence'\]"),
     (cd.ECE(bins="sqrt"), "it reads the rows several times"),
-    (cd.CORP(), "whose histograms tell it"),
+    (cd.CORP(), "whose histograms determine it"),
 ]
 
 

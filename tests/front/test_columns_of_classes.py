@@ -308,8 +308,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "columns of labels without a task": (
         lambda: lambda: TABLE.to_reader(),
         {"label": "is_*", "score": "p_*"},
-        "3 columns of labels can be read in two ways. Say which: task='multiclass' if their rows are one-hot; "
-        "task='multilabel' if every column is a yes or no of its own. At the shell: --task.",
+        "3 columns of labels are ambiguous; set task='multiclass' if their rows are one-hot; "
+        "task='multilabel' if every column is an independent label. At the shell: --task.",
     ),
     "other classes of labels than of scores": (
         lambda: TABLE,

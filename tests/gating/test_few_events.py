@@ -97,7 +97,7 @@ def test_slices_have_their_cautions_too() -> None:
     labels[by == 1] = 0
     gate = cd.check(labels, scores, slice_limits={"mce": 0.9}, by={"g": by}, n_boot=50)
     assert [one.outcome for one in gate.judgements] == ["met", UNDECIDED]
-    assert "By g: MCE, 15 bins: where all outcomes are alike (1 of 2) there is no interval." in text_lines_of(gate)
+    assert "By g: MCE, 15 bins: where all outcomes are equal (1 of 2) there is no interval." in text_lines_of(gate)
 
 
 def text_lines_of(gate: Any) -> str:

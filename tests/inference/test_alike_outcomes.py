@@ -1,4 +1,4 @@
-"""Intervals of errors where all outcomes are alike: replicates have no other outcome."""
+"""Intervals of errors where all outcomes are equal: replicates have no other outcome."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def test_the_error_that_is_true_is_not_excluded(rows: int, score: float, rate: f
         low, high = float(result[f"{name}_low"]), float(result[f"{name}_high"])
         assert low <= abs(score - rate) <= high
         assert (low, high) == pytest.approx((max(score - reach, 0), score + reach), abs=1e-9)
-        assert "all outcomes are alike" in result[name].attrs["no_replicates"]
+        assert "all outcomes are equal" in result[name].attrs["no_replicates"]
         assert float(summarized[f"{name}_high"]) == pytest.approx(high, abs=1e-6)
 
 
@@ -48,7 +48,7 @@ def test_slices_and_classes_are_each_by_themselves() -> None:
     assert float(sliced.ece_high[0] - sliced.ece[0]) > 1 - 0.05 ** (1 / 300)
     assert "(1 of 2)" in sliced.ece.attrs["no_replicates"]
     assert "no_replicates" not in alone.ece.attrs
-    # Class 2 never occurs: of that class all outcomes are alike, of the largest score they are not.
+    # Class 2 never occurs: of that class all outcomes are equal, of the largest score they are not.
     probabilities = rng.dirichlet([1, 1, 1], 300)
     metrics = {"ece": cd.ECE(), "absent": cd.ECE(setting=2)}
     classes = cd.evaluate(rng.integers(0, 2, 300), probabilities, metrics, ci=0.9)

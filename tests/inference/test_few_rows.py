@@ -157,7 +157,7 @@ def test_scores_have_no_interval_where_outcomes_are_alike(weights: Any) -> None:
                 assert np.isfinite(result[f"{name}_{end}"].sel(day="tue"))
                 assert np.isnan(result[f"{name}_{end}"].sel(day="mon"))
         assert (result.gap_low < result.gap_high).all()
-    assert "no intervals of scores and their terms in slices where all outcomes are alike" in str(ResultTable(rows))
+    assert "no intervals of scores and their terms in slices where all outcomes are equal" in str(ResultTable(rows))
     assert "no intervals" not in str(ResultTable(rows[["gap", "gap_low", "gap_high"]]))
 
 

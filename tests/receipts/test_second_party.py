@@ -120,7 +120,7 @@ def test_an_edited_receipt_is_told(data: st.DataObject) -> None:
     else:
         edited[entry[0]][entry[1]] += data.draw(st.integers(1, 5))
     outcome = cd.verify(edited, frame.label, frame.score)
-    assert outcome.problems[0] == "The receipt was changed after it was made: its hash is not that of its contents."
+    assert outcome.problems[0] == "The receipt was changed after it was made: its hash does not match its contents."
 
 
 def _simple() -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _simple() -> dict[str, Any]:
 def test_a_cut_receipt_is_one_sentence(share: float, tmp_path: Path) -> None:
     text = json.dumps(_simple())
     (tmp_path / "receipt.json").write_text(text[: int(share * len(text))])
-    with pytest.raises(ValueError, match="is no receipt: it is no JSON"):
+    with pytest.raises(ValueError, match="is not a receipt: it is not JSON"):
         cd.verify(tmp_path / "receipt.json", _frame().label, _frame().score)
 
 

@@ -270,7 +270,7 @@ class Audit(Analysis):
     statuses: ClassVar[Mapping[Outcome, str]] = {
         "met": "nothing is found",
         "found": "a subgroup is found",
-        "undecided": "no subgroup has --min-rows rows, so that nothing can be said",
+        "undecided": "no subgroup has --min-rows rows, undecided",
     }
     examples: ClassVar[Sequence[tuple[str, str]]] = (
         ("calibdask audit rows.parquet --features age,country,phone", "subgroups that are miscalibrated"),

@@ -366,7 +366,7 @@ def difference_judged(limit: Limit, result: xr.Dataset, data: Input) -> Judgemen
     worse = {"lower": 1.0, "zero": 1.0, "higher": -1.0}.get(part.direction)
     if worse is None or limit.bound is None or limit.bound < 0:
         raise ValueError(
-            "not_worse expects a metric of which lower or higher is better and a number from 0 on, such as "
+            "not_worse expects a metric with a direction (lower or higher is better) and a number >= 0, such as "
             f"log-loss=0.001; got {limit.text}."
         )
     value = difference.value()

@@ -161,7 +161,7 @@ PROFILES: Mapping[str, Profile] = {
                 "light": "Traffic light",
             },
             "hosmer-lemeshow": {"pvalue": "Hosmer-Lemeshow test, p-value"},
-            "mean-gap": {"": "Default rate less mean PD"},
+            "mean-gap": {"": "Default rate minus mean PD"},
             "ece": {"": "Calibration error (ECE)"},
             "cutoff-error": {"": "Cut-off calibration error"},
             "c-statistic": {"": "AUC (accuracy ratio: 2 AUC - 1)"},

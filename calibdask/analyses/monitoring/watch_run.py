@@ -41,7 +41,7 @@ OVER_TIME: Mapping[str, PartInfo] = {
     "detected": PartInfo("whether the restarting detector has reached 1 / alpha in this period", "choice"),
     "run_length": PartInfo("periods with rows since the detector was restarted", "count"),
     "period_gap": PartInfo("observed rate minus mean prediction of this period", "difference"),
-    "period_pvalue": PartInfo("p-value of this period alone, for one look", "pvalue"),
+    "period_pvalue": PartInfo("p-value of this period alone", "pvalue"),
 }
 # Those that are of all rows so far.
 SO_FAR = (

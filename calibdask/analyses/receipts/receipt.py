@@ -147,7 +147,9 @@ def receipt_and_gate(
         levels: dict[str, Any] = {"confidence": confidence, "profile": profile, **intervals}
         gate = check(given, limits=limits, slice_limits=slice_limits, **levels)
     if not isinstance(data.source, MemorySource) and fingerprint_of(data) != rows:
-        raise ValueError("The rows changed while they were measured; measure them again when nobody writes them.")
+        raise ValueError(
+            "The rows changed while they were measured; measure them again while no other process writes them."
+        )
     names = sorted(map(str, given.slice_names))
     request = {
         "metrics": [str(expression) for expression in expressions],
@@ -249,7 +251,7 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     again = _measured(request, y_true, y_prob, options)
     problems = []
     if hash_of(given) != given["hash"]:
-        problems.append("The receipt was changed after it was made: its hash is not that of its contents.")
+        problems.append("The receipt was changed after it was made: its hash does not match its contents.")
     if given["calibdask"] != again["calibdask"]:
         problems.append(f"The receipt was made by calibdask {given['calibdask']}, and this is {again['calibdask']}.")
     problems += _of_data(given["data"], again["data"])

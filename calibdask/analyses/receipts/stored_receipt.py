@@ -82,9 +82,9 @@ def read_receipt(given: Document | str | Path) -> Document:
         try:
             given = read_json(given, canonical=True)
         except ValueError as error:
-            raise ValueError(f"{name} is no receipt: it is no JSON as calibdask writes it ({error}).") from error
+            raise ValueError(f"{name} is not a receipt: it is not JSON as calibdask writes it ({error}).") from error
     if not isinstance(given, dict) or given.get("kind") != KIND:
-        raise ValueError(f"This is no receipt: JSON with the entry kind, {KIND!r}, is expected.")
+        raise ValueError(f"This is not a receipt: JSON with the entry kind, {KIND!r}, is expected.")
     if given.get("format") != FORMAT:
         raise ValueError(f"The receipt has the format {given.get('format')!r}; this version reads {FORMAT}.")
     _check("", given, _RECEIPT)

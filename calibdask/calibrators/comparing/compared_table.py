@@ -30,7 +30,7 @@ def compared_lines(compared: xr.Dataset) -> Iterator[str]:
         yield f"Left out: {compared.attrs['left_out']}."
     yield (
         f"{compared.attrs['rows']:,} rows in {compared.attrs['folds']} folds, {compared.attrs['passes']} passes. "
-        "Improvement: log loss that the map takes away on rows that it was not fitted to."
+        "Improvement: reduction of the log loss on rows that the map was not fitted to."
     )
 
 

@@ -30,7 +30,7 @@ class Recommendation:
         value = np.array([gain.value[0, 0] for gain in gains])
         order = np.argsort(-value, kind="stable").tolist()
         if not np.isfinite(adjusted).any():
-            return cls("none", "There are too few rows of one of the outcomes to tell whether a calibrator helps.")
+            return cls("none", "There are too few rows of one outcome to decide whether a calibrator helps.")
         helps = [model for model in range(len(names)) if value[model] > 0 and adjusted[model] < 1 - level]
         loss = float(means.before("log").value[0, 0])
         if not helps:
@@ -39,7 +39,7 @@ class Recommendation:
             digits = _digits(low, high)
             return cls(
                 "none",
-                f"No single map for all rows helps for certain: the best, {names[top]}, improves the log loss of "
+                f"No single map for all rows is significantly better: the best, {names[top]}, improves the log loss of "
                 f"{loss:{digits}} by {value[top]:{digits}} ({low:{digits}} to {high:{digits}}).",
             )
         top = max(helps, key=lambda model: (value[model], -model))

@@ -86,8 +86,8 @@ class Refinement(Estimator):
 
     about = About(
         "Refinement loss",
-        "The mean loss of scores that are calibrated by maps fitted to the other folds of the rows; the calibration "
-        "loss is what that takes away from the loss of the scores as they are.",
+        "The mean loss of scores calibrated by maps fitted to the other folds; the calibration loss is the reduction "
+        "from the loss of the original scores.",
         "Berta et al., Rethinking early stopping: refine, then calibrate, 2025",
         "refinement",
     )

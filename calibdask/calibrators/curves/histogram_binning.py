@@ -114,7 +114,7 @@ class HistogramBinning(ColumnCalibrator):
         bins = np.isfinite(sliced.numbers["frequency"]) & (np.diff(edges) > 0)
         empty = int((bins & (rows == 0)).sum())
         if empty:
-            yield f"{empty:,} of {bins.sum():,} bins have no rows; their frequencies are those of their neighbours."
+            yield f"{empty:,} of {bins.sum():,} bins have no rows; they get the observed rates of their neighbours."
         frequency = sliced.numbers["frequency"]
         yield from few_rows_caution(np.where((frequency == 0) | (frequency == 1), rows, 0.0))
 

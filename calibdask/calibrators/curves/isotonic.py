@@ -145,8 +145,8 @@ def few_rows_caution(certain: Array) -> Iterable[str]:
     few = certain[(certain > 0) & (certain < FEW_ROWS)]
     if few.size:
         yield (
-            f"probabilities of exactly 0 or 1 rest on as few as {few.min():.3g} rows; a single miss there has infinite "
-            "logarithmic loss. bounded=True avoids them."
+            f"probabilities of exactly 0 or 1 rest on as few as {few.min():.3g} rows; a single error there has "
+            "infinite log loss. bounded=True avoids them."
         )
 
 

@@ -17,7 +17,7 @@ from calibdask.statistics.exact import Array
 _MOST_MERGED = 0.05
 SEPARATED = (
     "the score separates the outcomes, up to rounding, so that the likelihood has no maximum; they were smoothed as by "
-    "Platt (attribute smoothed_), which bounds the map: more rows would tell more."
+    "Platt (attribute smoothed_), which bounds the map; use more rows."
 )
 
 

@@ -79,8 +79,8 @@ class NetBenefit(ThresholdEstimator):
 
     about = About(
         "Net benefit",
-        "TP/n - FP/n t/(1 - t) at the threshold t, beside that of treating all and of treating none. The model is of "
-        "use where it is above both.",
+        "TP/n - FP/n t/(1 - t) at the threshold t, compared with treating all and treating none. The model is useful "
+        "where it exceeds both.",
         "Vickers & Elkin, Decision curve analysis: a novel method for evaluating prediction models, 2006",
         "net benefit",
     )

@@ -51,7 +51,7 @@ class Sharpness(ColumnEstimator):
     about = About(
         "Sharpness",
         "The variance of the scores, sum w s**2 / sum w - (sum w s / sum w)**2. Of two calibrated models the "
-        "sharper one discriminates better; without calibration it says nothing.",
+        "sharper one discriminates better; without calibration it is meaningless.",
         "Gneiting, Balabdaoui & Raftery, Probabilistic forecasts, calibration and sharpness, 2007",
         "sharpness",
     )

@@ -58,7 +58,7 @@ class _Curve(SmoothedEstimator):
 
     @override
     def describe(self, layout: Layout) -> Description:
-        excess = PartInfo("frequency of the outcome less the score", "curve")
+        excess = PartInfo("observed rate minus score", "curve")
         return {
             **({"": excess} if self._local else {"reliability": PartInfo("frequency of the outcome", "curve")}),
             "density": PartInfo("density of the scores", "curve"),

@@ -12,7 +12,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
-ALIKE = "all outcomes are alike"
+ALIKE = "all outcomes are equal"
 SEPARATED = "a score separates the outcomes, so that the likelihood has no maximum"
 
 # Numbers of one column by name, and why some are missing, if they are.
@@ -65,8 +65,8 @@ def undefined(reasons: Mapping[str, int], columns: int, noun: str = "columns of 
 
     Examples
     --------
-    >>> undefined({"all outcomes are alike": 1}, 1), undefined({"all outcomes are alike": 2}, 5), undefined({}, 1)
-    ({'undefined': 'all outcomes are alike'}, {'undefined': 'all outcomes are alike (2 of 5 columns of scores)'}, {})
+    >>> undefined({"all outcomes are equal": 1}, 1), undefined({"all outcomes are equal": 2}, 5), undefined({}, 1)
+    ({'undefined': 'all outcomes are equal'}, {'undefined': 'all outcomes are equal (2 of 5 columns of scores)'}, {})
     """
     if not reasons:
         return {}

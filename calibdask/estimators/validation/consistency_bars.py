@@ -56,8 +56,8 @@ class ConsistencyBars(BinnedEstimator):
 
     about = About(
         "Reliability diagram with consistency bars",
-        "The frequency of the outcome in each bin, beside the quantiles of the frequency of a calibrated model: those "
-        "of a binomial share of as many rows with the mean score for their chance.",
+        "The observed rate in each bin, with quantiles for a calibrated model: binomial with the number of rows and "
+        "the mean score of the bin.",
         "Bröcker & Smith, Increasing the reliability of reliability diagrams, 2007",
     )
 

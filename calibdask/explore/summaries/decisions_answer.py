@@ -26,8 +26,8 @@ CHOOSE = "This page is about one score at a time: choose the confidence or a cla
 _COLUMNS = (("", False), ("value", True), ("95 % interval", True))
 _UNKNOWN = "Which predictions can be accepted is not known"
 _READING = (
-    "Net benefit per row: true positives minus false positives, each weighted by the odds of the decision "
-    "threshold. Intervals: 95 %, for a threshold chosen beforehand."
+    "Net benefit per row: true positives minus false positives, the latter weighted by the odds of the threshold. "
+    "Pointwise 95 % intervals."
 )
 
 
@@ -137,7 +137,7 @@ def _acting(pool: Pool, selection: Selection, setting: str | int | None, act: fl
     elif high < 0:
         line = f"Acting on scores above {percent(act)} loses: {numbers} {where}."
     else:
-        line = f"Whether acting on scores above {percent(act)} gains anything is open: {numbers} {where}."
+        line = f"It is undecided whether acting on scores above {percent(act)} has a benefit: {numbers} {where}."
     chart = DECISION.chart(curve, "benefit", {})
     words = (
         "Decision curve: net benefit by the score from which one acts, with its pointwise 95 % interval. Dashed: "

@@ -307,6 +307,5 @@ def _line_text(line: PeriodLine, selected: str) -> Html:
     last = f" The last {MOST_PERIODS} of {line.periods:,}." if line.periods > MOST_PERIODS else ""
     return Html(
         "<h2>By {period}</h2><p class='quiet'>Observed rate minus mean prediction of {selected}.{last} 95 % intervals: "
-        "{alone}, one "
-        "look at each {period}. Click to select; click again to deselect.</p>"
+        "{alone}, pointwise by {period}. Click to select; click again to deselect.</p>"
     ).format(period=line.period, selected=selected, last=last, alone=ALONE)

@@ -62,8 +62,8 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     found = PseudoRows.of(pooled, setting)
     if found.weighted:
         raise ValueError(
-            f"{_UNKNOWN}: rows are divided into folds, and a summary with weights counts none; calibdask calibrate "
-            "ROWS --weight COLUMN --compare tells it."
+            f"{_UNKNOWN}: cross-fitting needs counts of rows, which a weighted summary lacks; calibdask calibrate "
+            "ROWS --weight COLUMN --compare computes it."
         )
     outcomes, scores = found.rows(_MOST_ROWS)
     try:
@@ -141,7 +141,7 @@ def _applied(pool: Pool, name: str, selection: Selection, setting: str | int | N
     command = shlex.join([*words, "--method", method, "--out", "map.json"])
     each = f", one for each {' and '.join(by)}," * bool(by)
     classes = Html(
-        " It maps each class by itself; what that does to all of them together takes rows, and <code>calibdask "
+        " It maps each class separately; to evaluate all classes together, use rows and <code>calibdask "
         "calibrate ROWS --compare</code>."
     )
     return Html(

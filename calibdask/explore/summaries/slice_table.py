@@ -283,4 +283,4 @@ def ranking_text(ranking: SliceRanking) -> str:
         order += f" {few:,} of them have fewer than {least} rows, too few to rely on, however narrow the interval."
     if slices - empty > _MOST_LINES:
         order += f" The first {_MOST_LINES:,} are shown; the filters find the others, and the file has all."
-    return f"{count}{order} A click on a line selects its slice."
+    return f"{count}{order} Click a row to select its slice."

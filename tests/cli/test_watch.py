@@ -334,9 +334,7 @@ def test_a_state_that_is_not_what_was_written_is_trouble(run: Run, stored: Path,
         Path("w.json").write_text(case)
         status, out, err = run(*job)
         assert (status, out) == (2, ""), name
-        assert "is not a state of calibdask watch --state, or it is corrupted" in err or "state is damaged" in err, (
-            name
-        )
+        assert "is not a state of calibdask watch --state, or it is corrupted" in err or "state is damaged" in err, name
         assert Path("w.json").read_text() == case
     # Without hashes, as earlier versions wrote it.
     old = json.loads(text)

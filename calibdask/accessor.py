@@ -13,6 +13,7 @@ from calibdask.safe_text import listed
 if TYPE_CHECKING:
     from calibdask.estimators.metrics import Metrics
     from calibdask.render.table import ResultTable
+    from calibdask.results.document import Document
 
 __all__ = ["CalibrationAccessor"]
 
@@ -197,6 +198,34 @@ class CalibrationAccessor:
                 "example by ds.calib.evaluate().calib.table()."
             )
         return ResultTable(self._dataset)
+
+    def document(self) -> "Document":
+        """The document of a result of `calibdask.threshold`, `audit` or `shrink_slices`: text, Markdown, HTML, numbers.
+
+        Returns
+        -------
+        calibdask.results.document.Document
+            With ``to_text()``, ``to_markdown()``, ``to_html()``, and ``numbers()``, a flat dictionary.
+
+        Raises
+        ------
+        ValueError
+            If the dataset is no result of such an analysis.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import calibdask as cd
+        >>> import calibdask.accessor
+        >>> rng = np.random.default_rng(0)
+        >>> scores = rng.random(10_000)
+        >>> result = cd.threshold(rng.random(10_000) < scores, scores, risk=0.1)
+        >>> round(result.calib.document().numbers()["thresholds/threshold"], 2)
+        0.83
+        """
+        from calibdask.analyses.catalogue import analysis_of
+
+        return analysis_of(self._dataset).document(self._dataset)
 
     def _arguments(
         self,

@@ -1,6 +1,8 @@
 """`Analysis`: what a user asks of data, as a frozen description; the pattern that all surfaces share."""
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, Literal
 
 import xarray as xr
@@ -22,7 +24,7 @@ class Analysis(HtmlRepr):
 
     A subclass is a frozen dataclass in a file of its own, named once in `calibdask.analyses.catalogue`. Its fields are
     the options of the command with its name, in the order of their declaration, but for those with the metadata
-    ``{"shell": False}``; its docstring is the help text. `run`
+    ``{"shell": False}``; its docstring is the help text. `compute`
     computes, `document` presents; the shell, pages, the explorer, Markdown and JSON show that document.
 
     Class attributes
@@ -55,8 +57,17 @@ class Analysis(HtmlRepr):
     statuses: ClassVar[Mapping[Outcome, str]] = {"met": "done"}
 
     def run(self, data: Data) -> xr.Dataset:
-        """The numbers: a dataset whose variables say what they are."""
+        """The numbers: a dataset whose variables say what they are, and whose attribute ``analysis`` is the request."""
+        return self.compute(data).assign_attrs(analysis=self.to_text())
+
+    def compute(self, data: Data) -> xr.Dataset:
+        """The numbers of `run`."""
         raise NotImplementedError
+
+    def to_text(self) -> str:
+        """Name and fields as JSON, from which `calibdask.analyses.catalogue.analysis_of` makes the analysis again."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return json.dumps({"name": self.name, "fields": values}, default=list)
 
     def document(self, result: xr.Dataset) -> Document:
         """What the result says: sentences, tables and figures, for every surface."""

@@ -178,7 +178,7 @@ class SliceShrinkage(Analysis):
                 f"limit expects a number above {least:g} for the measure {self.measure}, got {self.limit}."
             )
 
-    def run(self, data: Data) -> xr.Dataset:
+    def compute(self, data: Data) -> xr.Dataset:
         """The estimates, as `calibdask.shrink_slices` returns them."""
         rows = data.read()
         if rows.batch or rows.batch_names or not rows.by:

@@ -205,7 +205,7 @@ class Threshold(Analysis):
         ("calibdask threshold summary.zarr --risk 0.05 --json", "from a summary, for a program"),
     )
 
-    def run(self, data: Data) -> xr.Dataset:
+    def compute(self, data: Data) -> xr.Dataset:
         """The thresholds, as `calibdask.threshold` returns them."""
         check_level(self.risk, "risk")
         check_confidence(self.confidence)

@@ -210,7 +210,7 @@ def test_a_lattice_in_parts_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None
     same_results(parts, whole, weighted=False)
     assert parts.attrs["passes"] > whole.attrs["passes"]
     monkeypatch.setattr("calibdask.analyses.auditing.planning._PART_BYTES", 1 << 11)
-    with pytest.raises(ValueError, match=r"what fits: .*depth=1 \(\d+ segments\)"):
+    with pytest.raises(ValueError, match=r"feasible: .*depth=1 \(\d+ segments\)"):
         cd.audit(frame.label, frame.score, frame[FEATURES], depth=3, score_cells=16)
 
 

@@ -1,4 +1,4 @@
-"""Memory of an audit: planned for all threads before the lattice is filled, and what fits is said in megabytes."""
+"""Memory of an audit: planned for all threads before the lattice is filled, and feasible is said in megabytes."""
 
 import re
 
@@ -39,7 +39,7 @@ def test_what_fits_is_said_in_megabytes(monkeypatch: pytest.MonkeyPatch) -> None
     given = {"depth": 3, "score_cells": 64, "values": 9}
     for name, value in fits.items():
         cd.audit(FRAME.label, FRAME.score, FRAME[FEATURES], **{**given, name: value})
-    with pytest.raises(ValueError, match="what fits"):
+    with pytest.raises(ValueError, match="feasible"):
         cd.audit(FRAME.label, FRAME.score, FRAME[FEATURES], **{**given, "values": fits["values"] + 1})
 
 

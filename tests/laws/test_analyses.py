@@ -15,9 +15,10 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+import calibdask.accessor
 from calibdask.analyses.analysis import STATUS, Analysis
 from calibdask.analyses.auditing.audit import Audit
-from calibdask.analyses.catalogue import ANALYSES
+from calibdask.analyses.catalogue import ANALYSES, analysis_of
 from calibdask.analyses.shrinkage import SliceShrinkage
 from calibdask.analyses.threshold import Threshold
 from calibdask.cli import main
@@ -105,6 +106,11 @@ def test_sources_give_the_same_numbers(analysis: Analysis, result: xr.Dataset, s
             xr.testing.assert_allclose(theirs, ours, rtol=1e-5)
         else:
             xr.testing.assert_equal(theirs, ours)
+
+
+def test_results_know_their_analysis(analysis: Analysis, result: xr.Dataset) -> None:
+    assert analysis_of(result) == analysis
+    assert result.calib.document().to_text() == analysis.document(result).to_text()
 
 
 def tables(document: Document) -> list[Table]:

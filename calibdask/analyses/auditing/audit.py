@@ -281,7 +281,7 @@ class Audit(Analysis):
         ("calibdask calibrate rows.parquet --features all --out map.json", "then: a map that corrects what was found"),
     )
 
-    def run(self, data: Data) -> xr.Dataset:
+    def compute(self, data: Data) -> xr.Dataset:
         """The numbers of all subgroups, as `calibdask.audit` returns them."""
         check_level(self.alpha, "alpha")
         if data.summary is not None:

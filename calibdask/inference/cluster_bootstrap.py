@@ -24,7 +24,13 @@ from calibdask.statistics.cluster_sums import SliceClusters
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
-from calibdask.statistics.views.clusters import FEWEST_CLUSTERS, Buckets, BucketWeights, bucket_count
+from calibdask.statistics.views.clusters import (
+    FEWEST_CLUSTERS,
+    Buckets,
+    BucketWeights,
+    CalibratedReplicates,
+    bucket_count,
+)
 from calibdask.statistics.views.view import view_requests
 
 # With fewer clusters intervals may miss a little more often than stated.
@@ -52,9 +58,10 @@ class ClusterBootstrap:
         return bucket_count(self.layout)
 
     def requests(self, metrics: Mapping[str, Estimator]) -> dict[Any, Requests[Any]]:
-        """What the replicates of metrics request, by (name, "clusters"), and (name, "rows") as if rows were clusters.
+        """What the replicates of metrics request, by (name, field).
 
-        The latter where no formula and no histogram says how the number of independent rows would vary.
+        The fields are ``"clusters"``, ``"chance"`` of errors of a calibrated model, and ``"rows"`` as if rows were
+        clusters, where no formula and no histogram says how the number of independent rows would vary.
         """
         requests: dict[Any, Requests[Any]] = {}
         for name, metric in metrics.items():
@@ -67,6 +74,9 @@ class ClusterBootstrap:
                 buckets = Buckets(self.buckets, by_rows=field == "rows")
                 view = BucketWeights(self.choice.n_boot, self.choice.seed, buckets)
                 requests[name, field] = view_requests(view, replicated.estimate())
+            if metric.errs_by_chance(self.layout):
+                chance = CalibratedReplicates(self.choice.n_boot, self.choice.seed, Buckets(self.buckets))
+                requests[name, "chance"] = view_requests(chance, replicated.estimate())
         return requests
 
     def bounds(
@@ -79,17 +89,21 @@ class ClusterBootstrap:
         values = _values(outcome.estimates[name, "clusters"], numbers)
         rows = outcome.estimates.get((name, "rows"))
         of_rows = {} if rows is None else _values(rows, numbers)
+        by_chance = outcome.estimates.get((name, "chance"))
+        of_chance = {} if by_chance is None else _values(by_chance, numbers)
         bounds: dict[str, Bounds] = {}
         for part, number in numbers.items():
             replicates = values[part] + _finite(number.values - centre[part].values)
-            made = self._bounds_of(number, replicates, clusters)
+            made = self._bounds_of(number, replicates, of_chance.get(part), clusters)
             effect = self._design_effect(number, replicates, of_rows.get(part), independent.get(part, {}))
             if effect is not None:
                 made[DESIGN_EFFECT] = FixedPart(effect, number.dims)
             bounds[part] = made
         return bounds
 
-    def _bounds_of(self, number: Number, replicates: Array, clusters: SliceClusters) -> dict[str, Part]:
+    def _bounds_of(
+        self, number: Number, replicates: Array, chance: Array | None, clusters: SliceClusters
+    ) -> dict[str, Part]:
         level, count = self.choice.level, self._clusters(number.values, clusters)
         units = np.minimum(count, self.buckets)
         notes = {"resampled": "clusters"}
@@ -103,6 +117,10 @@ class ClusterBootstrap:
         else:
             method = self._method(number)
             low, high = _METHODS[method](number, replicates, level, units)
+            if chance is not None and method == "corrected" and number.kind == "error":
+                # A calibrated model has such an error by chance.
+                most = percentiles(chance, level)[2] * _widening(units, level)
+                low = np.where(number.values <= most, np.minimum(number.limits[0], low), low)
             low, high = np.maximum(low, number.limits[0]), np.minimum(high, number.limits[1])
             notes["interval"] = method
             made = {"low": Number(low, number.dims, notes), "high": Number(high, number.dims, notes)}
@@ -187,17 +205,11 @@ def _percentile(number: Number, replicates: Array, level: float, units: Array) -
 
 
 def _corrected(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
-    """The value plus and minus the larger of its distances to the two percentiles, from the least where it is chance.
-
-    Noise of clusters moves an error of a calibrated model by e, and a replicate by two such: its median is about
-    sqrt(2) times as large as the error of the data. Where it is, the error may be chance alone.
-    """
-    low, median, high = percentiles(replicates, level)
+    """The value plus and minus the larger of its distances to the two percentiles."""
+    low, _, high = percentiles(replicates, level)
     with np.errstate(invalid="ignore"):
         reach = np.maximum(np.maximum(high - number.values, number.values - low), 0.0) * _widening(units, level)
-        by_chance = median >= np.sqrt(2.0) * number.values
-    ends = number.values - reach, number.values + reach
-    return np.where(by_chance, np.minimum(number.limits[0], ends[0]), ends[0]), ends[1]
+    return number.values - reach, number.values + reach
 
 
 def _student(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:

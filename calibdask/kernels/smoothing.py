@@ -41,7 +41,9 @@ def share_between_nodes(mass, offset, unit, half, nodes, width, smooth, weights)
         for outcome in range(2):
             for cell in range(cells):
                 rows = np.float64(mass[column, cell, outcome])
-                t = np.float64(offset[column, cell, outcome]) * unit / max(rows, _NO_ROWS)
+                # Noise of a calibrated model may leave less than nothing of an outcome.
+                divisor = rows if rows < -_NO_ROWS else max(rows, _NO_ROWS)
+                t = np.float64(offset[column, cell, outcome]) * unit / divisor
                 t = t if cell < half else 1.0 - t
                 count[outcome, cell], position[outcome, cell] = rows, t
                 scores[outcome, cell] = rows * (nodes[cell] + width * t)

@@ -91,6 +91,18 @@ class Statistic(Request[StateT]):
         weighed = (weigh(exact.value(sums) if power else sums, axis, power) for sums, (axis, power) in fields)
         return cast("Any", type(state))(*weighed)
 
+    # Whether `as_calibrated` gives the state of a calibrated model.
+    has_calibrated_form: ClassVar[bool] = False
+
+    def as_calibrated(
+        self, state: StateT, total: Callable[[Any, int], Any], noise: Callable[[Any, int], Any]
+    ) -> StateT:
+        """The state of rows whose outcomes add up to their scores, plus noise.
+
+        ``total`` maps sums of parts and the axis of their batch to their total; ``noise`` to a random sum of mean 0.
+        """
+        raise NotImplementedError
+
     @property
     def display_name(self) -> str:
         """Its name in messages."""

@@ -1,5 +1,6 @@
 """Sums by bin: the statistic behind all binned calibration measures."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
@@ -84,6 +85,23 @@ class BinSums(SumStatistic[BinSumsState]):
             else:
                 bin_sums.bin_sums(*columns.packed_of(b), *options)
         return _weighted_state(counts, sums, shape) if weighted else _exact_state(counts, sums, shape)
+
+    has_calibrated_form = True
+
+    def as_calibrated(
+        self, state: BinSumsState, total: Callable[[Any, int], Any], noise: Callable[[Any, int], Any]
+    ) -> BinSumsState:
+        """Sums of all rows, with outcomes that add up to the scores, plus noise."""
+        score, outcome = exact.value(state.score), exact.value(state.outcome)
+        expected = total(score, 0)
+        return BinSumsState(
+            np.rint(total(state.rows, 0)).astype(np.int64),
+            total(exact.value(state.weight), 0),
+            total(exact.value(state.weight_square), 0),
+            expected + noise(outcome - score, 0),
+            expected,
+            total(exact.value(state.second), 1),
+        )
 
     def follows_from(self, other: Statistic[Any]) -> bool:
         """Plain sums follow from those with further ones."""

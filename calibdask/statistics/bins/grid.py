@@ -284,6 +284,27 @@ class GridHistogram(Statistic[GridState]):
             weigh(of_rows, 0, 0),
         )
 
+    has_calibrated_form = True
+
+    def as_calibrated(
+        self, state: GridState, total: Callable[[Any, int], Any], noise: Callable[[Any, int], Any]
+    ) -> GridState:
+        """The rows of each cell, with outcomes that add up to their scores, plus noise; some sums may be negative."""
+        edge, step = (values[:, None] for values in self.grid.nearer)
+        residual = -(edge * state.mass + step * state.distance)
+        residual[..., 1] += state.mass[..., 1]
+        of_rows, square = (state.rows, state.square) if state.weighted else (state.mass, state.mass)
+        mass, distance = (total(np.asarray(sums.sum(-1), np.float64), 0) for sums in (state.mass, state.distance))
+        hits = edge[:, 0] * mass + step[:, 0] * distance + noise(residual.sum(-1), 0)
+        share = np.divide(hits, mass, out=np.zeros_like(hits), where=mass > 0)[..., None]
+        of_outcomes = np.concatenate([1 - share, share], -1)
+        return GridState(
+            mass[..., None] * of_outcomes,
+            distance[..., None] * of_outcomes,
+            total(np.asarray(square, np.float64), 0),
+            np.rint(total(of_rows, 0)).astype(np.int64),
+        )
+
     def from_histograms(self, histograms: Histograms) -> GridState:
         """One of the histograms, or derived from one."""
         return histograms.state(self)

@@ -125,6 +125,13 @@ class BucketWeights(Reweighted):
         key = philox_key(self.seed, _PURPOSE, int(self.buckets.by_rows))
         return poisson_counts(np.arange(self.buckets.count), self.replicates, key)
 
+    @property
+    def signs_of_buckets(self) -> Array:
+        """A random sign for each replicate and bucket, (replicates, buckets)."""
+        random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(_PURPOSE, 2)))
+        heads = random.integers(0, 2, (self.replicates, self.buckets.count))
+        return np.where(heads > 0, 1.0, -1.0)
+
     def keys(self, block: Block) -> Counts:
         """The bucket of each row."""
         return self.buckets.of_rows(block)
@@ -137,9 +144,20 @@ class BucketWeights(Reweighted):
         """All replicates; curves of the score are fitted to cells, since their states add up."""
         return replace(super().layout(layout), by_cells=True)
 
-    def from_states(self, statistic: Statistic[StateT]) -> "ResampledBuckets[StateT] | None":
+    def from_states(self, statistic: Statistic[StateT]) -> Derived[StateT] | None:
         """The weighted sums of the states of the buckets, where that is what the state of a replicate is."""
         return ResampledBuckets(self, statistic) if statistic.is_reweighted else None
+
+
+@dataclass(frozen=True)
+class CalibratedReplicates(BucketWeights):
+    """Replicates of a calibrated model, for statistics that sum outcomes and scores; others see those of the data."""
+
+    def from_states(self, statistic: Statistic[StateT]) -> Derived[StateT] | None:
+        """As the residuals of the buckets have them."""
+        if statistic.has_calibrated_form:
+            return CalibratedBuckets(self, statistic)
+        return super().from_states(statistic)
 
 
 @dataclass(frozen=True)
@@ -151,24 +169,61 @@ class ResampledBuckets(Derived[StateT]):
 
     def derive(self) -> Requests[StateT]:
         """Request the states of the buckets."""
-        layout = yield from Layout()
-        weights, batch = self.view.of_buckets, layout.batch
+        sums = _BucketSums((yield from Layout()), self.view.buckets.count)
+        weights = self.view.of_buckets
         state = yield from ViewedStatistic(self.view.buckets, self.statistic)
 
-        def drawn(sums: Sums, axis: int, power: int) -> Any:
-            """Sums over the buckets, whose ``axis`` is that of the batch, weighted with a power of the weights."""
-            factor = (weights > 0).astype(np.float64) if power == 0 else weights**power
-            values = np.moveaxis(sums, axis, 0)
-            leading, others = values.shape[1 : axis + 1], values.shape[axis + 2 :]
-            by_bucket = values.reshape(-1, self.view.buckets.count, math.prod(others))
-            total = np.zeros((len(weights), len(by_bucket), by_bucket.shape[-1]))
-            for number, of_slice in enumerate(by_bucket):
-                total[:, number] = _weighted_sums(factor, of_slice)
-            total = total.reshape(len(weights) * batch, *leading, layout.groups, *others)
-            result = np.moveaxis(total, 0, axis)
-            return np.rint(result).astype(np.int64) if power == 0 else np.ascontiguousarray(result)
+        def drawn(values: Sums, axis: int, power: int) -> Any:
+            if power:
+                return sums.weighted(values, axis, weights**power)
+            return np.rint(sums.weighted(values, axis, (weights > 0).astype(np.float64))).astype(np.int64)
 
         return self.statistic.reweighted(state, drawn)
+
+
+@dataclass(frozen=True)
+class CalibratedBuckets(Derived[StateT]):
+    """The states of replicates of a calibrated model, whose residuals are those of the buckets with random signs.
+
+    Each replicate has the scores of the data, and outcomes that add up to the scores plus the residuals of each bucket
+    with a random sign: noise that depends within clusters as that of the data does, and has the mean 0 (the wild
+    bootstrap of clusters, Cameron, Gelbach & Miller 2008).
+    """
+
+    view: BucketWeights
+    statistic: Statistic[StateT]
+
+    def derive(self) -> Requests[StateT]:
+        """Request the states of the buckets."""
+        sums = _BucketSums((yield from Layout()), self.view.buckets.count)
+        noise = self.view.signs_of_buckets
+        every = np.ones((1, self.view.buckets.count))
+        state = yield from ViewedStatistic(self.view.buckets, self.statistic)
+
+        def total(values: Sums, axis: int) -> Any:
+            once = sums.weighted(values, axis, every)
+            return np.concatenate([once] * len(noise), axis)
+
+        return self.statistic.as_calibrated(state, total, lambda values, axis: sums.weighted(values, axis, noise))
+
+
+@dataclass(frozen=True)
+class _BucketSums:
+    """Weighted sums over the buckets of each slice of a layout."""
+
+    layout: Layout
+    count: int
+
+    def weighted(self, sums: Sums, axis: int, factor: Array) -> Array:
+        """Sums with a factor (replicates, buckets); ``axis`` is that of the batch, followed by that of the buckets."""
+        values = np.moveaxis(sums, axis, 0)
+        leading, others = values.shape[1 : axis + 1], values.shape[axis + 2 :]
+        by_bucket = values.reshape(-1, self.count, math.prod(others))
+        total = np.zeros((len(factor), len(by_bucket), by_bucket.shape[-1]))
+        for number, of_slice in enumerate(by_bucket):
+            total[:, number] = _weighted_sums(factor, of_slice)
+        total = total.reshape(len(factor) * self.layout.batch, *leading, self.layout.groups, *others)
+        return np.ascontiguousarray(np.moveaxis(total, 0, axis))
 
 
 def _weighted_sums(factor: Array, sums: Sums) -> Array:

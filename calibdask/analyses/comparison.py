@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.analyses.clustered import check_clustered, cluster_attributes
 from calibdask.data.containers import has_columns
 from calibdask.data.data import Data
 from calibdask.data.input import Input
@@ -17,23 +18,26 @@ from calibdask.data.options import InputOptions, Task
 from calibdask.engine.axes import Axis
 from calibdask.engine.plan import run_requests
 from calibdask.estimators.about import PartInfo
+from calibdask.estimators.cluster_totals import CLUSTER_TOTALS, ClusterTotals, clusters_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.panel import comparison_metrics
 from calibdask.estimators.parts import Estimate, Number, Part
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
+from calibdask.inference.cluster_bootstrap import widened_by_clusters
 from calibdask.inference.ends import bounds_of_number, where
 from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
 from calibdask.inference.multiplicity import ADJUSTMENTS
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.statistics.exact import Array
+from calibdask.statistics.views.clusters import FEWEST_CLUSTERS, bucket_count
 from calibdask.storage.summary import is_summary
 
 _CHALLENGER = "challenger"
 # What is requested beside the metrics, under a name that none has.
-_TOTALS = ("\0totals",)
+_TOTALS, _CLUSTERS = ("\0totals",), ("\0clusters",)
 _DIFFERENCE = PartInfo("model minus baseline", "difference")
 # Of equally good models on fewer rows of the rarer outcome, far more than the nominal share differ by replicates.
 _FEWEST_OUTCOMES = 5
@@ -50,6 +54,7 @@ def compare(
     by: Any = None,
     sample_weight: Any = None,
     skip_missing: bool = False,
+    groups: Any = None,
     ci: float = 0.95,
     ci_method: Method | None = None,
     n_boot: int = 1000,
@@ -81,6 +86,9 @@ def compare(
         Name of the model that the others are compared with; the first by default.
     by, sample_weight, skip_missing, task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance
         As in `calibdask.evaluate`.
+    groups : array of shape (n,), or name of a column, optional
+        The cluster of each row, as for `calibdask.evaluate`: replicates of all models draw the same whole clusters, and
+        are spread as for as many clusters by Student's t.
     ci : float, default 0.95
         Level of the intervals.
     ci_method : {"percentile", "bca"}, optional
@@ -153,11 +161,12 @@ def compare(
         sum_tolerance,
         label=label,
         skip_missing=skip_missing,
+        groups=groups,
     )
     given = _data(y_true, prob_a, prob_b, by, sample_weight, options)
     names = list(given.models)
     base = _baseline_index(names, baseline)
-    data = given.read()
+    data = given.read(takes_groups=True)
     class_dim = data.class_dim(class_dim)
     chosen = named_metrics(comparison_metrics(vector=data.source.layout.vector) if metrics is None else metrics)
     _refuse_tests(chosen, data)
@@ -165,9 +174,16 @@ def compare(
     axis_names = [axis.name for axis in (*data.batch, *data.by)]
     check_names(chosen, [*axis_names, *([_CHALLENGER] if named else [])], class_dim)
     choice = IntervalChoice(ci, ci_method or "percentile", n_boot, seed)
-    bootstrap = RowBootstrap(choice)
+    layout = data.source.layout
+    if layout.clustered:
+        check_clustered(chosen, layout)
+        if ci_method == "bca":
+            raise ValueError("ci_method='bca' leaves out rows in turn; with groups leave it out.")
+    bootstrap = RowBootstrap(choice, bucket_count(layout) if layout.clustered else None)
     totals = SliceTotals()
-    outcome = run_requests({**bootstrap.requests(chosen, chosen), _TOTALS: totals.estimate()}, data.source)
+    counted: dict[Any, Any] = {_CLUSTERS: ClusterTotals().estimate()} if layout.clustered else {}
+    outcome = run_requests({**bootstrap.requests(chosen, chosen), _TOTALS: totals.estimate(), **counted}, data.source)
+    clusters = clusters_of(outcome.estimates[_CLUSTERS]) if layout.clustered else None
     result = DatasetBuilder(data, class_dim)
     challengers = [name for name in names if name != names[base]]
     axes = _axes(data, challengers, squeezed=not named)
@@ -179,8 +195,14 @@ def compare(
         for part, replicates in bootstrap.replicates(name, outcome).items():
             if not {*estimate[part].dims} <= {"class"}:
                 continue
-            number, bounds = _difference(estimate[part], replicates, (base, len(names)), choice)
+            drawn = replicates
+            if clusters is not None:
+                drawn = widened_by_clusters(replicates, clusters, ci, bucket_count(layout))
+            number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice)
             bounds = {bound: where(end, varied) for bound, end in bounds.items()}
+            if clusters is not None:
+                enough = np.broadcast_to(clusters.clusters >= FEWEST_CLUSTERS, (len(number.values), layout.groups))
+                bounds = {bound: where(end, enough) for bound, end in bounds.items()}
             if adjusted:
                 pvalues = bounds["pvalue"].values
                 bounds |= {
@@ -191,7 +213,10 @@ def compare(
     result.add_totals(outcome.estimates[_TOTALS], totals, (*data.batch, *data.by))
     # Estimates have a dimension of all models, differences a separate one of the challengers.
     batch = tuple(axis for axis in data.batch if axis.name != MODEL)
-    counts = {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[base]}
+    counts: dict[str, Any] = {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[base]}
+    if clusters is not None:
+        result.add_totals(outcome.estimates[_CLUSTERS], ClusterTotals(), (*data.batch, *data.by), CLUSTER_TOTALS)
+        counts |= cluster_attributes(data, outcome.estimates[_CLUSTERS])
     return result.dataset(outcome.passes, batch, **counts, **data.attributes)
 
 

@@ -196,12 +196,14 @@ class EvaluateRequest(RowsRequest):
         from calibdask.estimators.panel import default_metrics
 
         panel = default_metrics(classes, vector, full=self.full)
-        if not self.soft_labels:
+        if not (self.soft_labels or self.groups):
             return {**panel}
+        from calibdask.analyses.clustered import clustered_panel
         from calibdask.analyses.soft_evaluation import soft_panel
         from calibdask.statistics.layout import Layout
 
-        return soft_panel(panel, Layout(classes=classes, vector=vector, weighted=True, clustered=True))
+        layout = Layout(classes=classes, vector=vector, weighted=self.soft_labels, clustered=True)
+        return soft_panel(panel, layout) if self.soft_labels else clustered_panel(panel, layout)
 
     def data_of(self, table: "RowTable") -> "Data":
         """The rows, whose labels may be shares."""

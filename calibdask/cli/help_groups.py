@@ -22,6 +22,7 @@ _GROUPS = {
     "Calibration": ("method", "compare", "min_rows", "map_path", "score_name"),
     "Slices and intervals": (
         "by",
+        "groups",
         "worst",
         "adjust",
         "confidence",

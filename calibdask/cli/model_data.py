@@ -133,4 +133,5 @@ def _rows_at(table: "RowTable", positions: Any, key: str) -> "RowTable":
         scores=table.scores[positions],
         weights=None if table.weights is None else table.weights[positions],
         by={name: values[positions] for name, values in table.by.items() if name != key},
+        groups=None if table.groups is None else table.groups[positions],
     )

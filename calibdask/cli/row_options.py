@@ -37,6 +37,7 @@ def _one_or_several(context: click.Context, parameter: click.Parameter, given: t
 _SLICES = (
     click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable."),
     click.option("--weight", metavar="COLUMN", help="Column or array of sample weights."),
+    click.option("--groups", metavar="COLUMN", help="Column of clusters of dependent rows, such as patients."),
 )
 _LABEL = click.option(
     "--label",
@@ -157,6 +158,7 @@ class RowsRequest:
     ignore_label: str | None = None
     skip_missing: bool = False
     missing_chunks: "MissingChunks" = "error"
+    groups: str | None = None
     feature_columns: tuple[str, ...] = ()
     period: str | None = None
     every: "Every | None" = None
@@ -193,6 +195,7 @@ class RowsRequest:
                 skip_missing=self.skip_missing,
                 missing_chunks=self.missing_chunks,
                 features=self.feature_columns,
+                groups=self.groups,
                 instants=self._instants,
             )
             return table if self.period is None else self._with_periods(table, rows)

@@ -135,7 +135,7 @@ def _is_missing_value(values: Any) -> Any:
 
 def _sized(table: "RowTable") -> "RowTable":
     """The table with known chunk sizes, as joining several files requires."""
-    arrays = {"labels": table.labels, "scores": table.scores, "weights": table.weights}
+    arrays = {"labels": table.labels, "scores": table.scores, "weights": table.weights, "groups": table.groups}
     for name, array in arrays.items():
         if hasattr(array, "compute_chunk_sizes") and array.shape[0] != array.shape[0]:
             arrays[name] = array.compute_chunk_sizes()

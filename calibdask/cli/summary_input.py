@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 def refuse_row_options(request: RowsRequest) -> None:
     """Raise UsageError for options that only rows have a use for."""
     given = {"label": request.label, "score": request.score, "weight": request.weight, **request.reading}
+    given |= {"groups": request.groups}
     given |= {"skip_missing": request.skip_missing or None}
     if request.missing_chunks != "error":
         given["missing_chunks"] = request.missing_chunks

@@ -19,7 +19,7 @@ from calibdask.estimators.interval import FromHistograms, KnownEnds
 from calibdask.estimators.parts import CalibrationError, Estimate, FixedPart, Number, Part, estimated
 from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.ends import Bounds, bounds_of_curve
-from calibdask.inference.methods import percentiles
+from calibdask.inference.methods import NumberReplicates, percentiles
 from calibdask.statistics.cluster_sums import SliceClusters
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
@@ -265,3 +265,14 @@ def cluster_notes(clusters: SliceClusters) -> list[str]:
             f"{clusters.effective[worst]:.3g} equal clusters"
         )
     return notes
+
+
+def widened_by_clusters(
+    replicates: NumberReplicates, clusters: SliceClusters, level: float, buckets: int
+) -> NumberReplicates:
+    """Replicates as far from their centre as those of this number of clusters, for ends at a level."""
+    count = np.asarray(clusters.clusters, np.float64).reshape(1, -1, *(1,) * (replicates.centre.ndim - 2))
+    factor = _widening(np.minimum(count, buckets), level)
+    with np.errstate(invalid="ignore"):
+        values = replicates.centre + factor * (replicates.values - replicates.centre)
+    return replace(replicates, values=values, resampled="clusters")

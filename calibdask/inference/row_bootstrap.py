@@ -11,6 +11,7 @@ from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.methods import NumberReplicates
 from calibdask.statistics.replicates.histograms import GROUPS
 from calibdask.statistics.request import Requests
+from calibdask.statistics.views.clusters import Buckets, BucketWeights
 from calibdask.statistics.views.drawn_labels import DrawnLabels
 from calibdask.statistics.views.left_out import LeftOut
 from calibdask.statistics.views.poisson import PoissonWeights
@@ -22,6 +23,8 @@ class RowBootstrap:
     """Replicates of the rows: each row is weighted by a Poisson variable keyed by the seed and the row number."""
 
     choice: IntervalChoice
+    # Of buckets of clusters, where rows have these.
+    buckets: int | None = None
 
     def requests(
         self, metrics: Mapping[str, Estimator], resampled: Iterable[str], by_chance: Set[str] = frozenset()
@@ -47,6 +50,8 @@ class RowBootstrap:
                 f"Rows are resampled by weights, which {metric!r} does not support; leave it out or use another metric."
             )
         views: dict[str, View] = {"values": PoissonWeights(self.choice.n_boot, self.choice.seed)}
+        if self.buckets is not None:
+            views["values"] = BucketWeights(self.choice.n_boot, self.choice.seed, Buckets(self.buckets))
         if by_chance and self.choice.method in (None, "corrected"):
             views["by_chance"] = DrawnLabels(self.choice.n_boot, self.choice.seed)
         if self.choice.method == "bca":

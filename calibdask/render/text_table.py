@@ -127,11 +127,41 @@ def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]
     facts = rests_on(dataset.attrs) if {"rows", "passes"} <= dataset.attrs.keys() else []
     yield from asides(", ".join((*facts[:1], *_events(dataset), *facts[1:], *further)), width)
     yield from asides(f"scores calibrated by {dataset.attrs['map']}" if "map" in dataset.attrs else "", width)
+    yield from asides(clusters_text(dataset), width)
+    for note in dataset.attrs.get("cluster_notes", ()):
+        yield from asides(note, width)
     results = Results(dataset)
     yield from asides(_unknown_ends(results), width)
     yield from asides(_untold_ends(results), width)
     for caution in of_metrics(results.numbers):
         yield from asides(caution, width)
+
+
+def clusters_text(dataset: xr.Dataset) -> str:
+    """How many clusters there are, and how many independent rows say as much; empty without clusters.
+
+    Examples
+    --------
+    >>> import numpy as np, calibdask as cd
+    >>> rng = np.random.default_rng(0)
+    >>> frame = {"label": np.repeat(rng.random(50) < 0.5, 20), "score": rng.random(1000), "race": np.arange(1000) // 20}
+    >>> clusters_text(cd.evaluate(frame, metrics=cd.BrierScore(), groups="race"))
+    '50 clusters (race); 1,000 rows are worth about 70 independent ones'
+    """
+    if "clusters" not in dataset.coords:
+        return ""
+    clusters, worth = dataset.coords["clusters"], dataset.coords["effective_rows"]
+    name = dataset.attrs.get("groups", "groups")
+    of_name = "" if name == "groups" else f" ({visible(str(name))})"
+    least, most = int(clusters.min()), int(clusters.max())
+    if clusters.ndim:
+        return f"{least:,} to {most:,} clusters{of_name} in a slice"
+    if not np.isfinite(worth.values):
+        return f"{least:,} clusters{of_name}"
+    digits = max(0, int(np.floor(np.log10(max(1.0, float(worth))))) - 1)
+    rounded = int(round(float(worth), -digits))
+    rows = int(dataset.coords["rows"])
+    return f"{int(clusters):,} clusters{of_name}; {rows:,} rows are worth about {rounded:,} independent ones"
 
 
 def _unknown_ends(results: Results) -> str:

@@ -41,6 +41,7 @@ def check(
     label: Any = None,
     score: Any = None,
     skip_missing: bool = False,
+    groups: Any = None,
     task: Task | None = None,
     logits: bool = False,
     labels: Any = None,
@@ -79,6 +80,9 @@ def check(
     population : Population, optional
         The population that the limits are of, as for `calibdask.evaluate`. With a prevalence rows are weighted: events
         count as weighted ones do, see the notes.
+    groups : array of shape (n,), or name of a column, optional
+        The cluster of each row, as for `calibdask.evaluate`: intervals are those of clusters, events count as many as
+        the independent rows that say as much, and with fewer than 10 clusters nothing is decided.
 
     Returns
     -------
@@ -141,16 +145,17 @@ def check(
         score=score,
         skip_missing=skip_missing,
         population=population,
+        groups=groups,
     )
     given = Data.of(y_true, y_prob, by, sample_weight, options).pooled()
     if margins and not given.has_rows:
         raise ValueError("not_worse compares scores of the same rows; a summary has none.")
     if slice_limits and not given.slice_names:
         raise ValueError("slice_limits expects slices; give by too.")
-    data = given.sliced(()).read()
+    data = given.sliced(()).read(takes_groups=True)
     for margin in margins:
         margin.check_margin(data.source.layout)
-    sliced = [given.sliced((name,)).read() for name in given.slice_names]
+    sliced = [given.sliced((name,)).read(takes_groups=True) for name in given.slice_names]
     if data.batch:
         raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")
     layout = data.source.layout

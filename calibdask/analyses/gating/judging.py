@@ -11,6 +11,7 @@ import xarray as xr
 
 from calibdask.analyses.evaluation import evaluated
 from calibdask.analyses.gating.limits import Limit
+from calibdask.analyses.gating.outcome_rows import RowsOfOutcomes
 from calibdask.data.input import Input
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
@@ -36,14 +37,11 @@ from calibdask.results.values import PartResult, Results, Value
 from calibdask.safe_text import listed
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
+from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 
 _EVIDENCE = "evidence of "
 _OUTCOMES = "outcomes of "
 _OPEN: Outcome = "cannot be decided"
-# Fewest events, and rows without one, with which intervals of replicates and of normal theory decide anything.
-FEWEST_EVENTS = 20
-_FEW_EVENTS = f"fewer than {FEWEST_EVENTS} events, or rows without one"
-_FEW_WEIGHTED = f"{_FEW_EVENTS}, or no more information than fewer of equal weight"
 _UNBOUNDED = (
     "it has no bound, and no rows exclude large losses that did not occur; state one, as in log-loss(clip=0.001)"
 )
@@ -150,7 +148,8 @@ class Judges:
                 limit.check_breakable(info)
             metrics[name] = with_deciding_ends(metric)
             cautious = cautious_metric(metric, layout)
-            if cautious is not None:
+            # Its bounds hold for independent rows.
+            if cautious is not None and not layout.clustered:
                 metrics[_EVIDENCE + name] = cautious
         return cls(tuple(chosen), metrics)
 
@@ -191,48 +190,22 @@ class Judges:
         least, most = limit.range(part.kind, part.direction)
         value, rows = part.value(), _rows(here.dataset)
         outcomes = RowsOfOutcomes.of(here, _outcomes_of(self.metrics[name], layout), layout)
+        if layout.clustered:
+            outcomes = outcomes.worth(float(here.dataset["effective_rows"]) / rows if rows else math.nan)
         ends = _ends(part, value, here, name, most, rows, outcomes)
         ends = _with_unseen(ends, value, self.metrics[name].row_range(limit.part, layout), here.level, outcomes)
         if math.isnan(ends.low + ends.high) and outcomes.are_few and not ends.reason:
             ends = replace(ends, reason=outcomes.reason)
         if clipping := part.notes.get("rests_on_clipping"):
             ends = ends.undecided(str(clipping))
+        if layout.clustered and float(here.dataset["clusters"]) < FEWEST_CLUSTERS:
+            ends = ends.undecided(f"fewer than {FEWEST_CLUSTERS} clusters")
         if rows < TOO_FEW_IN_A_SLICE:
             ends = ends.undecided(f"fewer than {TOO_FEW_IN_A_SLICE} rows")
         about = (part.title, part.meaning, ends.reason)
         numbers = (float(value.value), ends.low, ends.high, rows, ends.rows_needed)
         scope = "of the bins" if has_bins(self.metrics[name]) and part.kind == "error" else ""
         return Judgement(limit.text, least, most, where, *numbers, *about, ends.leaning, scope)
-
-
-@dataclass(frozen=True)
-class RowsOfOutcomes:
-    """How many rows of either outcome a number rests on, see `calibdask.estimators.outcome_counts.OutcomeCounts`."""
-
-    rarer: float
-    rows: float
-    weighted: bool
-
-    @classmethod
-    def of(cls, here: Results, metric: str, layout: Layout) -> "RowsOfOutcomes":
-        """Of a result without dimensions; none where they were not counted."""
-        counts = {part.part: float(part.values) for part in here.of(metric)}
-        return cls(counts.get("rarer", 0.0), counts.get("rows", 0.0), layout.weighted)
-
-    @property
-    def are_few(self) -> bool:
-        """Whether they are too few for intervals of replicates and of normal theory."""
-        # Whole numbers are exact but for rounding.
-        return round(self.rarer, 6) < FEWEST_EVENTS
-
-    def rows_needed(self, rows: float) -> float:
-        """Of how many rows there would be enough; NaN where there are, or that cannot be said."""
-        return float(np.ceil(rows * FEWEST_EVENTS / self.rarer)) if self.are_few and self.rarer else math.nan
-
-    @property
-    def reason(self) -> str:
-        """Why nothing is decided of so few."""
-        return _FEW_WEIGHTED if self.weighted else _FEW_EVENTS
 
 
 @dataclass(frozen=True)
@@ -278,6 +251,9 @@ def _ends(
 ) -> DecidingEnds:
     """Ends that decide by the interval, and by the evidence for errors that have it."""
     needs = requires_evidence(part)
+    if "clusters" in here.dataset.coords and part.kind == "error" and not part.part:
+        ends = DecidingEnds(_end(value.low), _end(value.high))
+        return ends.undecided(outcomes.reason, outcomes.rows_needed(rows)) if outcomes.are_few else ends
     if not needs or part.kind != "error" or part.part:
         ends = DecidingEnds(_end(value.low), _end(value.high))
         if part.estimator_class == CutoffError.__name__:

@@ -1,0 +1,49 @@
+"""How many rows of either outcome a number rests on, which says whether it can be decided."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from calibdask.results.values import Results
+from calibdask.statistics.layout import Layout
+
+# Fewest events, and rows without one, with which intervals of replicates and of normal theory decide anything.
+FEWEST_EVENTS = 20
+_FEW_EVENTS = f"fewer than {FEWEST_EVENTS} events, or rows without one"
+_FEW_WEIGHTED = f"{_FEW_EVENTS}, or no more information than fewer of equal weight"
+
+
+@dataclass(frozen=True)
+class RowsOfOutcomes:
+    """How many rows of either outcome a number rests on, see `calibdask.estimators.outcome_counts.OutcomeCounts`."""
+
+    rarer: float
+    rows: float
+    weighted: bool
+
+    @classmethod
+    def of(cls, here: Results, metric: str, layout: Layout) -> "RowsOfOutcomes":
+        """Of a result without dimensions; none where they were not counted."""
+        counts = {part.part: float(part.values) for part in here.of(metric)}
+        return cls(counts.get("rarer", 0.0), counts.get("rows", 0.0), layout.weighted)
+
+    def worth(self, share: float) -> "RowsOfOutcomes":
+        """As many as the independent rows that say as much; no more than there are."""
+        share = min(share, 1.0) if math.isfinite(share) else 0.0
+        return replace(self, rarer=self.rarer * share, rows=self.rows * share)
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are too few for intervals of replicates and of normal theory."""
+        # Whole numbers are exact but for rounding.
+        return round(self.rarer, 6) < FEWEST_EVENTS
+
+    def rows_needed(self, rows: float) -> float:
+        """Of how many rows there would be enough; NaN where there are, or that cannot be said."""
+        return float(np.ceil(rows * FEWEST_EVENTS / self.rarer)) if self.are_few and self.rarer else math.nan
+
+    @property
+    def reason(self) -> str:
+        """Why nothing is decided of so few."""
+        return _FEW_WEIGHTED if self.weighted else _FEW_EVENTS

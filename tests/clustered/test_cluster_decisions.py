@@ -1,0 +1,91 @@
+"""Gates and comparisons of clustered rows."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import calibdask as cd
+from calibdask.cli import main
+from calibdask.testing import assert_calibrated
+from tests.clustered.clustered_data import ClusteredRows, clustered_rows
+
+ROWS = clustered_rows(clusters=100, size=30, spread=0.7)
+
+
+def races(seed: int = 0, count: int = 60, days: int = 100) -> ClusteredRows:
+    """Forecasts of a race for many days, whose outcome is one."""
+    rng = np.random.default_rng(seed)
+    chance = rng.random(count)
+    won = rng.random(count) < chance
+    race = np.repeat(np.arange(count), days)
+    p = np.clip(chance[race] + rng.normal(0, 0.02, race.size), 0, 1)
+    return ClusteredRows(won[race].astype(int), p, race)
+
+
+def test_a_limit_is_not_met_by_copies_of_few_outcomes() -> None:
+    rows = races()
+    assert cd.check(rows.y, rows.p, {"brier-score": 0.21}).outcome == "met"
+    assert cd.check(rows.y, rows.p, {"brier-score": 0.21}, groups=rows.g).outcome == "cannot be decided"
+    assert cd.check(rows.y, rows.p, {"ece": 0.5}, groups=rows.g).outcome == "met"
+
+
+def test_few_clusters_decide_nothing() -> None:
+    rows = races(count=9)
+    gate = cd.check(rows.y, rows.p, {"brier-score": 0.9}, groups=rows.g)
+    assert gate.outcome == "cannot be decided"
+    assert "fewer than 10 clusters" in gate.judgements[0].reason
+    with pytest.raises(AssertionError, match="fewer than 10 clusters"):
+        assert_calibrated(rows.y, rows.p, 0.9, groups=rows.g)
+
+
+def test_differences_are_paired_by_cluster() -> None:
+    worse = np.clip(ROWS.p + 0.1, 0, 1)
+    result = cd.compare(ROWS.y, ROWS.p, worse, cd.BrierScore(), groups=ROWS.g, n_boot=2000)
+    contributions = (worse - ROWS.y) ** 2 - (ROWS.p - ROWS.y) ** 2
+    reach = float(result.brier_score_difference_high - result.brier_score_difference_low) / 2
+    assert reach == pytest.approx(ROWS.sandwich(contributions) * 1.984, rel=0.1)
+    alone = cd.compare(ROWS.y, ROWS.p, worse, cd.BrierScore(), n_boot=2000)
+    assert reach > 1.5 * float(alone.brier_score_difference_high - alone.brier_score_difference_low) / 2
+    assert int(np.ravel(result.clusters)[0]) == 100
+
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*words: str) -> tuple[int, str, str]:
+        status = main(list(words))
+        return status, *capsys.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    rows = races()
+    path = tmp_path / "races.csv"
+    pd.DataFrame({"label": rows.y, "score": rows.p, "race": rows.g}).to_csv(path, index=False)
+    return str(path)
+
+
+def test_evaluate_at_the_shell(run: Run, file: str) -> None:
+    status, output, error = run("evaluate", file, "--groups", "race", "--metric", "brier-score", "--ci", "0.95")
+    assert status == 0, error
+    assert "60 clusters (race); 6,000 rows are worth about 59 independent ones" in output
+
+
+def test_check_at_the_shell(run: Run, file: str) -> None:
+    limit = ["--limit", "brier-score=0.21"]
+    assert run("check", file, *limit)[0] == 0
+    assert run("check", file, *limit, "--groups", "race")[0] == 3
+
+
+def test_commands_that_take_rows_as_independent_refuse_groups(run: Run, file: str, tmp_path: Path) -> None:
+    out = str(tmp_path / "summary.zarr")
+    status, _, error = run("summarize", file, "--groups", "race", "--out", out)
+    assert status == 2
+    assert "groups is not supported" in error

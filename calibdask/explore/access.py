@@ -152,7 +152,7 @@ class _Forged(Matcher):
 
 
 class _Protected(OutputTransform):
-    """Headers that tell browsers what the page may do, and the nonce of its scripts, another one for each answer."""
+    """Security headers for browsers, with a fresh script nonce for each response."""
 
     def transform_first_chunk(
         self, status_code: int, headers: Any, chunk: bytes, finishing: bool

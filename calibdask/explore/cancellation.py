@@ -21,7 +21,7 @@ class Cancelled(Exception):
 
 @dataclass(frozen=True)
 class CancelToken:
-    """Tells a job whether it has been cancelled, and takes its progress as the share of blocks that are read."""
+    """Carries the cancellation of a job, and its progress as the share of blocks read."""
 
     is_cancelled: Callable[[], bool] = lambda: False
     report: Callable[[float], object] = lambda _: None
@@ -152,7 +152,7 @@ def _models_together(document: Any) -> Iterator[None]:
 
 
 def on_next_tick(document: Any, action: Callable[[], object]) -> None:
-    """Run an action on the event loop of a page, after what is under way; at once where there is no document."""
+    """Run an action on the event loop of a page, after current work; immediately without a document."""
     if document is None:
         action()
     else:

@@ -1,4 +1,4 @@
-"""Widgets of Panel that take their texts for HTML: here, what is not `Html` is a text.
+"""Panel widgets that escape every text that is not `Html`.
 
 Every HTML that the explorer shows passes here; the names of these widgets occur nowhere else in it. Other widgets, such
 as selects, buttons and figures, show texts as they are.

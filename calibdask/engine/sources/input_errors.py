@@ -77,7 +77,7 @@ def _expectation(kind: str, checked: Validity, layout: Layout) -> tuple[str, str
             "one-hot rows of labels, a single 1 and zeros"
             if one_hot
             else f"labels that are whole numbers from 0 to {layout.classes - 1}",
-            "If every column is a yes or no of its own, say task='multilabel'."
+            "If every column is an independent label, say task='multilabel'."
             if one_hot
             else "Number the classes in the order of the score columns, or name them: "
             + ("pos_label=..." if layout.vector else "labels=...")

@@ -1,1 +1,1 @@
-"""The page of a cube: views of it, their numbers, and what is behind a point."""
+"""The page of a cube: views, their numbers, and the values at a point."""

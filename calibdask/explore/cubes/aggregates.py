@@ -39,12 +39,12 @@ class Step:
     number: float = 0.5
 
     def text(self) -> str:
-        """What is done, over which dimensions."""
+        """Description of the step with its dimensions."""
         return f"{self.name} over {', '.join(self.dims)}"
 
     @property
     def name(self) -> str:
-        """What is done, without the dimensions."""
+        """Description of the step without its dimensions."""
         if self.how == "quantile":
             return percentile_text(self.number)
         return f"{self.how} {self.number:g}" if self.how in NUMBERED else self.how

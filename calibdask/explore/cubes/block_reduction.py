@@ -22,7 +22,7 @@ _MOST_THREADS = 4
 
 @dataclass(frozen=True)
 class BlockReduction:
-    """What a pass computes: values, compared and aggregated within each block.
+    """Computation of one pass: values, compared and aggregated within each block.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What a cube holds of a single cell: its curves, its numbers, and what went wrong in it."""
+"""Contents of a single cell of a cube: curves, numbers and errors."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -36,7 +36,7 @@ def failures(dataset: xr.Dataset, store: str | None) -> list[tuple[dict[str, Any
 
 
 def status_at(dataset: xr.Dataset, at: Mapping[str, Any]) -> str:
-    """Whether a cell is done; "" for what is not one cell."""
+    """Status of a cell; "" unless the selection is a single cell."""
     dims = cell_dims(dataset)
     if not dims or not set(dims) <= set(at):
         return ""

@@ -70,7 +70,7 @@ class Controls:
         return {**dict(zip(first, first, strict=True)), **{self._titles.get(name, name): name for name in names}}
 
     def _role_of(self, dim: str) -> Any:
-        """What a dimension is used for."""
+        """Widget for the role of a dimension."""
         import panel as pn
 
         size = f"{dim} ({self._dataset.sizes[dim]:,})"
@@ -136,7 +136,7 @@ class Controls:
         ]
 
     def view(self) -> CubeView:
-        """What the widgets describe."""
+        """The view that the widgets describe."""
         dims = self._dims
         by_role = {role: tuple(dim for dim in dims if self.roles[dim].value == role) for role in _ROLES}
         steps = tuple(

@@ -1,4 +1,4 @@
-"""What is behind a point of the figure: its distribution, its cells worst first, and one of these cells."""
+"""Drill-down at a point of the figure: distribution, cells ordered worst first, and one cell."""
 
 import json
 from collections.abc import Mapping
@@ -152,7 +152,7 @@ class DrillDown:
         self._show_rows(view, len(self._table))
 
     def _show_rows(self, view: CubeView, number: int) -> None:
-        """A table of what the last steps aggregate."""
+        """Show a table of the values that the last steps aggregate."""
         what = view.steps[0].text() if len(view.steps) > 1 else view.quantity
         more = f", the first {_MOST_ROWS:,}" if number > _MOST_ROWS else ""
         words = Html("<b>{:,} underlying values, worst first{}</b>: {}. Choose one to see its cell.")

@@ -201,7 +201,7 @@ class CubePage:
         return {"x": [], "y": []} if point is None else {"x": [point[0]], "y": [point[1]]}
 
     def _panels(self, picture: Picture, *, same: bool) -> Any:
-        """All panels, side by side as far as there is room."""
+        """All panels, side by side where there is room."""
         import panel as pn
 
         panes = [
@@ -249,7 +249,7 @@ class CubePage:
             self._drill.settle(view, shown)
 
     def _table(self) -> Any:
-        """What the figure shows, as a table."""
+        """The numbers of the figure as a table."""
         if self._shown is None:
             raise ValueError("There is no figure yet.")
         shown = self._shown

@@ -1,4 +1,4 @@
-"""What a figure draws, without drawing it: panels, their lines and axes, out of the numbers of a view."""
+"""Model of a figure without drawing: panels, lines and axes from the numbers of a view."""
 
 import math
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ _MAGNITUDES = 30
 
 @dataclass(frozen=True)
 class Scales:
-    """Whether axes are logarithmic: "auto", "log" or "linear"; and whether all panels have the same y axis."""
+    """Scales of the axes: "auto", "log" or "linear", and whether panels share the y axis."""
 
     x: str = "auto"
     y: str = "auto"
@@ -97,7 +97,7 @@ class Picture:
         return low - room, high + room
 
     def positions(self, number: int, lines: int) -> list[Any]:
-        """Positions of the points of a line along the x axis: beside those of other lines, if it has names."""
+        """Positions of the points of a line on the x axis; categorical points are dodged by line."""
         if self.is_numeric:
             return [*self.x]
         offset = (number - (lines - 1) / 2) * _DODGE / max(lines, 1)

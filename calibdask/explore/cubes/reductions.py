@@ -140,7 +140,7 @@ class Reductions:
 
     @property
     def nbytes(self) -> int:
-        """Memory of what is kept for the next views."""
+        """Memory of cached results."""
         return sum(held.nbytes for held in self._kept.values())
 
     def values_of(self, view: CubeView, token: CancelToken | None = None) -> xr.Dataset:
@@ -189,7 +189,7 @@ class Reductions:
         return self._key(plan) in self._kept or (small and blocks <= FEW_CELLS)
 
     def rows(self, view: CubeView, point: Mapping[str, Any], token: CancelToken | None = None) -> xr.DataArray:
-        """What the last steps aggregate at a point of the figure: values by cell, if it is a cube.
+        """Values that the last steps aggregate at a point of the figure, by cell for a cube.
 
         Parameters
         ----------

@@ -95,7 +95,7 @@ def suggested(dataset: xr.Dataset, variable: str) -> CubeView:
 
 
 def is_geometric(labels: Sequence[Any]) -> bool:
-    """Whether numbers grow by about the same factor, so that a logarithmic axis serves them.
+    """Whether numbers grow by a roughly constant factor, so that a logarithmic axis fits.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def _steps(dims: _Dims, left: Sequence[str], *, is_difference: bool) -> tuple[St
 
 
 def _few(dims: _Dims, lines: str) -> tuple[tuple[str, tuple[Any, ...]], ...]:
-    """What the study recommends; else the first of many labels: authors begin with what matters most."""
+    """Labels recommended by the study, else the first of many labels."""
     wanted = recommended(dims.dataset).get(dims.variable, {})
     labels = {dim: labels_of(dims.dataset, dim) for dim in dims.all}
     chosen = {dim: [label for label in labels[dim] if label in wanted.get(dim, ())] for dim in dims.all}

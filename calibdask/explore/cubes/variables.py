@@ -16,7 +16,7 @@ _FIRST = ("estimate", "value")
 
 
 def variables_of(dataset: xr.Dataset) -> list[str]:
-    """Variables with numbers to look at: those of a result in its order, without the bounds that belong to others.
+    """Numeric variables to explore, in their order, without bounds.
 
     Of other datasets estimates and values first, then the ones with most numbers.
 
@@ -42,7 +42,7 @@ def recommended(dataset: xr.Dataset) -> Mapping[str, Mapping[str, Sequence[Any]]
 
 
 def titles_of(dataset: xr.Dataset) -> dict[str, str]:
-    """What the variables of a result are called, by their names; nothing for datasets that do not say it.
+    """Titles of the variables of a result by name; empty for other datasets.
 
     Examples
     --------

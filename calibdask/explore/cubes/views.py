@@ -1,4 +1,4 @@
-"""A view of a cube: what is shown, described without any widget."""
+"""A view of a cube, described independently of widgets."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ ERRORS = ("absolute error", "signed error", "absolute error / reference", "signe
 
 @dataclass(frozen=True)
 class Reference:
-    """What values are compared with: another variable of the cube.
+    """Reference variable for comparisons.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Reference:
     title: str = ""
 
     def text(self, variable: str) -> str:
-        """What is shown of a variable."""
+        """Description of a variable compared with the reference."""
         name = self.title or self.variable
         at = f" ({', '.join(f'{dim} {label}' for dim, label in self.at)})" if self.at else ""
         gap = f"{variable} − {name}{at}"
@@ -70,7 +70,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class CubeView:
-    """What is shown of a cube.
+    """A view of a cube: variable, dimensions, and aggregation steps.
 
     Parameters
     ----------
@@ -114,22 +114,22 @@ class CubeView:
 
     @property
     def label(self) -> str:
-        """What the variable is called."""
+        """Label of the variable."""
         return self.title or self.variable
 
     @property
     def name(self) -> str:
-        """What is shown, in few words."""
+        """Short name of the view."""
         return self.reference.error if self.reference else self.label
 
     @property
     def axis_name(self) -> str:
-        """What is shown, and of what kind the numbers are: how they were aggregated, in their order."""
+        """Name of the value axis, with the aggregations in their order."""
         return ": ".join(filter(None, (self.name, ", then ".join(step.name for step in self.steps))))
 
     @property
     def quantity(self) -> str:
-        """What is shown, before it is aggregated."""
+        """Name of the quantity before aggregation."""
         return self.reference.text(self.label) if self.reference else self.label
 
     @property
@@ -138,7 +138,7 @@ class CubeView:
         return (*((self.x,) if self.x else ()), *self.lines, *self.panels)
 
     def text(self) -> str:
-        """What is shown."""
+        """Description of the view."""
         values = ": ".join(filter(None, (self.quantity, described(self.steps))))
         fixed = ", ".join(f"{dim} {label}" for dim, label in self.at)
         return f"{values}; at {fixed}" if fixed else values

@@ -42,7 +42,7 @@ th:first-child, td:first-child { text-align: left; }
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a view says and shows.
+    """Result of a view: texts, numbers and charts.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class AnswerPage:
 
     @property
     def listed(self) -> list[Any]:
-        """What the page shows, from the top."""
+        """Widgets of the page from top to bottom."""
         import panel as pn
 
         widgets = [pn.FlexBox(*self.widgets.values())] if self.widgets else []

@@ -26,7 +26,7 @@ _LEVEL = 0.95
 
 @dataclass(frozen=True)
 class GroupsQuery:
-    """Which rows are audited, and how."""
+    """Query of an audit: rows and options."""
 
     selection: Selection
     depth: int
@@ -75,7 +75,7 @@ class AuditedGroups:
 
     @property
     def texts(self) -> list[str]:
-        """What the groups are called."""
+        """Names of the subgroups."""
         return [str(text) for text in self.result.segment.values]
 
     @cached_property
@@ -88,7 +88,7 @@ class AuditedGroups:
 
     @cached_property
     def keys(self) -> list[str]:
-        """What addresses call the groups, which no two share."""
+        """Unique keys of the subgroups in the URL."""
         return list(self.lines_by_key)
 
     @property
@@ -102,7 +102,7 @@ class AuditedGroups:
         return self._where(self.result.described.values)
 
     def found(self) -> list[int]:
-        """All that were found."""
+        """All significant subgroups."""
         return self._where(self.result.found.values)
 
     def of_column(self, name: str) -> list[int]:

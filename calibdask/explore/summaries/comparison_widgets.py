@@ -1,4 +1,4 @@
-"""The second selection: all rows, all but those of the first, or slices that are chosen."""
+"""The second selection: all rows, the complement of the first selection, or chosen slices."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ class ComparisonWidgets:
         return [*self.chosen.of_models, *([self.kind, self.slices] if self._pool.slices else [])]
 
     def selection(self, first: Selection) -> Selection:
-        """What is chosen; where the first selection is all rows, so are its others."""
+        """The selection; if the first is all rows, so is its complement."""
         chosen = self.chosen.selection()
         if self.kind.value == _CHOSEN or not self._pool.slices:
             return chosen

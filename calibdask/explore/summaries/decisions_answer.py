@@ -123,7 +123,7 @@ def _printed(pool: Pool, name: str, selection: Selection, setting: str | int, ri
 
 
 def _acting(pool: Pool, selection: Selection, setting: str | int | None, act: float) -> Answer:
-    """What acting on scores of one outcome gains over acting on all rows, or on none."""
+    """Net benefit of acting on scores above a threshold, over acting on all rows or none."""
     pooled = pool.pooled(selection, setting)
     curve = evaluate(pooled, metrics={"benefit": NetBenefit(setting=setting)}, ci=_LEVEL)
     gains = _gains(PseudoRows.of(pooled, setting), act)
@@ -159,7 +159,7 @@ def _gain_row(name: str, mean: BoundedMean) -> list[Cell]:
 
 
 def _gains(rows: PseudoRows, act: float) -> dict[str, BoundedMean]:
-    """Gains in net benefit over acting on all rows, and on none: means over rows of what the scores change.
+    """Gains in net benefit over acting on all rows and on none, as means over rows.
 
     Over all: a row below the threshold is spared, which is worth the odds without the outcome and -1 with it. Over
     none: a row above it is acted on, worth 1 with the outcome and -odds without.

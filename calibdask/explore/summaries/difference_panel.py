@@ -20,7 +20,7 @@ _TOOLTIPS = [
 
 
 class DifferencePanel:
-    """How much more often the outcome is seen in the second selection at the same score, in points."""
+    """Difference of the observed rates of two selections by score, in points."""
 
     def __init__(self) -> None:
         from bokeh.models import ColumnDataSource, HoverTool

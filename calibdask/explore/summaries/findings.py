@@ -1,4 +1,4 @@
-"""What the first page says in words: the slice, and the period, whose scores are off on the strongest evidence."""
+"""Sentences of the first page: the slice and the period with the strongest evidence of miscalibration."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -98,7 +98,7 @@ def _fewest_first(pool: Pool, several: Collection[tuple[str, ...]], models: int)
 
 
 def _worst_of_map(pool: Pool, query: MapQuery, shown: SliceMap) -> SignificantGap | None:
-    """The same among the slices of a map."""
+    """The worst slice of a map, or None."""
     gaps = shown.gaps if shown.whole is None else shown.whole.reshaped(-1, 1)
     place = _strongest(gaps)
     if place is None:

@@ -79,7 +79,7 @@ class GroupsPage:
 
     @property
     def listed(self) -> list[Any]:
-        """What the page shows, from the top."""
+        """Widgets of the page from top to bottom."""
         import panel as pn
 
         def beside(*items: Any, wide: int) -> Any:
@@ -196,7 +196,7 @@ def _group_text(one: xr.Dataset) -> str:
 
 
 def _head(groups: AuditedGroups) -> Html:
-    """The conclusion, and what is not excluded."""
+    """The conclusion, and the errors that cannot be ruled out."""
     attributes = groups.result.attrs
     excluded = "; ".join(
         f"of at least {int(size):,} rows up to {points_up(error)} points"

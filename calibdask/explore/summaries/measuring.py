@@ -1,4 +1,4 @@
-"""What the page of a summary measures of its selections at once, and what takes longer."""
+"""Measurements of selections: the fast ones at once, the slow ones later."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ class Measuring:
         self._latest: tuple[Sequence[Selection], RowChoice, list[Measurement]] | None = None
 
     def measured(self, selections: Sequence[Selection], choice: RowChoice) -> list[Measurement]:
-        """What is quick of each selection."""
+        """Fast measurements of each selection."""
         if self._latest is not None and self._latest[:2] == (selections, choice):
             return self._latest[2]
         measurements: list[Measurement] = []
@@ -43,5 +43,5 @@ class Measuring:
 
 
 def banded(selections: Sequence[Selection], choice: RowChoice) -> bool:
-    """Whether there is time for bands at once: not for those of all classes twice."""
+    """Whether bands are fast enough to compute at once; not for all classes of two selections."""
     return len(selections) == 1 or choice.setting != "classwise"

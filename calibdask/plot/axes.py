@@ -63,7 +63,7 @@ def drawn(
 
 
 def _axes_with_rows(size: tuple[float, float] | None, dpi: float | None) -> Any:
-    """The axes of a new figure, with those of the rows beneath."""
+    """Axes of a new figure, with histogram axes below."""
     import matplotlib.pyplot as plt
 
     _, (ax, beneath) = plt.subplots(
@@ -156,7 +156,7 @@ def _rows(beneath: Any, shown: BinnedReliability | SmoothReliability, color: str
 
 
 def _note(ax: Any, shown: BinnedReliability | SmoothReliability, label: str) -> None:
-    """What the axis leaves out, beneath its name."""
+    """Add the note on omitted data below the axis name."""
     axis = _beneath(ax) or ax
     if shown.drawn is not None and shown.drawn.axis.logit and ax.get_xscale() != "logit":
         # The axes held something already, and their scale is that of the first.

@@ -77,14 +77,14 @@ def _lines(panel: Panel[SmoothReliability], title: str, names: tuple[str, str], 
 
 
 def _numbers(curve: SmoothReliability) -> str:
-    """The calibration error and the bandwidth, as far as they are known."""
+    """Calibration error and bandwidth, if known."""
     error = "" if curve.drawn is not None or np.isnan(curve.error) else f"density ECE {number_text(curve.error)}"
     bandwidth = f"h {curve.bandwidth:.3g}" if np.isfinite(curve.bandwidth) else ""
     return " · ".join(filter(None, (error if curve.has_rows else "no rows", bandwidth)))
 
 
 def _bands(curve: SmoothReliability, frame: Frame, x: Any, y: Any, *, legend: bool) -> list[Any]:
-    """Bands and median of the replicates, as far as there are any."""
+    """Bands and median of the replicates, if any."""
     import holoviews as hv
 
     level = "" if curve.level is None else f"{100 * curve.level:g} % "

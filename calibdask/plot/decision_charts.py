@@ -1,4 +1,4 @@
-"""What the pictures of decisions and of the calibration belt show: lines with intervals, and what to hold them to."""
+"""Charts of decisions and of the calibration belt: lines with intervals, and reference lines."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -123,7 +123,7 @@ class ChartKind:
         return tuple(map(str, line.values.dims[:-1]))
 
     def chart(self, dataset: xr.Dataset, metric: str, at: Mapping[Any, int]) -> Chart:
-        """What to show of one of them."""
+        """Chart of one metric."""
         results = Results(dataset).at(at)
         parts = {part.part: part for part in results.of(metric)}
         (dim,) = parts[self.part].values.dims

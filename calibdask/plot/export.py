@@ -145,7 +145,7 @@ def _page(plots: Mapping[str, Any], title: str, lead: str) -> str:
 
 
 def _policy(codes: Iterable[str]) -> str:
-    """What browsers may do with the page: run these scripts and no others, and load nothing."""
+    """Content security policy of the page: only these scripts run, and nothing is loaded."""
     hashes = (b64encode(sha256(code.encode()).digest()).decode() for code in codes)
     allowed = " ".join(f"'sha256-{digest}'" for digest in hashes)
     others = "style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none'"

@@ -1,4 +1,4 @@
-"""The frame of a picture of reliability: where its axes go, their ticks, and what is said about what they leave out.
+"""Frame of a reliability picture: limits and ticks of the axes, and notes on omitted data.
 
 One place decides, and every picture follows: the report, the explorer, `calibdask.ReliabilityDisplay`, the terminal.
 """
@@ -98,7 +98,7 @@ class Frame:
             return np.asarray(np.clip(self.axis.places(np.asarray(frequencies, np.float64)), *self.upward))
 
     def inside(self, bins: BinnedReliability) -> Array:
-        """Which bins have their mean score on the axis."""
+        """Mask of the bins with a mean score within the axis."""
         return np.asarray((bins.score >= self.axis.left) & (bins.score <= self.axis.right))
 
     @cached_property
@@ -192,7 +192,7 @@ def _notes(shown: Shown) -> Iterator[str]:
 
 
 def interval_name(shown: Shown) -> str:
-    """What bars, or a band, around what is drawn are; empty where there are none."""
+    """Name of the error bars or band; empty without intervals."""
     if not shown.has_interval:
         return ""
     level = "" if shown.level is None else f"{percent(shown.level)} "

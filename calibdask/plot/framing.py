@@ -1,4 +1,4 @@
-"""Frames in HoloViews: axes of a `Frame`, and the rows beneath a picture with what the axis leaves out."""
+"""Frames in HoloViews: axes of a `Frame`, the histogram below, and notes on omitted data."""
 
 from collections.abc import Sequence
 from textwrap import wrap

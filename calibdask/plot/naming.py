@@ -1,4 +1,4 @@
-"""The names of the axes of pictures of reliability: those of answers are confidence and accuracy."""
+"""Axis names of reliability pictures; for predicted classes, confidence and accuracy."""
 
 import xarray as xr
 

@@ -165,7 +165,7 @@ def evidence_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pen
 
 
 def small_picture(process: OverTime, powers: tuple[float, float], pending: Pending | None = None) -> Html:
-    """The e-process of one of many, between two powers of ten that are the same for all of them."""
+    """Small chart of one e-process on a log axis that all small charts share."""
     across = _Timeline.of(process, pending, 8.0, _MINI_WIDTH - 8.0)
     top, foot = _MINI_TOP, _MINI_HEIGHT - _MINI_BOTTOM
     line = process.threshold / _LN10
@@ -191,7 +191,7 @@ def small_range(processes: Sequence[OverTime]) -> tuple[float, float]:
 
 
 def small_caption(process: OverTime) -> str:
-    """What stands below a small picture."""
+    """Caption of a small chart."""
     since = f", since {period_text(process.since)}" if process.is_off else ""
     return f"{process.label or 'all rows'}: evidence {evidence_text(process.evidence)}{since}"
 
@@ -234,7 +234,7 @@ def _shaded(across: _Timeline, process: OverTime, pending: Pending | None, top: 
 def _marked(
     across: _Timeline, process: OverTime, marks: Sequence[Mark], pending: Pending | None, top: float, foot: float
 ) -> Html:
-    """What is shaded, with its words, and lines where something is new."""
+    """Shaded ranges with labels, and lines at changes."""
     parts = [_shaded(across, process, pending, top, foot)]
     if process.is_off:
         x, words = across.start(process.since), f"since {period_text(process.since)}"
@@ -294,7 +294,7 @@ def _count(number: float) -> str:
 
 
 def _hints(across: _Timeline, process: OverTime, top: float, foot: float) -> list[Html]:
-    """What the pointer tells of periods; of many, of some."""
+    """Tooltips of periods; with many periods, of some."""
     step = -(-process.periods.size // _MOST_HINTS)
     x, parts = across.at(process.periods), []
     for number in range(step - 1, process.periods.size, step):

@@ -20,7 +20,7 @@ Points = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class _Series:
-    """What is drawn of one result in a panel: a line with its intervals and its points, if any, and an area beneath."""
+    """One result in a panel: a line with intervals, optional points, and an area below."""
 
     panel: Panel[Any]
     line: Points

@@ -22,7 +22,7 @@ OnDiagonal = TypeVar("OnDiagonal", bound=Reliability)
 
 @dataclass(frozen=True)
 class Panel(Generic[Read]):
-    """What one panel shows, and its position among all: only axes at the left and at the bottom have names."""
+    """Content of a panel and its grid position; only left and bottom panels have axis names."""
 
     heading: str
     shown: Read

@@ -1,4 +1,4 @@
-"""Parts of pictures as SVG; their looks are those of the classes that a style sheet gives them."""
+"""SVG elements of pictures, styled by the classes of a style sheet."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _LONGEST = 16
 
 
 def picture(name: str, width: float, height: float, parts: Iterable[Html], label: str) -> Html:
-    """A picture of these parts, as wide as where it is put; ``label`` is what is read aloud."""
+    """SVG picture that fills the width of its container; ``label`` is for screen readers."""
     frame = Html('<svg class="{}" viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">{}</svg>')
     return frame.format(name, width, height, label, joined(parts))
 
@@ -65,7 +65,7 @@ def upward(x: float, middle: float, words: str, name: str = "fine") -> Html:
 
 
 def titled(part: Html, words: str) -> Html:
-    """A part that tells more where the pointer rests on it."""
+    """Element with a tooltip."""
     return Html("<g><title>{}</title>{}</g>").format(words, part)
 
 
@@ -152,7 +152,7 @@ def nice_ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def spread_out(wanted: Sequence[tuple[float, float]], gap: float) -> list[bool]:
-    """Which of these (start, end), in their order, do not come closer than a gap to those that are kept before.
+    """Mask of the intervals (start, end) to keep so that kept ones are at least ``gap`` apart.
 
     Examples
     --------

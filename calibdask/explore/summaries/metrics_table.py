@@ -121,7 +121,7 @@ def _heading(part: PartResult) -> str:
 
 
 def _cells(value: Value | None, pending: bool) -> tuple[str, str]:
-    """A value, and its interval as far as it is known."""
+    """Texts of a value and of its interval, if known."""
     if value is None:
         return "–", ""
     if value.has_interval:

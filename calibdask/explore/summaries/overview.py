@@ -1,4 +1,4 @@
-"""The top of the page of a summary: a tile for each model, what is worst, a map of slices, and a line by period."""
+"""Top of the page of a summary: a tile per model, the worst slice and period, a map of slices, a line by period."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -63,7 +63,7 @@ _HALF = {"flex": "1 1 340px", "min-width": "0"}
 
 @dataclass(frozen=True)
 class OverviewQuery:
-    """What the top of the page shows; ``map`` is None where there are no slices, or no mean gap."""
+    """Query of the top of the page; ``map`` is None without slices or without a mean gap."""
 
     selection: Selection
     choice: RowChoice
@@ -91,7 +91,7 @@ class OverviewNumbers:
 
 
 class Overview:
-    """Panes and what was computed for them.
+    """Panes of the overview, and their numbers.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ class Overview:
     def query(
         self, selection: Selection, choice: RowChoice, limit: float | None, dims: tuple[str, ...]
     ) -> OverviewQuery:
-        """What is to be shown of a selection, with slices along these dimensions."""
+        """Query for a selection, with slices along these dimensions."""
         if choice.setting == "classwise" or not self._pool.slices:
             return OverviewQuery(selection, choice, limit, None, "")
         period = next(iter(self._periods), "")
@@ -154,7 +154,7 @@ class Overview:
         return OverviewNumbers(tiles, None, line, WorstGaps(None, None) if query.map is None else None)
 
     def computed(self, query: OverviewQuery, token: CancelToken) -> OverviewNumbers:
-        """The numbers of a query; the map, and what is worst, as they were where the map has not changed."""
+        """Numbers of a query; the map and the worst gaps are reused if the map is unchanged."""
         begun = self.begun(query, token)
         if query.map is None:
             return begun
@@ -218,7 +218,7 @@ class Overview:
             self.show_since(query, self._since.get(query.map, "") if query.map is not None else "")
 
     def show_since(self, query: OverviewQuery, since: str) -> None:
-        """Say what is worst, the slice with since when."""
+        """Show the worst slice with its onset, and the worst period."""
         known = None if self._shown is None else self._shown.findings
         findings = known or WorstGaps(None, None)
         within = "" if query.map is None else ", ".join(slice_texts(self._pool, query.map.selection))
@@ -231,7 +231,7 @@ class Overview:
             button.param.update(label=text, visible=bool(text), disabled=found is None)
 
     def _sentence(self, number: int) -> Any:
-        """A sentence on what is worst, a click on which selects it."""
+        """A clickable sentence that selects the worst slice or period."""
         import panel as pn
 
         button = pn.widgets.Button(
@@ -276,7 +276,7 @@ def _whole_name(query: MapQuery) -> str:
 
 
 def _legend(shown: SliceMap) -> Html:
-    """What colours mean, in all of the page."""
+    """Legend of the colours of the page."""
     marks = [(f"scores {words}", look) for words, look in _LEGEND]
     marks += [("not decided", f"background: {UNDECIDED}"), ("selected", f"border: 2.5px solid {SELECTED}")]
     items = Html().join(Html("<li><i style='{}'></i>{}</li>").format(look, words) for words, look in marks)
@@ -284,7 +284,7 @@ def _legend(shown: SliceMap) -> Html:
 
 
 def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> Html:
-    """What the map shows of so many periods, and what it does not."""
+    """Caption of the map, with the slices and periods that it omits."""
     columns = f" and each {query.period}" if query.period else " and each model" * (len(shown.columns) > 1)
     if len(shown.rows) < shown.slices:
         which = f"the worst {len(shown.rows)} of {shown.slices:,} slices"

@@ -164,7 +164,7 @@ class LineFigure:
 
 
 def _frames(shown: SliceMap, chosen: Mapping[str, int], left: float) -> dict[str, list[float]]:
-    """A frame around what is selected of each row; one around a column where no row is selected."""
+    """Frames around the selected cells of each row, or around a column if no row is selected."""
 
     def matching(places: Sequence[Mapping[str, int]]) -> tuple[list[int], bool]:
         dims = {dim for place in places for dim in place} & set(chosen)
@@ -222,7 +222,7 @@ def _short(name: str) -> str:
 
 
 def _name(axis: Any, names: list[str], most: int, others: Mapping[float, str] | None = None) -> None:
-    """Names at whole numbers along an axis, the same distance apart, no more than so many; and others before them."""
+    """Label an axis at evenly spaced whole numbers, at most ``most`` of them; ``others`` come before."""
     step = max(1, -(-len(names) // max(1, most)))
     axis.ticker.ticks = [*(others or {}), *range(0, len(names), step)]
     axis.major_label_overrides = {**dict(enumerate(names)), **(others or {})}

@@ -1,4 +1,4 @@
-"""What the first page shows of all slices: mean gaps of slices by model or period, and of all rows by period."""
+"""Numbers of the first page: mean gaps of slices by model or period, and of all rows by period."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ MOST_CELLS, MOST_ROWS, MOST_COLUMNS, MOST_PERIODS = 4000, 24, 60, 400
 
 @dataclass(frozen=True)
 class MapQuery:
-    """Which slices are in the rows of the map, what is in its columns, and of which rows of data.
+    """Query of the map: slices in its rows, columns, and the selected data.
 
     Without a ``period`` the columns are the models.
     """
@@ -74,7 +74,7 @@ class PeriodLine:
 
 
 def slice_map(pool: Pool, query: MapQuery, is_cancelled: Callable[[], bool]) -> SliceMap:
-    """The gaps of slices, of which those with the most rows are judged where there are very many."""
+    """Gaps of slices; with very many slices, only those with the most rows are tested."""
     columns, column_at, numbers = _numbers(pool, query)
     rows = pool.rows_of(numbers).sum((1, 2))
     filled = np.flatnonzero(rows)

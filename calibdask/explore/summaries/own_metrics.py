@@ -74,7 +74,7 @@ class OwnMetrics:
         return values, reasons
 
     def refinements(self, pooled: Summary, setting: str | int | None, names: Collection[str]) -> Iterator[SlowMetrics]:
-        """What computes the intervals of some of the metrics, one after the other."""
+        """Computations of the intervals of some metrics, in their order."""
         layout = pooled.source.layout
         for name, estimator in self.estimators.items():
             if name in names and not isinstance(estimator.interval(layout), NoInterval):

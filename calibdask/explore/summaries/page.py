@@ -223,7 +223,7 @@ class SummaryPage:
             self._document.add_next_tick_callback(self._refresh)
 
     def _refresh(self) -> None:
-        """Start with what is quick; work on earlier choices is cancelled."""
+        """Start the fast computations and cancel earlier ones."""
         self._is_waiting = False
         for view in self._other_views:
             if view is not self._other_view:
@@ -272,7 +272,7 @@ class SummaryPage:
                 view.ask(self.first.selection(), self.setting.value)
 
     def _show(self, selections: list[Selection], choice: RowChoice, measurements: list[Measurement]) -> None:
-        """Show what is quick; then, step by step, the rest."""
+        """Show the fast results, then the others step by step."""
         self._shown = (choice, selections)
         self._results = [measurement.result for measurement in measurements]
         self._titles = [selection_text(self._pool, selection) for selection in selections]
@@ -320,7 +320,7 @@ class SummaryPage:
         return PageStep(refinement.description, refinement.names, lambda _: refinement.compute(), show)
 
     def _with_overview(self, others: list[PageStep]) -> list[PageStep]:
-        """The steps with those of tiles, map of slices and line by period first, but last what reads all slices."""
+        """Order the steps: tiles, map and line first, steps that read all slices last."""
         query, overview = self._overview_query, self.overview
         assert query is not None
         slices = [
@@ -397,4 +397,4 @@ class SummaryPage:
 
 
 def _ignore(_: Any) -> None:
-    """What has been computed ahead is asked for again, and so are its errors."""
+    """Ignore the result of a precomputation; it and its errors are requested again."""

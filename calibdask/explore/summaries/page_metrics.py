@@ -102,7 +102,7 @@ def quick(pooled: Summary, choice: RowChoice, *, banded: bool = True, like: xr.D
 
 
 def refinements(pooled: Summary, choice: RowChoice, *, banded: bool = True) -> Iterator[SlowMetrics]:
-    """What takes longer, one after the other, to be assigned to the result of `quick`."""
+    """Slow computations in their order, to be added to the result of `quick`."""
     metrics = metrics_of(pooled, choice)
     columns = pooled.source.layout.classes if choice.setting == "classwise" else 1
 
@@ -182,7 +182,7 @@ def _worst_classes(result: xr.Dataset, choice: RowChoice) -> list[int] | None:
 
 
 def _pictures(pooled: Summary, choice: RowChoice, classes: list[int] | None) -> xr.Dataset:
-    """What the panels draw, on the axes that the scores ask for; of many classes those that have curves."""
+    """Diagrams and curves of the panels, on adaptive axes; with many classes only those with curves."""
 
     def evaluated(setting: str | int | None) -> xr.Dataset:
         given: Any = {"setting": setting, "step": pooled.step}

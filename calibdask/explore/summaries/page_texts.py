@@ -1,4 +1,4 @@
-"""Small texts of the page of a summary: what is missing, what to be aware of, and marks of selections."""
+"""Short texts of the page of a summary: missing numbers, warnings, and labels of selections."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from calibdask.markup import Html
 
 
 def left_out(names: list[str]) -> str:
-    """What has no interval on the page."""
+    """Names of metrics without an interval on the page."""
     if not names:
         return ""
     metrics = " and ".join(name.replace("_", " ") for name in names)
@@ -38,7 +38,7 @@ details[open] summary { white-space: normal; height: auto; }
 
 
 def caution_lines(results: list[xr.Dataset]) -> Html:
-    """What to be aware of: the first warning, and how many there are, in a line that opens."""
+    """Warnings: the first one and their number, expandable."""
     several = len(results) > 1
     words = [
         f"{f'{letter}: ' if several else ''}{message}"
@@ -67,7 +67,7 @@ SHARED = (
 
 
 def simultaneous(cells: int, what: str = "cells") -> str:
-    """What intervals hold for that are adjusted for their number.
+    """Coverage of intervals that are adjusted for their number.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class PanelGrid:
         self._shape = (0, 0)
 
     def show(self, results: Sequence[xr.Dataset]) -> None:
-        """Draw a result of `page_metrics.quick`, or two that have curves of the same classes."""
+        """Draw one result of `page_metrics.quick`, or two with curves of equal classes."""
         selections = [_by_class(result, MARKS, SMOOTH) for result in results]
         classes = len(selections[0])
         is_new = (classes, len(results)) != self._shape

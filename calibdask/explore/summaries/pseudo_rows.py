@@ -1,4 +1,4 @@
-"""Rows as a summary tells them: scores of cells, outcomes, and how many rows have them."""
+"""Pseudo-rows of a summary: cell scores, outcomes and numbers of rows."""
 
 from dataclasses import dataclass
 
@@ -28,7 +28,7 @@ class PseudoRows:
 
     @classmethod
     def of(cls, pooled: Summary, setting: str | int | None) -> "PseudoRows":
-        """Those of a summary without slices, of a setting with one column of scores.
+        """Pseudo-rows of a summary without slices, for a setting with one score column.
 
         Raises
         ------

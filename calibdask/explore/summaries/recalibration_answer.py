@@ -116,7 +116,7 @@ def _named(calibrator: Calibrator) -> str:
 
 
 def _chart(calibrator: Calibrator, scores: Array) -> Chart:
-    """The map, as far as there are scores but for the last of two hundred."""
+    """Chart of the map over the range of all but the largest 0.5 % of the scores."""
     reach = float(np.quantile(scores, 0.995))
     end = float(min(1.0, np.ceil(20 * reach) / 20)) or 1.0
     x = np.linspace(0.0, end, _POINTS)

@@ -93,7 +93,7 @@ class ReliabilityPanel:
         self.pane = pane_of([self.upper, self._lower], small=self._small)
 
     def show(self, title: str, selections: Sequence[tuple[BinnedReliability, SmoothReliability | None]]) -> None:
-        """Show other bins and curves, those of each selection."""
+        """Replace the bins and curves of each selection."""
         errors = ", ".join(
             "without rows" if np.isnan(bins.error) else number_text(bins.error) for bins, _ in selections
         )
@@ -166,7 +166,7 @@ class ReliabilityPanel:
         return upper, lower
 
     def _layer(self, number: int) -> dict[str, Any]:
-        """The glyphs of a selection, over those of the selections before; their sources."""
+        """Glyphs of a selection, drawn above earlier selections, and their data sources."""
         color = None if self._alone else COLORS[number]
         sources = {"bars": self._bar_layer(color)}
         if self._curve:

@@ -55,12 +55,12 @@ class SelectionWidgets:
 
     @property
     def of_models(self) -> list[Any]:
-        """Those that choose models, from the top."""
+        """Widgets that choose models, from top to bottom."""
         return [*self.models.values()]
 
     @property
     def of_slices(self) -> list[Any]:
-        """Those that choose slices, from the top, those of a dimension together."""
+        """Widgets that choose slices, from top to bottom, grouped by dimension."""
         finds = {dim: choice.find for dim, choice in self._long.items()}
         return [by_dim[dim] for dim in self.labels for by_dim in (self.ranges, self.labels, finds) if dim in by_dim]
 
@@ -70,7 +70,7 @@ class SelectionWidgets:
         return [*self.of_models, *self.of_slices]
 
     def selection(self) -> Selection:
-        """What is chosen; where no label is, all of the period."""
+        """The selection; without chosen labels, all labels of the range."""
         slices = []
         for dim in self._pool.slices:
             count = len(self._pool.labels[dim])
@@ -93,7 +93,7 @@ class SelectionWidgets:
             self.labels[dim].value = [] if index is None else [index]
 
     def toggle(self, indexers: Mapping[str, int | None]) -> None:
-        """Choose one label along some dimensions; all of them again if that is what is chosen, of the same model."""
+        """Select one label along some dimensions; deselect it if it is selected already, for the current model."""
         models = [(self.models[dim].value, index) for dim, index in indexers.items() if dim in self.models]
         slices = {dim: index for dim, index in indexers.items() if dim in self.labels}
         wanted = [(self.labels[dim].value, [] if index is None else [index]) for dim, index in slices.items()]
@@ -127,7 +127,7 @@ def selection_text(pool: Pool, selection: Selection) -> str:
 
 
 def slice_texts(pool: Pool, selection: Selection) -> list[str]:
-    """The labels of each dimension of which not all are selected."""
+    """Labels of each dimension that is only partly selected."""
     texts = []
     for dim, indices in selection.slices:
         labels = [label_text(pool.labels[dim][index]) for index in indices]
@@ -165,7 +165,7 @@ def ordered(labels: Labels) -> bool:
 
 
 def _options(labels: Labels) -> dict[str, int]:
-    """Positions by label; labels with the same text are numbered."""
+    """Positions by label; equal texts are numbered."""
     texts = [label_text(label) for label in labels]
     count = Counter(texts)
     return {text if count[text] == 1 else f"{text} ({index})": index for index, text in enumerate(texts)}

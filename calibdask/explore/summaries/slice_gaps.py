@@ -35,7 +35,7 @@ class Gaps:
 
     @property
     def distance(self) -> Array:
-        """How far the interval is from 0; negative where it holds 0, and without rows the least there is."""
+        """Distance of the interval from 0; negative if it contains 0, and -1 without rows."""
         return np.where(self.rows > 0, np.fmax(self.low, -self.high), -1.0)
 
     @property
@@ -49,18 +49,18 @@ class Gaps:
         return np.where(self.rows > 0, np.abs(self.value) / reach, -1.0)
 
     def reshaped(self, *shape: int) -> "Gaps":
-        """The same in another shape."""
+        """The gaps in another shape."""
         value, low, high = (part.reshape(shape) for part in (self.value, self.low, self.high))
         return Gaps(value, low, high, self.rows.reshape(shape))
 
     def with_others(self, others: "Gaps") -> "Gaps":
-        """Those of both in one row, these first."""
+        """Concatenate the flattened gaps with others."""
         both = ((one.value, one.low, one.high, one.rows) for one in (self, others))
         value, low, high, rows = (np.concatenate([a.ravel(), b.ravel()]) for a, b in zip(*both, strict=True))
         return Gaps(value, low, high, rows)
 
     def select(self, rows: npt.NDArray[np.int64]) -> "Gaps":
-        """Those at some places of the first axis."""
+        """Gaps at some positions of the first axis."""
         return Gaps(self.value[rows], self.low[rows], self.high[rows], self.rows[rows])
 
 

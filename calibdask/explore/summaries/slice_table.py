@@ -45,7 +45,7 @@ _SHEET = """
 
 @dataclass(frozen=True)
 class RankingQuery:
-    """Which slices are to be ordered, and by what."""
+    """Query of the ranking: slices and metric."""
 
     dims: tuple[str, ...]
     selection: Selection
@@ -102,12 +102,12 @@ class SliceTable:
 
     @property
     def widgets(self) -> dict[str, Any]:
-        """Those that a link keeps."""
+        """Widgets whose values are kept in the URL."""
         return {"worst-by": self.dims, "worst-metric": self.metric} if self._pool.slices else {}
 
     @property
     def listed(self) -> list[Any]:
-        """What the page shows, from the top."""
+        """Widgets of the table from top to bottom."""
         import panel as pn
 
         if not self._pool.slices:
@@ -143,7 +143,7 @@ class SliceTable:
         return query, done or (not complete and ranking.seconds > _SECONDS)
 
     def show(self, query: RankingQuery, *, enough: bool) -> None:
-        """The order as far as it is known, unless another query has been made by then."""
+        """Show the order so far, unless the query has changed."""
         if query != self._query:
             return
         error = self._errors.get(query)

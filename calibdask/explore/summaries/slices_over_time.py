@@ -36,7 +36,7 @@ _MOST_CHANGES = 10
 
 @dataclass(frozen=True)
 class TimeQuery:
-    """What is watched: periods, a selection of the page, its setting, what is tolerated, and which slices.
+    """Query of the view over time: periods, selection, setting, tolerance and slices.
 
     ``pending`` are positions of periods that are not due, which are left out.
     """
@@ -201,7 +201,7 @@ class SlicesOverTime:
         return ends[classes.index(next((label for dim, label in process.at.items() if dim != query.by), None))]
 
     def change(self, before: tuple[int, int], after: tuple[int, int]) -> xr.Dataset:
-        """What `calibdask.attribute` gives from one window to another, by the slices, else by groups of scores.
+        """Result of `calibdask.attribute` between two windows, by slice or by score group.
 
         Windows are the first and the last position among all periods (`periods_of`), of which those count that are
         selected and due.

@@ -1,4 +1,4 @@
-"""What a page of a summary computes, one after the other, and what is quick of each selection."""
+"""Computation steps of the page of a summary, and the fast measurements of each selection."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from calibdask.storage.summary import Summary
 
 @dataclass(frozen=True, eq=False)
 class PageStep:
-    """What is computed, the metrics whose intervals it gives, how, and how it is shown."""
+    """A step: its computation, the metrics whose intervals it adds, and how to show the result."""
 
     description: str
     names: tuple[str, ...]

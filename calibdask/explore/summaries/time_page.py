@@ -139,7 +139,7 @@ class TimePage:
 
     @property
     def listed(self) -> list[Any]:
-        """What the page shows, from the top."""
+        """Widgets of the page from top to bottom."""
         import panel as pn
 
         windows = [widget for pair in self.sliders.values() for widget in pair]
@@ -212,7 +212,7 @@ class TimePage:
             self.busy.object = ""
 
     def _step(self, words: str, job: Callable[[CancelToken], dict[str, Any]]) -> None:
-        """Run a job, off the event loop, and keep what it gives by the names of attributes."""
+        """Run a job off the event loop, and store its results as attributes."""
         self.busy.object = Html("<span class='quiet'>computing: {} …</span>").format(words)
 
         def show(results: dict[str, Any]) -> None:
@@ -233,7 +233,7 @@ class TimePage:
         return slices
 
     def _changed(self, query: TimeQuery) -> dict[str, Any]:
-        """What has changed, of the class where most has, or why nobody knows."""
+        """Decomposition of the change, for the class that changed most, or the reason why there is none."""
         assert self._windows is not None
         slices = self._slices or (SlicesOverTime(self._pool, query) if query.by else self._whole)
         assert slices is not None
@@ -248,7 +248,7 @@ class TimePage:
         return kept | {"_change": change_list(change, _MOST_CHANGES)}
 
     def _source_of(self, process: OverTime) -> SlicesOverTime:
-        """What has watched it."""
+        """The slices or the total that monitored the process."""
         is_slice = self._slices is not None and self._slices.query.by in process.at
         slices = self._slices if is_slice else self._whole
         assert slices is not None

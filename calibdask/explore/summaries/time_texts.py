@@ -1,4 +1,4 @@
-"""What the view over time says first, in plain words; on what evidence is said in a line of its own."""
+"""Headline of the view over time in plain words; the evidence follows on its own line."""
 
 import math
 import re
@@ -65,7 +65,7 @@ def day_text(label: object) -> str:
 
 
 def alarms_first(processes: Sequence[OverTime]) -> list[OverTime]:
-    """Those with alarms by their evidence, then the others by their rows: of these the largest matter most."""
+    """Processes with alarms by evidence, then the others by number of rows."""
     seen = ranked(processes)
     others = sorted((one for one in seen if not one.is_off), key=lambda one: -int(np.sum(one.rows)))
     return [*(one for one in seen if one.is_off), *others]

@@ -169,7 +169,7 @@ class Accumulator:
         return self
 
     def merge(self, other: "Accumulator") -> Self:
-        """Add the rows of another one with the same metrics and settings.
+        """Add the rows of another Accumulator with equal metrics and settings.
 
         Raises
         ------
@@ -205,14 +205,14 @@ class Accumulator:
         return evaluated(self._as_input(), self._metrics, interval_choice(ci, ci_method, n_boot, seed))
 
     def _as_input(self) -> Input:
-        """All that was added up, as other analyses take it."""
+        """The accumulated states as the input of other analyses."""
         layout = self._layout
         if layout is None or not self._states[RowCount()].rows.any():
             raise ValueError("An Accumulator expects rows of positive weight before its result; call update first.")
         return Input(AccumulatedSource(self._states, layout, self._rows), classes=self._classes)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
-        """All that was added up, as arrays of int64 and float64: their sums are the state of the rows of several.
+        """All states as arrays of int64 and float64; sums of arrays are states of pooled rows.
 
         Raises
         ------
@@ -229,7 +229,7 @@ class Accumulator:
         return {**state, CHECKSUM: checksum(state)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Replace all rows by those of a state, or of a sum of states, of Accumulators constructed in the same way.
+        """Replace all rows by a state, or by a sum of states, of Accumulators constructed alike.
 
         Raises
         ------
@@ -290,7 +290,7 @@ class Accumulator:
         return f"<Accumulator of {named}: {self._rows:,} rows>"
 
     def _begun(self, layout: Layout) -> dict[Statistic[Any], Any]:
-        """The states so far; of the first rows those of none."""
+        """The states so far, or empty states before the first rows."""
         if self._layout is None:
             return self._empty(layout)
         if layout != self._layout:
@@ -323,7 +323,7 @@ class Accumulator:
         self._layout, self._rows, self._states = layout, rows, dict(zip(statistics, total, strict=True))
 
     def _statistics(self, layout: Layout) -> tuple[Statistic[Any], ...]:
-        """What is kept, in an order that does not depend on the rows."""
+        """Kept statistics, in an order that does not depend on the rows."""
         kept = _kept_for(self._settings, layout, self._step)
         requests: list[Statistic[Any]] = [RowCount(), ColumnSums(layout.setting(None)), *kept]
         for name, metric in (self._metrics or {}).items():
@@ -353,7 +353,7 @@ class Accumulator:
 
 
 def _kept_for(settings: tuple[str | int, ...], layout: Layout, step: float) -> tuple[Statistic[Any], ...]:
-    """What a summary with these settings holds."""
+    """Statistics of a summary with these settings."""
     if not settings:
         return ()
     return (RowCount(), ScoreSums(), *histograms(stored_settings(settings, layout), layout.classes, step))

@@ -2,7 +2,7 @@
 
 
 class Damaged(ValueError):
-    """What was stored is cut short, changed or missing in part; its numbers would be wrong."""
+    """Raised if stored data are corrupted, truncated or partly missing."""
 
 
 class SuspectScoresWarning(UserWarning):

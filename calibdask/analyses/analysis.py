@@ -70,7 +70,7 @@ class Analysis(HtmlRepr):
         return json.dumps({"name": self.name, "fields": values}, default=list)
 
     def document(self, result: xr.Dataset) -> Document:
-        """What the result says: sentences, tables and figures, for every surface."""
+        """The document of a result: sentences, tables and figures, for every surface."""
         raise NotImplementedError
 
     def records(self, result: xr.Dataset) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class Analysis(HtmlRepr):
         raise NotImplementedError
 
     def outcome(self, result: xr.Dataset) -> Outcome:
-        """What the exit status says."""
+        """Outcome that determines the exit status."""
         return "met"
 
     def to_json(self, result: xr.Dataset) -> dict[str, Any]:

@@ -291,7 +291,7 @@ def _of_one(summary: Summary, name: str, label: Label) -> xr.Dataset:
 
 
 def _check_numbers(part: xr.Dataset) -> None:
-    """Raise ValueError unless the histograms and sums of scores are those of its rows."""
+    """Raise ValueError unless histograms and score sums agree with the number of rows."""
     for state in stored_states(part).values():
         state()
     scores = Summary.of(part).source.scores

@@ -1,4 +1,4 @@
-"""What analyses of clustered rows leave out, refuse and say."""
+"""Analyses of clustered rows: skipped and unsupported metrics, and notes."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -53,7 +53,7 @@ def without_row_pvalues(metric: Estimator, estimate: Estimate, description: Desc
 
 
 def cluster_attributes(data: Input, estimate: Estimate) -> dict[str, Any]:
-    """What results say about the clusters of their rows."""
+    """Attributes of results about the clusters of their rows."""
     known = clusters_of(estimate)
     said: dict[str, Any] = {"cluster_buckets": bucket_count(data.source.layout)}
     if known.clusters.size == 1 and np.isfinite(known.correlation[0]):

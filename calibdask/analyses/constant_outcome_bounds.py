@@ -50,7 +50,7 @@ def outcomes_name(metric: Estimator, layout: Layout) -> str:
 
 
 def outcome_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Estimator]:
-    """What says where outcomes are alike, for all columns that errors are measured of."""
+    """Estimators that detect constant outcomes in all columns with errors."""
     layout = source.layout
     of_errors = [
         metric

@@ -278,7 +278,7 @@ def _panel_of(read: Input, *, full: bool) -> dict[str, Estimator]:
 
 
 def _of_top_scores(metrics: Metrics | None, top: TopScores, data: Input) -> Metrics:
-    """The metrics, or those of the panel that the largest scores determine.
+    """The metrics, or the default metrics that the largest scores determine.
 
     Raises
     ------
@@ -365,7 +365,7 @@ def evaluated(
 
 
 def slice_totals(source: Source) -> SliceTotals:
-    """What says how many rows the numbers of each slice rest on, as far as the source can tell."""
+    """Totals of each slice, as far as the source provides them."""
     supports = not isinstance(source, SummarySource) or source.has_score_sums(source.layout.setting(None))
     return SliceTotals(rows_only=not supports)
 

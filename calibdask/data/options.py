@@ -26,7 +26,7 @@ class InputKeywords(TypedDict, total=False):
 
 
 class PopulationKeywords(InputKeywords, total=False):
-    """The same, and the population that numbers are of."""
+    """Input options with the target population."""
 
     population: Any
 

@@ -94,7 +94,7 @@ class Population(HtmlRepr):
 
     @property
     def text(self) -> str:
-        """Which population, in words.
+        """Description of the population.
 
         Examples
         --------

@@ -95,7 +95,7 @@ class RowStream:
 
     @property
     def score_type(self) -> np.dtype[Any]:
-        """The type of the scores, of several models those of the first."""
+        """Type of the scores; for several models, of the first."""
         return self.empty.scores[0].dtype
 
     @property

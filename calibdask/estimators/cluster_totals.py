@@ -1,4 +1,4 @@
-"""What the numbers of each slice rest on where rows are dependent: clusters, and rows that are worth as much."""
+"""Cluster totals of each slice: clusters, and the effective number of independent rows."""
 
 from dataclasses import dataclass
 
@@ -63,7 +63,7 @@ class ClusterTotals(Estimator):
 
 
 def clusters_of(estimate: Estimate) -> SliceClusters:
-    """What is known of the clusters of each slice."""
+    """Cluster information of each slice."""
     return SliceClusters(
         clusters=estimate["clusters"].values[0],
         effective=estimate["effective_clusters"].values[0],

@@ -10,7 +10,7 @@ from calibdask.statistics.request import Requests
 
 
 class Estimating(Protocol):
-    """An estimator, as far as replicates need it."""
+    """Interface of an estimator that replicates need."""
 
     def estimate(self) -> Requests[Estimate]:
         """Request statistics and return the estimate."""

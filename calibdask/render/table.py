@@ -112,7 +112,7 @@ class ResultTable:
 
     @property
     def _meanings(self) -> list[tuple[str, str]]:
-        """What each number is, where that is known."""
+        """Meaning of each number, if known."""
         return [(part.variable, part.meaning) for part in self._results.shown if part.meaning]
 
     @property

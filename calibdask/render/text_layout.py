@@ -40,7 +40,7 @@ class Column:
 
     @property
     def width(self) -> int:
-        """That of the longest line."""
+        """Width of the longest line."""
         return max(width_of(text) for lines in (self.heading, *self.cells) for text in lines)
 
     def fitted(self, text: str, width: int) -> str:
@@ -68,7 +68,7 @@ def width_of(text: str) -> int:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of that width, none of which begins with the unit of a number."""
+    """Wrap a text; no line begins with the unit of a number."""
     lines = wrap(re.sub(r"(?<=\d) (?=%|s\b)", _TIE, text), max(SHORTEST, width))
     return [line.replace(_TIE, " ") for line in lines] or [""]
 

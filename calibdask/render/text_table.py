@@ -115,7 +115,7 @@ def _strata_of(results: Results) -> int:
 
 
 def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]:
-    """What the numbers rest on, as far as the result tells it, and further words.
+    """Lines below the table: rows, passes and intervals, and further text.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def _unknown_ends(results: Results) -> str:
 
 
 def _untold_ends(results: Results) -> str:
-    """Scores and terms of which a summary has no intervals, though they were asked for."""
+    """Scores and terms for which a summary has no intervals."""
     if "ci" not in results.dataset.attrs or results.dataset.attrs.get("passes") != 0:
         return ""
     metrics = dict.fromkeys(part.metric for part in results.numbers if part.kind in LOSSES and not part.has_interval)
@@ -244,7 +244,7 @@ def _number_columns(results: Results) -> list[Column]:
 
 
 def _meanings(results: Results) -> list[str]:
-    """What each number is; of a largest gap also the rows that it is the gap of."""
+    """Meaning of each number; for MCE, also the number of rows in the worst bin."""
     return [_with_rows(results, part) for part in results.shown]
 
 
@@ -289,7 +289,7 @@ def _label_columns(results: Results, places: Sequence[int], width: int) -> list[
 
 
 def _with_ends(labels: Column) -> Column:
-    """The labels with what the second and the third line of each slice are."""
+    """Labels with the names of the lines of each slice."""
     return Column(labels.heading, [[*lines, f"{INDENT}low", f"{INDENT}high"] for lines in labels.cells])
 
 
@@ -307,7 +307,7 @@ def _total_columns(results: Results, places: Sequence[int]) -> list[Column]:
 
 
 def _beside(results: Results, part: PartResult, places: Sequence[int]) -> list[Column]:
-    """A column for the number, and those of the ends of its interval, which need no longer words."""
+    """Columns for the number and its interval ends."""
     texts = _texts(results, part, places)
     headings = [folded_heading(part.variable), *(([["low"], ["high"]]) if part.has_interval else [])]
     return [aligned(heading, [of[i : i + 1] for of in texts]) for i, heading in enumerate(headings)]
@@ -327,7 +327,7 @@ def _texts(results: Results, part: PartResult, places: Sequence[int]) -> list[li
 
 
 def _rows(results: Results, places: Sequence[int]) -> list[Any]:
-    """Rows of each slice, those of all together where that is not known."""
+    """Rows of each slice, or the total if unknown."""
     rows = results.totals.get("rows")
     if rows is None or not {*rows.dims} <= {*results.shared_dims}:
         return [results.dataset.attrs.get("rows", 0)] * len(places)

@@ -1,4 +1,4 @@
-"""The page of an analysis: its document, with what it is about and how to reproduce it."""
+"""Page of an analysis: its document, the facts, and instructions to reproduce it."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ class Origin:
 
 
 def analysis_page(document: Document, rows: Any, source: str, origin: Origin) -> Document:
-    """The page of the document of an analysis of so many rows of what is called ``source``.
+    """Page of an analysis document, with the number of rows and the name of the data.
 
     The conclusion, which is the lead of the document, becomes the headline of the page.
     """

@@ -1,4 +1,4 @@
-"""Banners: what is decided of a model, and what is true of it, in one place."""
+"""Banners: decision on a model, and its main findings."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ def by_name(judgement: Judgement) -> Judgement:
 
 
 def _decided(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> str:
-    """What is decided, of which numbers and where; where only slices are open, first that all rows are not."""
+    """The decision, with the limits and places; if only slices are undecided, first the decision on all rows."""
     if outcome == "met":
         return "Within the limit" if len(deciding) == 1 else f"Within all {len(deciding)} limits"
     several = len({one.limit for one in gate.judgements}) > 1
@@ -77,7 +77,7 @@ def _first(places: Sequence[str]) -> str:
 
 
 def _reasons(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> Iterator[str]:
-    """What is met of all rows, or what is broken or undecided, and what else these rows cannot decide."""
+    """Reasons of the decision: limits that are met, broken or undecided."""
     whole = [one for one in deciding if not one.where]
     shown = (whole or deciding)[:_MOST_NAMED]
     yield from (f"{_capital(sentence(one))}." for one in shown)
@@ -88,7 +88,7 @@ def _reasons(outcome: Outcome, deciding: Sequence[Judgement], gate: Gate) -> Ite
 
 
 def _findings(model: ModelResult) -> Iterator[str]:
-    """What is true of a model that has no limits: of its groups, on average, and by its calibration error."""
+    """Findings for a model without limits: subgroups, average bias, and calibration error."""
     verdict = verdict_on(model)
     tendency = _tendency(model)
     found = model.measured.audited is not None and bool(model.measured.audited.described.any())
@@ -104,13 +104,13 @@ def _findings(model: ModelResult) -> Iterator[str]:
 
 
 def _audit_sentences(model: ModelResult) -> Iterator[str]:
-    """What the audit of a model concludes, if there is one."""
+    """Conclusion of the audit of a model, if any."""
     if model.measured.audited is not None:
         yield conclusion_of(model.measured.audited)
 
 
 def _tendency(model: ModelResult, *, of_all_rows: bool = False) -> str:
-    """How far scores are too high or too low on average, as far as that is known."""
+    """Average bias of the scores, if known."""
     gap = model.gap
     if gap is None or not gap.has_interval or model.rows < FEWEST_ROWS:
         return ""

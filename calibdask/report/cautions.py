@@ -11,7 +11,7 @@ from calibdask.results import cautions as sentences
 
 
 def cautions(model: ModelResult) -> list[str]:
-    """What makes the numbers of a model less than they seem.
+    """Caveats on the numbers of a model.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def _outcomes(model: ModelResult) -> Iterator[str]:
 
 
 def _errors(model: ModelResult) -> Iterator[str]:
-    """Where bins see an error that smooth estimates of the same setting do not."""
+    """Warnings if binned and smooth errors of one setting disagree."""
     headline = model.headline
     if headline is not None and is_binned(headline):
         smooth = [

@@ -70,7 +70,7 @@ def chart_axes(reach_x: Range, reach_y: Range, across: str, upward: str, height:
 
 
 def _reading(chart: Chart) -> str:
-    """What each line is, and what the heading of the plot would say."""
+    """Explanation of the lines of a chart."""
     lines = [f"solid: {chart.line.name}"]
     lines += [f"{dash}: {line.name}" for dash, line in zip(_DASHES, chart.references, strict=False)]
     if chart.bands:

@@ -1,4 +1,4 @@
-"""The models of a page against the first of them, paired: differences on the same rows, with their intervals."""
+"""Paired comparison of the models of a page with the first: differences with intervals."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ _READING = (
 
 
 def compared(result: xr.Dataset | str) -> Iterator[Element]:
-    """Which model is better, in sentences, and each difference; or why nobody knows."""
+    """Sentences on which model is better, and all differences; or the reason why there is no comparison."""
     if isinstance(result, str):
         if result:
             yield Sentence(f"The models are not compared by pairs of rows: {result}")

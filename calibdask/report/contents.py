@@ -126,7 +126,7 @@ def _hashes(models: Sequence[ModelResult]) -> Iterator[str]:
 
 
 def _rows_each(models: Sequence[ModelResult]) -> str:
-    """The rows of each model: several models may have been measured on the same rows, whose sum means nothing."""
+    """Rows of each model; totals over models are meaningless if they share rows."""
     fewest, most = min(model.rows for model in models), max(model.rows for model in models)
     if len(models) == 1:
         return counted(most, "row")
@@ -211,13 +211,13 @@ def _bins(bins: BinnedReliability) -> str:
 
 
 def _caption(words: str, shown: BinnedReliability | SmoothReliability) -> str:
-    """What is drawn, with the kind of its intervals, and what the axis leaves out."""
+    """Caption of a picture, with the kind of intervals and omitted data."""
     interval = interval_name(shown)
     return " ".join((f"{words}{f', {interval}' if interval else ''}.", *notes(shown)))
 
 
 def _worst_of(models: Sequence[ModelResult]) -> Iterator[Element]:
-    """Where each model is worst, and whether that tells it apart."""
+    """The worst slice of each model, and whether it stands out."""
     for model in models:
         if worst := list(worst_slices(model)):
             if len(models) > 1:
@@ -269,7 +269,7 @@ def _tests(models: Sequence[ModelResult]) -> Iterator[Element]:
 
 
 def _rejected(models: Sequence[ModelResult]) -> str:
-    """Which models the tests reject."""
+    """Models that the tests reject."""
     alpha = 1 - (models[0].level or _LEVEL)
     of = {model.name: [one for one in model.tests if one.rejects_calibration] for model in models}
     rejected = {name: sum(one.pvalue < alpha for one in tests) for name, tests in of.items()}

@@ -33,7 +33,7 @@ class ReplicateQuantiles:
     values: Array
 
     def at(self, place: Mapping[str, int]) -> tuple[float, float, float]:
-        """Low, middle and high at a place: medians of those of cells; without replicates quantiles over the cells."""
+        """Low, middle and high at a place: medians over cells of their quantiles, or quantiles over cells."""
         values = self.values
         for dim, i in place.items():
             values = np.take(values, [i], axis=1 + self.dims.index(dim))

@@ -1,4 +1,4 @@
-"""Which way scores are off, by the band of the reliability curve."""
+"""Direction of miscalibration, from the band of the reliability curve."""
 
 import math
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class Stretch:
 
 @dataclass(frozen=True)
 class _Nouns:
-    """What scores, cases and outcomes are called in a setting."""
+    """Nouns for scores, cases and outcomes in a setting."""
 
     scores: str
     case: str
@@ -59,7 +59,7 @@ _USUAL_NOUNS = _Nouns("scores", "cases scored", "had the outcome")
 
 
 def direction(model: ModelResult) -> str:
-    """Which way the scores are off, in a few words."""
+    """Direction of miscalibration in a few words."""
     departures = [stretch for curve in _readable(model) for stretch in stretches(curve)]
     over, under = (any(stretch.over == side for stretch in departures) for side in (True, False))
     if over != under:
@@ -77,7 +77,7 @@ def direction(model: ModelResult) -> str:
 
 
 def _is_open(model: ModelResult, *, over: bool) -> bool:
-    """Whether the mean gap does not say the same as the band: its interval holds 0, or lies on the other side."""
+    """Whether the mean gap disagrees with the band: its interval contains 0, or has the other sign."""
     gap = model.gap
     if gap is None or not gap.has_interval:
         return False
@@ -148,7 +148,7 @@ def stretches(curve: SmoothReliability) -> Iterator[Stretch]:
 
 
 def _example(curve: SmoothReliability, nouns: _Nouns) -> Iterator[str]:
-    """What the error means for cases of one score: where it weighs most, or where most scores are."""
+    """Example of the error at one score: where it has most weight, or where most scores are."""
     weight = np.nan_to_num(np.abs(curve.gap)) * curve.density
     certain = (curve.band_high < curve.score) | (curve.band_low > curve.score)
     if not certain.any():
@@ -168,7 +168,7 @@ def _example(curve: SmoothReliability, nouns: _Nouns) -> Iterator[str]:
 
 
 def _round_score(curve: SmoothReliability, at: int) -> float:
-    """A score in few digits next to this point, if it is on the same side of the diagonal there."""
+    """A rounded score near this point, if it is on the same side of the diagonal."""
     score = float(curve.score[at])
     rare = min(score, 1 - score)
     rounded = round(score, 2 if rare >= 0.05 else 3 if rare >= 0.005 else 4)

@@ -1,4 +1,4 @@
-"""The first page of a report: what it is about, decisions, slices by models, models compared."""
+"""The first page of a report: facts, decisions, slices by model, comparison of models."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -32,7 +32,7 @@ _OVERLAID = (
 
 
 def stated_facts(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterator[Facts]:
-    """What somebody said of the models; where limits decide, also what nobody said but has to be known."""
+    """Facts stated by the user; with limits, also required facts that are missing."""
     missing = dict.fromkeys(_NEEDED, _MISSING) if any(model.decides for model in models) else {}
     known = {**missing, **_periods(models), **given}
     if known:
@@ -41,7 +41,7 @@ def stated_facts(models: Sequence[ModelResult], given: Mapping[str, str]) -> Ite
 
 
 def facts(models: Sequence[ModelResult], date: str) -> Iterator[Facts]:
-    """What is known of the rows, and when the page was made."""
+    """Facts about the rows, and the date of the page."""
     items: list[tuple[str, str]] = []
     for model in models:
         of = f" of {model.name}" if len(models) > 1 else ""
@@ -79,7 +79,7 @@ def _rows(model: ModelResult) -> str:
 
 
 def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterator[Element]:
-    """What it is about, a banner for each model, slices by models, and a box to sign."""
+    """Facts, a banner for each model, slices by model, and a signature box."""
     yield from stated_facts(models, given)
     yield from (banner(model, several=len(models) > 1) for model in models)
     gates = [(model, gate) for model in models if model.decides and (gate := model.measured.gate) is not None]

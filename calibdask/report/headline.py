@@ -72,7 +72,7 @@ def _rank(quantity: str, choices: Mapping[str, Any], part: str) -> tuple[int, in
 
 
 def _preference(choices: Mapping[str, Any]) -> int:
-    """The place among the mean gaps: those of uniform bins, other bins, kernels of a bandwidth, grids, and others."""
+    """Rank among mean gaps: uniform bins, other bins, kernels with a bandwidth, grids, others."""
     if "binning" in choices:
         return int(choices["binning"] != "uniform")
     return next((place for place, parameter in enumerate(("bandwidth", "step"), 2) if parameter in choices), 4)

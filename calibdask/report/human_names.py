@@ -1,4 +1,4 @@
-"""What people call a number: one name for it on all of a page."""
+"""Plain names of numbers, one per number on a page."""
 
 from calibdask.analyses.gating.profiles import PROFILES
 from calibdask.estimators.expression import parse_metrics
@@ -30,7 +30,7 @@ def human(title: str) -> str:
 
 
 def gap_name(kind: str) -> str:
-    """What calibration in the large is called, by the kind of the setting.
+    """Name of calibration in the large, by the kind of setting.
 
     Examples
     --------

@@ -44,7 +44,7 @@ def small_bar(judgement: Judgement, reach: tuple[float, float]) -> Html:
 
 
 def large_bar(judgement: Judgement, caption: str) -> Html:
-    """For a banner, with a scale; ``said`` is what it shows, for screen readers."""
+    """Bar with a scale for a banner; ``caption`` describes it for screen readers."""
     reach = range_of([judgement])
     place = (_LARGE_WIDTH, _LARGE_MARGIN)
     parts = _parts(judgement, reach, place, (_BAND_TOP, _BAND))

@@ -1,4 +1,4 @@
-"""One table of slices by models: rows, events, each interval against its limit, and what is decided."""
+"""Table of slices by model: rows, events, intervals relative to limits, and decisions."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ Counts = Mapping[str, tuple[float, float]]
 
 
 def event_noun(model: ModelResult) -> str:
-    """What an event is: of confidences, a right prediction."""
+    """Noun for an event; for confidences, a correct prediction."""
     return "right prediction" if model.kind == "confidence" else "event"
 
 
@@ -63,7 +63,7 @@ def limit_matrix(gates: Sequence[tuple[ModelResult, Gate]]) -> Table:
 
 
 def adjustment(gate: Gate) -> str:
-    """What the ends of slices are adjusted for; empty where there is nothing."""
+    """Adjustment of the intervals of slices; empty if none."""
     by = [tuple(one.where) for one in {one.place: one for one in gate.judgements if one.where}.values()]
     numbers = {", ".join(names): by.count(names) for names in dict.fromkeys(by)}
     values = joined([f"the {number} values of {name}" for name, number in numbers.items() if number > 1] or [""])

@@ -217,7 +217,7 @@ def measure(
 
 @dataclass(frozen=True)
 class _Request:
-    """What is wanted of one model."""
+    """Request for the measurement of one model."""
 
     metrics: Mapping[str, Estimator] | None
     setting: str | int | None
@@ -301,7 +301,7 @@ class _Request:
         return Measured(results[()], slices, notes=notes, suspects=suspects, shown=shown)
 
     def _pictures(self, layout: Layout, setting: Setting, *, classwise: bool = True) -> dict[str, Estimator]:
-        """What is drawn and described in addition to the metrics."""
+        """Diagrams and curves to add to the metrics."""
         given: Any = {"setting": setting}
         pictures: dict[str, Estimator] = {
             DIAGRAM: ReliabilityDiagram(**given),
@@ -316,7 +316,7 @@ class _Request:
         return pictures
 
     def _of_slices(self, chosen: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
-        """What is measured of each slice, with the bins and widths chosen for all rows.
+        """Metrics for slices, with bins and bandwidths chosen from all rows.
 
         The error that the report is about is measured as for all rows, but for the smooth ECE, in whose place there is
         one with bins; what is added to it needs histograms only, which makes it cheap.
@@ -350,7 +350,7 @@ class _Request:
 
 
 def _recalibrated(data: Data) -> xr.Dataset | str:
-    """What calibrators would take away from the loss, or why nobody knows."""
+    """Comparison of calibrators, or the reason why there is none."""
     with quiet():
         try:
             return compare_calibrators(data)

@@ -19,7 +19,7 @@ _MOST_WIDE = 4
 
 
 def profile_numbers(models: Sequence[ModelResult]) -> Iterator[Element]:
-    """The numbers of the profile, by the names of the profession; of slices as far as it looks at them."""
+    """Numbers of the profile under the names of the profession, by slice where it reports slices."""
     gates = {model.name: gate for model in models if (gate := model.measured.gate) is not None and gate.profile}
     if not gates:
         return
@@ -73,7 +73,7 @@ def _side_by_side(profile: Profile, numbers: Mapping[str, Sequence[Named]], conf
 
 
 def _of_slices(name: str, gate: Gate) -> Table:
-    """Those numbers of each slice of a column, in the order of the slices."""
+    """Numbers of each slice of a column, in the order of the slices."""
     profile = profile_of(gate.profile)
     results = Results(gate.slices[name])
     rows: list[list[Cell]] = []
@@ -89,7 +89,7 @@ def _of_slices(name: str, gate: Gate) -> Table:
 
 
 def few_numbers(models: Sequence[ModelResult]) -> Iterator[Element]:
-    """How far off each model is, in a line; the few numbers that matter; and the same in words."""
+    """Headline of each model, its key numbers, and sentences."""
     verdicts = [verdict_on(model) for model in models]
     if len(models) > 1:
         yield Sentence(best_of(models))

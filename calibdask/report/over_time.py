@@ -1,4 +1,4 @@
-"""What a report says about calibration over time: evidence, gaps, changes, from summaries by period."""
+"""Calibration over time in a report: evidence, gaps and changes, from summaries by period."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

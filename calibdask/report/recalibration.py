@@ -17,7 +17,7 @@ _READING = (
 
 
 def recalibration(models: Sequence[ModelResult]) -> Iterator[Element]:
-    """What calibrators would change for each model; why this is not known, where it is not."""
+    """Improvement by calibrators for each model, or the reason why it is unknown."""
     if len(models) > 1 and (words := _in_a_line(models)):
         yield Sentence(words)
     for model in models:
@@ -49,7 +49,7 @@ def _maps_of_slices(model: ModelResult) -> Iterator[str]:
 
 
 def _in_a_line(models: Sequence[ModelResult]) -> str:
-    """Which models a map would improve; empty where that is known of none."""
+    """Models that a map would improve; empty if unknown for all."""
     best = {
         model.name: str(compared.attrs["best"])
         for model in models

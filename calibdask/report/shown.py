@@ -1,4 +1,4 @@
-"""What a command shows besides a report, computed in the same passes where both ask for the same."""
+"""Results that a command shows besides a report, computed in shared passes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

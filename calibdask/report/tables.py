@@ -56,7 +56,7 @@ def _reach(values: Iterable[Value | None]) -> tuple[float, float]:
 
 
 def rows_table(models: Sequence[ModelResult]) -> Table:
-    """What was measured, by model."""
+    """Table of the measured data, by model."""
     shown: dict[str, Callable[[ModelResult], Cell]] = {
         "data": lambda model: text(model.measured.source or "–"),
         "rows": lambda model: _rows_cell(model.rows),
@@ -133,7 +133,7 @@ def few_table(model: ModelResult) -> Table:
 
 
 def _human(part: PartResult) -> str:
-    """What people call a number, by the scores that it is of."""
+    """Plain name of a number, by the kind of scores."""
     kind = setting.kind if (setting := Setting.parse(part.setting)) is not None else ""
     if part.estimator_class == MeanGap.__name__:
         return gap_name(kind).capitalize()
@@ -142,7 +142,7 @@ def _human(part: PartResult) -> str:
 
 
 def _meaning(part: PartResult) -> str:
-    """What it says, where its name does not."""
+    """Meaning of a number, unless its name suffices."""
     return "" if part.estimator_class == MeanGap.__name__ else part.meaning
 
 
@@ -166,7 +166,7 @@ def model_table(models: Sequence[ModelResult]) -> Table:
 
 
 def best_of(models: Sequence[ModelResult]) -> str:
-    """Which model has the lowest error, and from which others its interval does not tell it."""
+    """Model with the lowest error, and models that its interval does not distinguish from it."""
     names = _compared(models)
     if not names:
         return "These models have no number in common."

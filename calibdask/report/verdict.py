@@ -1,4 +1,4 @@
-"""The verdict on a model in a few sentences, none of which claims more than its interval allows."""
+"""The verdict on a model in a few sentences, consistent with its interval."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ Outcome = Literal["error", "chance", "unclear", "unknown"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is found, in a line and in sentences; ``outcome`` says of which kind that is."""
+    """Headline and sentences of a verdict; ``outcome`` is its kind."""
 
     outcome: Outcome
     line: str
@@ -69,7 +69,7 @@ def verdict_on(model: ModelResult) -> Verdict:
 
 @dataclass(frozen=True, eq=False)
 class _Assessment:
-    """What the headline of a model, its interval and a test say."""
+    """Assessment of a model from its headline error, interval and test."""
 
     model: ModelResult
     part: PartResult
@@ -81,7 +81,7 @@ class _Assessment:
 
     @property
     def has_chance_interval(self) -> bool:
-        """Whether the interval is one that tells error from chance."""
+        """Whether the interval accounts for chance."""
         has_ends = self.error.has_interval and not np.isnan(self.error.low)
         return has_ends and self.part.interval_method in _TELLING_CHANCE
 
@@ -102,7 +102,7 @@ class _Assessment:
 
     @property
     def outcome(self) -> Outcome:
-        """Whether chance explains the error, as far as the interval and the test tell."""
+        """Outcome: error, chance or unclear, from the interval and the test."""
         if self.excludes_zero:
             return "error"
         if self.has_chance_interval:
@@ -135,7 +135,7 @@ class _Assessment:
 
     @property
     def size(self) -> str:
-        """How large the error is, and what it is."""
+        """Size and name of the error."""
         error, scale = self.error, self.scale
         ends = f" ({scale.interval(error.low, error.high, self.model.level)})" if error.has_interval else ""
         rows = f"over {counted(self.model.rows, 'row')}"
@@ -150,7 +150,7 @@ class _Assessment:
 
     @property
     def chance(self) -> str:
-        """What chance may explain, and what the test says."""
+        """The part of the error that chance may explain, and the result of the test."""
         if self.outcome == "unknown":
             return "Without an interval or a test, the share due to chance is unknown."
         if self.excludes_zero:
@@ -208,5 +208,5 @@ def worst_slices(model: ModelResult) -> Iterator[str]:
 
 
 def _reaches(error: Value | None, least: float) -> bool:
-    """Whether an interval reaches what another error is at least; what has none tells nothing."""
+    """Whether an interval reaches the lower bound of another error; False without interval."""
     return bool(error is not None and error.has_interval and not error.high < least)

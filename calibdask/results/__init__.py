@@ -1,1 +1,1 @@
-"""What a result is: built, read back, formatted, tabled and ranked."""
+"""Results: built, read back, formatted, tabulated and ranked."""

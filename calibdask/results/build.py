@@ -196,7 +196,7 @@ class DatasetBuilder:
                 self.coordinates[axis.name] = _coordinate(axis.name, axis.labels)
 
     def dataset(self, passes: int, batch: tuple[Axis, ...] | None = None, **attributes: Any) -> xr.Dataset:
-        """The result; ``batch`` axes where they are not those of the input."""
+        """The result dataset; give ``batch`` axes if they differ from the input's."""
         coordinates = dict(self.coordinates)
         variables = [*self.variables.values(), *(coordinates[name] for name in TOTALS if name in coordinates)]
         if any(self.class_dim in variable.dims for variable in variables):
@@ -224,7 +224,7 @@ def _coordinate(name: Hashable, values: Any, attributes: Mapping[str, Any] | Non
 
 
 def _of_bound(bound: str, info: PartInfo) -> PartInfo:
-    """What a bound is: of the kind of its part, but for p-values and design effects."""
+    """Description of a bound: of the kind of its part, except for p-values and design effects."""
     if bound == DESIGN_EFFECT:
         return PartInfo("variance relative to that if rows were independent", "statistic", "none")
     if bound in _PVALUES:

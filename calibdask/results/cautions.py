@@ -1,4 +1,4 @@
-"""What makes numbers less than they seem: one set of thresholds and sentences for reports, pages and terminals."""
+"""Caveats on results: thresholds and sentences shared by reports, pages and terminals."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -151,7 +151,7 @@ _NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates", "clippe
 
 
 def of_metrics(parts: Iterable[PartResult]) -> Iterator[str]:
-    """What metrics themselves say is missing, clipped or without an interval, once for each."""
+    """Notes of metrics on missing, clipped or interval-free numbers, once each."""
     distinct = {(part.metric, part.label, tuple(part.notes.get(note) for note in _NOTES)) for part in parts}
     for _, label, (reason, weight, no_interval, no_replicates, clipped) in sorted(distinct, key=str):
         # Counts of columns are no reasons.
@@ -322,7 +322,7 @@ def scores_beside_edges(share: float, rows: float, edges: Sequence[float], dtype
 
 
 def overconfidence_excludes_chance(rows: float, confidence: float, accuracy: float) -> bool:
-    """Whether accuracy is so far below the mean confidence that columns may be those of other classes."""
+    """Whether accuracy is significantly far below the mean confidence, as for swapped columns."""
     return rows >= _SUSPECT_ROWS and confidence - accuracy > max(_FAR, _CHANCE / np.sqrt(rows))
 
 

@@ -1,4 +1,4 @@
-"""Comparisons of models read back: who is better, by how much, and whether that can be told."""
+"""Comparisons of models read back: which is better, by how much, or that it is inconclusive."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -191,7 +191,7 @@ def _sentence(comparison: Comparison, difference: Difference, word: str, level: 
 
 
 def _name(difference: Difference) -> str:
-    """What the number is called in a sentence."""
+    """Name of the number in a sentence."""
     return difference.part.label.partition(",")[0] or difference.part.title
 
 

@@ -34,7 +34,7 @@ MOST_ROWS = 10**13
 
 @dataclass(frozen=True)
 class Evidence:
-    """What `CautiousECE` says of the rows that an error is decided on.
+    """`CautiousECE` of the rows that decide an error.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Decision:
 
     @property
     def leaning(self) -> Outcome:
-        """What `rows_needed` would decide if the error stayed what it is, as far as that can be said.
+        """Outcome that `rows_needed` would give if the estimate did not change.
 
         Of fewer rows than a calibrated model needs, most of an error may be due to chance.
         """
@@ -169,7 +169,7 @@ class Decision:
 
 
 def cautious_metric(metric: Estimator, layout: Layout) -> CautiousECE | None:
-    """What is measured beside an error so that it can be decided; None where it is decided by its interval."""
+    """Additional metric that decides an error; None if its interval decides."""
     metric = bare(metric)
     if isinstance(metric, ECE) and metric.mapping == "hard":
         names = ("bins", "binning", "setting", "k", "closed", "range", "compat", "norm")

@@ -24,7 +24,7 @@ _MOST_TICKS = 7
 
 
 def funnel_picture(result: xr.Dataset, excluded: Mapping[int, float]) -> Html:
-    """The gap of each group in points against its rows, those that were found in colour, and what is not excluded."""
+    """Funnel chart: gaps of subgroups in points against their rows, with findings in colour and simultaneous bounds."""
     rows, gap = result.rows.values.astype(np.float64), 100 * result.gap.values
     found = result.found.values
     reach = _ROOM * max(float(np.abs(gap).max(initial=0.0)), 0.1)

@@ -142,7 +142,7 @@ def _audited(result: xr.Dataset) -> Iterator[str]:
 
 
 def conclusion_of(result: xr.Dataset) -> str:
-    """What an audit concludes, with the minus sign that pages write before its numbers; names are left as they are."""
+    """Conclusion of an audit with typographic minus signs; names are unchanged."""
     return str(result.attrs["conclusion"]).replace("(-", "(−")
 
 
@@ -152,7 +152,7 @@ def is_audit(given: Any) -> bool:
 
 
 def rows_of_rare_values(result: xr.Dataset, values: xr.Dataset) -> str:
-    """How many rows of an audit have none of these values of a column, each of which has enough rows; else empty."""
+    """Number of rows without any listed value of a column, as text; empty if there are none."""
     whole = result.rows.values[result.depth.values == 0]
     rest = int(whole.sum() - values.rows.values.sum() - _missing_of_date(result, values))
     least = result.attrs["min_rows"]
@@ -160,7 +160,7 @@ def rows_of_rare_values(result: xr.Dataset, values: xr.Dataset) -> str:
 
 
 def _missing_of_date(result: xr.Dataset, values: xr.Dataset) -> int:
-    """Rows of an audit that miss a date, where these values are those of a part other than its first."""
+    """Rows of an audit that miss a date, for values of a part other than the first."""
     date, _, part = str(values["features"].values[0]).rpartition(".")
     missing = f"{date} missing" if part in DATE_PARTS else ""
     there = result.segment.values == missing

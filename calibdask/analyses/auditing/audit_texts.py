@@ -19,7 +19,7 @@ def points_up(error: float) -> str:
 
 
 def signed_points(gap: float) -> str:
-    """A gap in points with its sign, in two significant digits or more: those of rare outcomes are small.
+    """A gap in points with its sign, with at least two significant digits.
 
     Examples
     --------
@@ -34,7 +34,7 @@ def signed_points(gap: float) -> str:
 
 
 def small_pvalue(pvalue: float) -> str:
-    """A p-value in two digits, or that it is smaller than numbers are told apart.
+    """A p-value in two digits, or an upper bound if it is tiny.
 
     Examples
     --------

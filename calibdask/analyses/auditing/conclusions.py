@@ -1,4 +1,4 @@
-"""What an audit says in words: what was found, or how large an error is not excluded."""
+"""Conclusion of an audit in words: the findings, or the error that cannot be ruled out."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""The smallest set of segments that describes where scores are off: nested ones are told apart."""
+"""The smallest set of segments that explains the miscalibration, by comparing nested segments."""
 
 from collections import defaultdict
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class SegmentGapSums(NamedTuple):
         return SegmentGapSums(*(np.asarray(part[at].sum()) for part in self))
 
     def less(self, other: "SegmentGapSums") -> "SegmentGapSums":
-        """What is left without a part."""
+        """The sums without a part of the rows."""
         return SegmentGapSums(*(a - b for a, b in zip(self, other, strict=True)))
 
     @property
@@ -63,7 +63,7 @@ class Describing:
     alpha: float
 
     def describe(self, found: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Which of the segments describe those that are ``found``; deeper ones are tried first."""
+        """Mask of the segments that explain those ``found``; deeper segments are tried first."""
         described = np.zeros(found.size, np.bool_)
         at = {int(number): position for position, number in enumerate(self.kept.tolist())}
         parents = {
@@ -111,7 +111,7 @@ class Describing:
         return abs(here - there) > limit * np.sqrt(variance + further)
 
     def _still_off(self, whole: SegmentGapSums, parts: list[int], limit: float) -> bool:
-        """Whether the whole is off without its parts: those by the same features, which share no rows, together."""
+        """Whether a segment remains miscalibrated without its parts; parts by equal features are removed together."""
         by_features: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for position in parts:
             by_features[self.segments.describe(int(self.kept[position]))[0]].append(position)

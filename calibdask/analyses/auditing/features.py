@@ -45,7 +45,7 @@ PLURALS: Mapping[str, str] = {"number": "numbers", "date": "dates", "category": 
 
 @dataclass(frozen=True)
 class Learnt:
-    """The codings of a column, what to be warned of, and what is no more than to be known, such as what is pooled."""
+    """Codings of a column, warnings, and notes such as pooled values."""
 
     codings: tuple[Coding, ...]
     note: str = ""
@@ -91,7 +91,7 @@ class Values:
         return cls(BINS if values is None else values, values, min_rows, checked)
 
     def suiting(self, columns: Sequence[FeatureColumn], depth: int) -> "Values":
-        """The same with so many values of categories that segments of these columns are not too many.
+        """Reduce the number of category values so that there are not too many segments.
 
         That depends on the columns alone, on no row and no machine.
         """
@@ -246,7 +246,7 @@ class _Cell:
 
     @classmethod
     def of(cls, cells: tuple[Counts, ...], window: tuple[int, int], below: int, rank: int) -> "_Cell":
-        """The cell in a window, of which ``below`` rows are below."""
+        """The cell in a window, with the number of rows below it."""
         numbers, counts, low, high = cells
         total = np.cumsum(counts)
         at = int(np.searchsorted(total, rank - below))
@@ -255,7 +255,7 @@ class _Cell:
         return cls(rank, before, here, window[1] + int(numbers[at]), window[0], int(low[at]), int(high[at]))
 
     def settled(self, rows: int) -> bool:
-        """Whether all values in the cell are the same, or so few and close that it does not matter."""
+        """Whether all values in the cell are equal, or close enough not to matter."""
         return self.low == self.high or (self.shift <= _CLOSE_SHIFT and self.rows <= _FEW * rows)
 
     @property

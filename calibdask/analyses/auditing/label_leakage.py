@@ -1,4 +1,4 @@
-"""Features that are the label, or made from it: told by the outcomes of each of their values."""
+"""Label leakage: features that determine the label, detected by the outcomes of their values."""
 
 import warnings
 from dataclasses import dataclass
@@ -29,14 +29,14 @@ class FeatureCounts(NamedTuple):
 
     @classmethod
     def of(cls, segments: Segments, state: LatticeState) -> "FeatureCounts":
-        """Those of a part of a lattice, whose segments of fewer features come first."""
+        """Counts of a part of a lattice, whose segments of fewer features come first."""
         single = [len(subset) < 2 for subset in segments.subsets]
         count = int(segments.counts[single].sum())
         return cls(state.rows[:count].sum(-1), state.hits[:count].sum(-1))
 
     @classmethod
     def joined(cls, parts: "list[FeatureCounts]") -> "FeatureCounts":
-        """Those of all parts."""
+        """Concatenate the counts of all parts."""
         return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
 
@@ -110,7 +110,7 @@ def determines(rows: Counts, events: Counts) -> bool:
 
 
 def is_pooled_label(rows: Counts) -> bool:
-    """Whether nearly all rows of every class have one value, and not all classes the same: rows by value and class.
+    """Whether nearly all rows of every class have one value that differs between classes; rows by value and class.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What segments share: sums over the rows of each two of them, from the rows or from a lattice that holds them."""
+"""Overlaps of segments: sums over the rows shared by pairs, from rows or from a lattice."""
 
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
@@ -53,7 +53,7 @@ class RowOverlaps:
     data: Input
 
     def sums(self, segments: list[Conditions], scores: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Terms of `OverlapSums`, and of which pairs they are known: of all."""
+        """Terms of `OverlapSums`; all pairs are known."""
         used = sorted({feature for subset, _ in segments for feature in subset})
         place = {feature: at for at, feature in enumerate(used)}
         statistic = OverlapSums(
@@ -75,7 +75,7 @@ class LatticeOverlaps:
     state: LatticeState
 
     def sums(self, segments: list[Conditions], scores: Array) -> tuple[Array, npt.NDArray[np.bool_]]:
-        """Terms of `OverlapSums`, and of which pairs they are known."""
+        """Terms of `OverlapSums`, and a mask of the known pairs."""
         known = np.ones((len(segments),) * 2, np.bool_)
         terms = overlap_terms(scores)
         sums = np.zeros((*known.shape, TERMS))

@@ -38,7 +38,7 @@ class PartialEffects:
     limit: float
 
     def chosen(self) -> list[int]:
-        """Segments that are added one by one, the most certain first, and those of them that stay certain."""
+        """Forward selection of segments by evidence, followed by backward elimination."""
         chosen = [0]
         others = list(range(1, len(self.overlaps.known)))
         while others:

@@ -1,4 +1,4 @@
-"""How a lattice is filled: what it takes is known before the first row is read, and what fits is said."""
+"""Memory plan of a lattice, known before the first pass; the error names a feasible size."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -87,7 +87,7 @@ class LatticePlan:
 
     @property
     def _part_bytes(self) -> int:
-        """Bytes of a part: so many that states of all threads, and what is kept of all parts, fit."""
+        """Bytes per part, such that the states of all threads and the kept results fit."""
         if self.workers is None:
             return min(_PART_BYTES, _memory() // 2 // (self.copies * (self._states + _MOST_PARTS)))
         here, there = _memory() // (_SUMS + _MOST_PARTS), self._memory // self._states

@@ -178,6 +178,6 @@ def check(
 
 
 def _of_this_grid(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
-    """The metrics of a profile; those of a summary on its own grid."""
+    """Metrics of a profile; for a summary, on its own grid."""
     source = data.source
     return on_grid(metrics, source.step) if isinstance(source, SummarySource) else {**metrics}

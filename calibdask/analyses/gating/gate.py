@@ -96,7 +96,7 @@ class Gate:
         return self.document().to_markdown()
 
     def document(self, title: str = "") -> Document:
-        """The outcome, every decision, what is missing for those that are undecided, and the numbers of the profile."""
+        """The outcome, every decision, requirements of undecided limits, and the numbers of the profile."""
         return gate_document(self, title)
 
 
@@ -223,7 +223,7 @@ def level_text(gate: Gate) -> str:
 
 
 def wanting(gate: Gate) -> Iterator[str]:
-    """What the limits that cannot be decided want, a sentence each."""
+    """One sentence per undecided limit on the rows needed."""
     for judgement in gate.of("cannot be decided"):
         would = _rows_needed(judgement) if math.isfinite(judgement.rows_needed) else ""
         if words := "; ".join(filter(None, (judgement.reason, would))):
@@ -231,7 +231,7 @@ def wanting(gate: Gate) -> Iterator[str]:
 
 
 def cautions(gate: Gate) -> Iterator[str]:
-    """What makes the numbers of the limits and of the profile less than they seem, a sentence each."""
+    """Caveats on the numbers of the limits and of the profile, one sentence each."""
     own = dict.fromkeys(of_metrics(Results(gate.result).numbers))
     yield from own
     for column, result in gate.slices.items():

@@ -98,7 +98,7 @@ class Judgement:
 
     @property
     def name(self) -> str:
-        """The limit, and what it certifies where that is less than the error: ``"ece of the bins"``."""
+        """Name of the limit, with its scope if it is narrower than the error: ``"ece of the bins"``."""
         return f"{self.limit} {self.scope}".rstrip()
 
     @property
@@ -224,7 +224,7 @@ class DecidingEnds:
 
 
 def _outcomes_of(metric: Estimator, layout: Layout) -> str:
-    """The name of the outcome counts that a metric uses: those of its column, or the usual ones if it has several."""
+    """Name of the outcome counts of a metric: for its column, or the usual one for several columns."""
     return f"{_EVIDENCE}{_OUTCOMES}{_counted_setting(metric, layout)}"
 
 
@@ -234,7 +234,7 @@ def _counted_setting(metric: Estimator, layout: Layout) -> Setting:
 
 
 def _outcome_counts(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
-    """What counts the outcomes of all metrics; those that a summary does not hold are left out."""
+    """Estimators that count the outcomes of all metrics, except those that a summary lacks."""
     layout, source = data.source.layout, data.source
     counts: dict[str, Estimator] = {}
     for metric in metrics.values():

@@ -25,7 +25,7 @@ _EXAMPLE = "ece=0.03, or a range such as calibration-slope.slope=0.9..1.1"
 
 @dataclass(frozen=True)
 class Limit:
-    """What one number has to keep.
+    """A limit of one number.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class Limit:
             self._refuse(info, "nothing can keep a limit")
 
     def check_margin(self, layout: Layout) -> None:
-        """The same for the limit of how much worse than a baseline a model may be."""
+        """Raise ValueError for an impossible margin relative to a baseline."""
         info = self.metric.make().describe(layout).get(self.part, PartInfo())
         lowest, highest = info.possible
         if self.bound is not None and self.bound >= highest - lowest:
@@ -116,7 +116,7 @@ class Limit:
         raise ValueError(f"{self.text} is {span} whatever the data, and {why} of {limit}; give another one{hint}.")
 
     def range(self, kind: str, direction: str) -> tuple[float, float]:
-        """The values that keep it, by what the number is, see ``calibdask.estimators.about``.
+        """Range of values that meet the limit, by kind and direction; see ``calibdask.estimators.about``.
 
         Raises
         ------

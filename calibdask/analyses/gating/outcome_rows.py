@@ -29,13 +29,13 @@ class RowsOfOutcomes:
         return cls(counts.get("rarer", 0.0), counts.get("rows", 0.0), layout.weighted)
 
     def worth(self, share: float) -> "RowsOfOutcomes":
-        """As many as the independent rows that say as much; no more than there are."""
+        """Number of independent rows with equal information, at most the actual number."""
         share = min(share, 1.0) if math.isfinite(share) else 0.0
         return replace(self, rarer=self.rarer * share, rows=self.rows * share)
 
     @property
     def are_few(self) -> bool:
-        """Whether they are too few for intervals of replicates and of normal theory."""
+        """Whether there are too few rows for bootstrap and normal intervals."""
         # Whole numbers are exact but for rounding.
         return round(self.rarer, 6) < FEWEST_EVENTS
 

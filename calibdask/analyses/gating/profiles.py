@@ -73,7 +73,7 @@ class Profile:
         return {text: metric for text, metric in made.items() if metric.supports_weights or not layout.weighted}
 
     def numbers(self, result: xr.Dataset) -> Iterator[Named]:
-        """Those of a result without slices that the profession names, with their intervals."""
+        """Numbers of a result without slices under the names of the profession, with intervals."""
         results = Results(result)
         for text, names in self.names.items():
             (expression,) = parse_metrics(text)

@@ -49,11 +49,11 @@ class Alarm:
 
     @property
     def key(self) -> str:
-        """What tells slices apart."""
+        """Key of the slice."""
         return slice_key(self.by)
 
     def to_dict(self) -> dict[str, Any]:
-        """What JSON holds."""
+        """JSON values of the alarm."""
         return asdict(self)
 
     @classmethod

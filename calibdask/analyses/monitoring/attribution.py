@@ -123,7 +123,7 @@ def attribute(
 
 
 class _Window(NamedTuple):
-    """Rows, and sums of o - s and of its square, of the slices in a window; ``axes`` are those of the slices."""
+    """Rows, and sums of o - s and its square, by slice in a window; ``axes`` are the slice axes."""
 
     rows: Array
     residual: Array
@@ -162,7 +162,7 @@ class _Change(NamedTuple):
 
 
 def _changes(before: _Window, after: _Window, z: float) -> tuple[dict[str, Array], dict[str, Array]]:
-    """All numbers by slice, and those of all slices."""
+    """All numbers by slice, and over all slices."""
     axes = before.axes
     rows = [window.rows.sum(axes, keepdims=True) for window in (before, after)]
     shares = [window.rows / total for window, total in zip((before, after), rows, strict=True)]

@@ -143,7 +143,7 @@ def period_ends(period: str, labels: Labels) -> Dates:
 
 
 def _ends(labels: Labels) -> Dates:
-    """Those of dates that are all years, all months or all days."""
+    """End dates of labels that are all years, all months or all days."""
     starts = dates_of(labels)
     assert starts is not None
     months, days = starts.astype("datetime64[M]"), starts.astype("datetime64[D]")
@@ -160,7 +160,7 @@ def _ends(labels: Labels) -> Dates:
 
 
 def coarser_periods(labels: Labels) -> set[Any]:
-    """What months and years are called that these dates may have been merged into.
+    """Labels of months and years into which these dates may have been merged.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a watch has found as text that Prometheus' textfile collector and readers of OpenMetrics take."""
+"""Results of a watch as text for Prometheus' textfile collector, also valid OpenMetrics."""
 
 import math
 import re

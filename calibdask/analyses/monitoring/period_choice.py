@@ -1,4 +1,4 @@
-"""Which periods of a summary are watched: those that are new and due, while those that were seen must be the same."""
+"""Periods of a summary to monitor: new and due ones; periods seen before must be unchanged."""
 
 import hashlib
 import warnings

@@ -36,7 +36,7 @@ class PeriodSums:
     def of(
         cls, name: str, given: Any, period: str, by: str | Sequence[str] | None, setting: Setting | str | int | None
     ) -> "PeriodSums":
-        """What the function ``name`` was given.
+        """Sums of the summary that was passed to the function ``name``.
 
         Raises
         ------
@@ -85,7 +85,7 @@ class PeriodSums:
 
     @property
     def whole(self) -> "PeriodSums":
-        """What tells the rows of a period from others."""
+        """Sums by period over all slices."""
         return self
 
     def part(self, positions: Sequence[int]) -> "PeriodSums":
@@ -132,7 +132,7 @@ def as_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def known_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Labels but those of rows without one."""
+    """Labels without the label of missing values."""
     return labels[np.array([label == label for label in labels], bool)]
 
 

@@ -21,7 +21,7 @@ from calibdask.storage.summary_scores import joined
 
 @dataclass(frozen=True, eq=False)
 class SegmentSums(PeriodSums):
-    """Segments of one feature by period, those of all rows first; a process is a segment.
+    """Segments of one feature by period, all rows first; each segment is a process.
 
     Scores of a segment are known by the sums of a few cells, whose mean stands for them: evidence is a little smaller
     than that of fine cells, and holds as well.
@@ -32,7 +32,7 @@ class SegmentSums(PeriodSums):
 
     @classmethod
     def of_features(cls, given: Any, period: str, setting: Setting | str | int | None) -> "SegmentSums":
-        """What `calibdask.watch` was given.
+        """Sums of the summary that was passed to `calibdask.watch`.
 
         Raises
         ------

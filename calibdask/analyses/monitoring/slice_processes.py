@@ -41,7 +41,7 @@ class PeriodTotals(NamedTuple):
 
     @classmethod
     def none(cls, state: ProcessState) -> "PeriodTotals":
-        """Those of no period, after this state."""
+        """Totals of no period, after this state."""
         size = state.largest.size
         return cls.of(np.zeros((8, size)), (state.log_detector, np.zeros(size, np.bool_), state.run_length))
 
@@ -53,7 +53,7 @@ class PeriodTotals(NamedTuple):
 
 
 class SliceProcesses:
-    """The processes of this summary and of an earlier state, and where those of this summary are among them."""
+    """Processes of this summary and of an earlier state, and the positions of this summary's processes."""
 
     def __init__(self, sums: PeriodSums, past: SavedState) -> None:
         self.sums = sums
@@ -148,7 +148,7 @@ def _discoveries(log_e: Array, models: int, alpha: float) -> npt.NDArray[np.bool
 
 
 def _united(labels: Labels, past: Labels) -> Labels:
-    """The labels of both, sorted unless they are the same."""
+    """Union of the labels, sorted unless they are equal."""
     same = labels.shape == past.shape and all(_equal(labels, past))
     return labels if same else np.unique(np.concatenate([labels, past]))
 

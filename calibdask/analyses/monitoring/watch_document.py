@@ -1,4 +1,4 @@
-"""The document of a watch: a verdict that is never empty, the alarms, the slices by their evidence, what is pending."""
+"""The document of a watch: verdict, alarms, slices by evidence, pending periods."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""One run of a watch: from a summary and what was watched before it to numbers, and to what is remembered."""
+"""One run of a watch: from a summary and an earlier state to results and a new state."""
 
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ SO_FAR = (
 
 @dataclass(frozen=True, eq=False)
 class WatchRun:
-    """What `calibdask.watch` has found.
+    """Result of `calibdask.watch`.
 
     ``result`` has the periods of this run, ``standing`` the numbers of all rows so far, at the end of the last period
     that was watched in this run or before (of no period, ``saved.periods`` is empty). ``pending`` are the periods that

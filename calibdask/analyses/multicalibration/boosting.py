@@ -45,7 +45,7 @@ class BoostedFit(NamedTuple):
 
 @dataclass(frozen=True)
 class Boosting:
-    """Fits maps to all rows and to all folds but one, in the same passes.
+    """Fits maps to all rows and to the complements of folds, in shared passes.
 
     Parameters
     ----------

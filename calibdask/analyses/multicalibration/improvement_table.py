@@ -1,4 +1,4 @@
-"""What `MulticalibratedScaling` moved, and what that takes away from the loss, as lines of text."""
+"""Corrections by `MulticalibratedScaling` and the reduction of the loss, as text."""
 
 from collections.abc import Iterator
 

@@ -315,7 +315,7 @@ class MulticalibratedScaling(Calibrator):
 
     @property
     def _further_columns(self) -> tuple[str, ...]:
-        """The features of the segments that were moved; those of others change nothing."""
+        """Features of the corrected segments; others have no effect."""
         return tuple(dict.fromkeys(coding.name for coding in self._moved))
 
     def _codes_of(self, columns: Mapping[str, Any], rows: float) -> Any:

@@ -39,7 +39,7 @@ class CodedRows(View):
         return replace(layout, vector=True, classes=2, dtype="float64", half=False)
 
     def block(self, block: Block) -> Block:
-        """The same rows; computed once for all maps."""
+        """The rows, with codes computed once for all maps."""
         if self not in block.viewed:
             scores = np.nan_to_num(block.columns(self.setting).of(0)[0].astype(np.float64)).clip(0.0, 1.0)
             codes = tuple(coding.codes(block) for coding in self.codings)
@@ -117,7 +117,7 @@ class CrossMapped(View):
         return True
 
     def layout(self, layout: Layout) -> Layout:
-        """That of coded rows."""
+        """Layout of the coded rows."""
         return self.coded.layout(layout)
 
     def block(self, block: Block) -> Block:

@@ -1,1 +1,1 @@
-"""Receipts of what was measured: fingerprints of rows, documents that a second party can recompute."""
+"""Receipts: fingerprints of rows, and documents that a second party can recompute."""

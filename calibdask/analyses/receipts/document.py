@@ -90,7 +90,7 @@ def _plain(value: Any) -> Any:
 
 
 def differences(first: Any, second: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Where two documents differ, with either value; what is missing is None.
+    """Differences of two documents, with both values; missing entries are None.
 
     Examples
     --------

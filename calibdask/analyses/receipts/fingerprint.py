@@ -1,4 +1,4 @@
-"""`fingerprint`: whether data are the same rows, whatever their order, chunks and format."""
+"""`fingerprint`: identity of the rows of a data set, in any order, chunking and format."""
 
 import json
 from collections.abc import Mapping
@@ -96,7 +96,7 @@ def fingerprint(
 
 
 def fingerprint_of(data: Input) -> Fingerprint:
-    """That of data that have been read.
+    """Fingerprint of data that have been read.
 
     Raises
     ------

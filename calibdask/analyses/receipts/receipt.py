@@ -1,4 +1,4 @@
-"""`receipt` and `verify`: what was measured, in a document that a second party can recompute to the last bit."""
+"""`receipt` and `verify`: measurements in a document that a second party can recompute exactly."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -178,7 +178,7 @@ def _takes_order(metric: Any) -> bool:
 
 
 def _refuse_ordered(names: Collection[str]) -> None:
-    """Refuse metrics of which a second party gets other numbers."""
+    """Raise ValueError for metrics that depend on the order of rows."""
     if names:
         raise ValueError(f"{listed(sorted(names))} cannot be on a receipt, as they depend on the order of the rows.")
 

@@ -224,7 +224,7 @@ class _DrawnStatistics:
 
     @property
     def effective_rows(self) -> float:
-        """The number of rows whose z, were they normal, would give the statistic the same variance."""
+        """Number of normal rows that would give the statistic this variance."""
         rows = self.outcomes.rows
         chances = self.outcomes.scores * self.outcomes.repeats[:, None] / rows
         variance, directions = np.linalg.eigh(np.einsum("nc,ncj,nck->jk", chances, self.z, self.z))
@@ -235,11 +235,11 @@ class _DrawnStatistics:
         return rows * freedom * (freedom + 2) / fourth if fourth else 0.0
 
     def of_draws(self) -> Array:
-        """Those of all draws, (draws,)."""
+        """Statistics of all draws, (draws,)."""
         return np.concatenate([self._of(counts) for counts in self.outcomes])
 
     def of_labels(self, labels: Counts) -> float:
-        """That of labels of the sampled rows, which are all rows."""
+        """Statistic for labels of the sampled rows."""
         return float(self._of(np.eye(self.z.shape[1])[labels][None])[0])
 
     def _of(self, counts: Array) -> Array:

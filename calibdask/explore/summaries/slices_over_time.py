@@ -170,7 +170,7 @@ class SlicesOverTime:
             self._parts, self._left = [], self._left[len(batch) :]
 
     def processes(self) -> list[OverTime]:
-        """Those that have been watched; discoveries are judged among all, of which the others may have no evidence."""
+        """Monitored processes so far; discoveries are judged among all slices."""
         tests = self.count * self._columns
         log_e = np.full(tests, -np.inf)
         log_e[: len(self._watched)] = [one.evidence for one in self._watched]

@@ -136,7 +136,7 @@ class CalibrationAccessor:
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
-        """Mean score and frequency of the outcome by bin; ``options`` are those of `calibdask.reliability_diagram`.
+        """Reliability diagram by bin; takes the options of `calibdask.reliability_diagram`.
 
         Examples
         --------
@@ -161,7 +161,7 @@ class CalibrationAccessor:
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
-        """Frequency of the outcome by score; ``options`` are those of `calibdask.reliability_curve`."""
+        """Reliability curve by score; takes the options of `calibdask.reliability_curve`."""
         arguments = self._arguments(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
         return cd.reliability_curve(**arguments, **options)
 

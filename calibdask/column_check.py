@@ -1,4 +1,4 @@
-"""Whether scores are those of other classes, decisions or rounded decimals: sums that metrics need anyway show it."""
+"""Checks for swapped columns, hard decisions and rounded scores, from sums that metrics need anyway."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -106,7 +106,7 @@ class ColumnCheck(Estimator):
 
 
 def _warned(found: list[str]) -> Estimate:
-    """Warn of what was found; the sentences in the place of numbers."""
+    """Issue warnings, with the sentences for the numbers."""
     for message in found:
         warnings.warn(message, SuspectScoresWarning, stacklevel=3)
     return {CAUTIONS: Part(np.array(found, object))}
@@ -132,12 +132,12 @@ class _Bins:
         return cls(rows, weight, score[filled] / weight, outcome[filled] / weight)
 
     def permuted_columns(self, counts: Counts) -> Iterator[str]:
-        """What is said of predictions by label, if accuracy is so far below confidence that chance is excluded."""
+        """Sentence on predictions by label, if accuracy is significantly far below the confidence."""
         if overconfidence_excludes_chance(self.rows, self.confidence, self.accuracy):
             yield from permuted_columns(counts, self.confidence)
 
     def beside_edges(self, edges: Edges, layout: Layout) -> Iterator[str]:
-        """What is said of bins whose scores are all one of its edges, rounded to the type of the scores.
+        """Sentence on bins whose scores all equal one of their edges, after rounding to the score type.
 
         Counting rounded edges among other scores of a bin would take 3 to 5 ns for a row, a third of a pass; the mean
         of a bin of nothing else is known anyway, and these are the rows by which bins are empty or hold two decimals.
@@ -161,7 +161,7 @@ class _Bins:
 
 
 def _messages(found: list[list[str]]) -> Iterator[str]:
-    """What is said of each model that is suspect."""
+    """Sentences on each suspect model."""
     suspect = [(number, sentences[0]) for number, sentences in enumerate(found) if sentences]
     for number, sentence in suspect[:_MOST_NAMED]:
         yield sentence if len(found) == 1 else f"Model {number + 1} of {len(found)}: {sentence}"

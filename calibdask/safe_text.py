@@ -60,7 +60,7 @@ def without_credentials(text: str) -> str:
 
 
 def _without_credentials(text: str, unknown: Callable[[str], str]) -> str:
-    """The same, with what stands in the place of values of parameters of which nobody knows what they are."""
+    """Mask the values of unknown parameters of an address."""
     if "://" not in text:
         return text
     text = _WEB_USER.sub(f"{HIDDEN}@", _USER.sub(f"{HIDDEN}@", text))
@@ -85,7 +85,7 @@ def _digest(value: str) -> str:
 
 
 def data_without_credentials(data: Any) -> Any:
-    """The same for all texts of nested lists and mappings, in which other addresses stay other ones.
+    """Mask the addresses in all texts of nested lists and mappings.
 
     Values of parameters that may be credentials, but may say which data too, become digests.
 

@@ -110,7 +110,7 @@ class AuditJob:
 
 
 def jobs(metrics: Sequence[str] = ()) -> list[MetricJob | AuditJob]:
-    """What is to be compiled for these metrics, all by default, and for audits; the longest jobs first."""
+    """Compilation jobs for these metrics (all by default) and for audits, the longest first."""
     words = metrics or sorted(signatures(), key=lambda word: word in _QUICK, reverse=True)
     dtypes = ("float32", "float64")
     audits = [] if metrics else [AuditJob(dtype) for dtype in dtypes]

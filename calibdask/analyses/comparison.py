@@ -1,4 +1,4 @@
-"""`compare`: differences of metrics between models on the same rows, with intervals and p-values."""
+"""`compare`: differences of metrics between models on shared rows, with intervals and p-values."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -68,7 +68,7 @@ def compare(
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
-    """Compare models on the same rows: paired differences of metrics, with intervals and p-values.
+    """Compare models on shared rows: paired differences of metrics, with intervals and p-values.
 
     Parameters
     ----------

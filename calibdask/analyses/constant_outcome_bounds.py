@@ -18,7 +18,7 @@ _OUTCOMES = "\0outcomes "
 def bounds_where_outcomes_differ(
     bounds: Mapping[str, Bounds], description: Description, frequency: Part
 ) -> dict[str, Bounds]:
-    """Those of losses only where outcomes differ."""
+    """Keep the bounds of losses only for slices with both outcomes."""
     return {
         part: where_outcomes_differ(ends, frequency)
         if part in description and description[part].kind in LOSSES

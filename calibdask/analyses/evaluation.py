@@ -365,7 +365,7 @@ def evaluated(
 
 
 def slice_totals(source: Source) -> SliceTotals:
-    """Totals of each slice, as far as the source provides them."""
+    """Totals of each slice that the source provides."""
     supports = not isinstance(source, SummarySource) or source.has_score_sums(source.layout.setting(None))
     return SliceTotals(rows_only=not supports)
 

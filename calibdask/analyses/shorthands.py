@@ -74,7 +74,7 @@ from calibdask.results.values import Results
 
 
 class EvaluateKeywords(PopulationKeywords, total=False):
-    """Arguments of all shorthands besides those of their estimator: those of `evaluate`."""
+    """Arguments of all shorthands, as in `evaluate`, in addition to those of their estimator."""
 
     label: Any
     score: Any
@@ -170,7 +170,7 @@ def ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options
 
 
 def mce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_MCE]) -> Any:
-    """Maximum calibration error as a float; takes the arguments of `ECE` and those of `evaluate`.
+    """Maximum calibration error as a float; takes the arguments of `ECE` and `evaluate`.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def mce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options
 
 
 def brier_score(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Score]) -> Any:
-    """Brier score as a float; takes the arguments of `BrierScore` and those of `evaluate`.
+    """Brier score as a float; takes the arguments of `BrierScore` and `evaluate`.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def log_loss(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **op
 
 
 def density_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Density]) -> Any:
-    """ECE_d, the density estimator, as a float; takes the arguments of `DensityECE` and those of `evaluate`.
+    """ECE_d, the density estimator, as a float; takes the arguments of `DensityECE` and `evaluate`.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def density_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, *
 
 
 def skce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_SKCE]) -> Any:
-    """Squared kernel calibration error as a float; takes the arguments of `SKCE` and those of `evaluate`.
+    """Squared kernel calibration error as a float; takes the arguments of `SKCE` and `evaluate`.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def skce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **option
 
 
 def smooth_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Smooth]) -> Any:
-    """Smooth calibration error as a float; takes the arguments of `SmoothECE` and those of `evaluate`.
+    """Smooth calibration error as a float; takes the arguments of `SmoothECE` and `evaluate`.
 
     Examples
     --------

@@ -63,7 +63,7 @@ def shrink_slices(
     ignore_label: Any = None,
     population: Population | None = None,
 ) -> xr.Dataset:
-    """Estimate the errors of many small slices, each shrunk towards the mean of all as far as it is noise.
+    """Estimate the errors of many small slices, each shrunk towards the overall mean according to its noise.
 
     Parameters
     ----------

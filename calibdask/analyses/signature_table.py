@@ -116,7 +116,7 @@ def _preset_fields(function: Callable[..., Any], made: Any) -> set[str]:
 
 
 def _fields(made: Any) -> dict[str, dict[str, Any]]:
-    """The fields of a frozen description, with what the docstrings of its bases and its own say of them."""
+    """Fields of a frozen description, with their docstrings, also from base classes."""
     hints = get_type_hints(made)
     choices = {field.name: _choice(hints[field.name], _field_default(field)) for field in fields(made)}
     for base in reversed(made.__mro__):
@@ -143,7 +143,7 @@ def _calibrator(name: str, value: type) -> dict[str, Any]:
 
 
 def _analysis(analysis: type[Analysis]) -> dict[str, Any]:
-    """The fields of an analysis and what the help of its command says besides."""
+    """Fields of an analysis, and further help texts of its command."""
     details = inspect.cleandoc(analysis.__doc__ or "").partition("\n\nParameters\n")[0].partition("\n\n")[2]
     shown = [field for field in fields(analysis) if field.metadata.get("shell", True)]  # type: ignore[arg-type]
     every = _fields(analysis)

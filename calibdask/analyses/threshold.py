@@ -357,7 +357,7 @@ def sentence(
     least: int,
     what: Limited = "score",
 ) -> str:
-    """What is promised for a slice; where there is no threshold, why.
+    """The guarantee for a slice in words; without a threshold, the reason.
 
     ``numbers``: threshold, coverage, answers, errors and rows. ``planned``: numbers of times the rows, and the coverage
     with so many. ``least``: rows that suffice without an error. ``what`` is above the threshold; of a score for one of

@@ -31,7 +31,7 @@ _HALVINGS = 60
 
 
 class PriorShift(Calibrator):
-    """Label shift: scores for a population in which classes have other frequencies, and are the same otherwise.
+    """Label shift: scores for a population with other class frequencies but equal class-conditional distributions.
 
     ::
 
@@ -230,7 +230,7 @@ class PriorShift(Calibrator):
         return checked(scores.compute() if is_dask(scores) else np.asarray(scores), are_logits=self.logits)
 
     def _learnt(self, scores: Array) -> Sliced:
-        """What is known of where the scores were learnt."""
+        """Known class frequencies of the training data."""
         if hasattr(self, "_sliced"):
             check_is_fitted(self)
             if self._sliced.axes:

@@ -172,7 +172,7 @@ def _checked(
     *,
     with_receipt: bool,
 ) -> "tuple[Gate, dict[str, Any]]":
-    """The decisions on what was opened, and their receipt."""
+    """The decisions on the opened data, and their receipt."""
     from dataclasses import replace
 
     import calibdask as cd
@@ -217,7 +217,7 @@ def _checked(
 
 
 def _of_column(request: RowsRequest, models: dict[str, str], baseline: str) -> RowsRequest:
-    """The request for the scores of the baseline, a column of the same file."""
+    """The request for the scores of the baseline, a column of the file."""
     from dataclasses import replace
 
     if baseline not in models:
@@ -234,7 +234,7 @@ def _judged_column(models: dict[str, str], baseline: str) -> str:
 
 
 def _text(gate: "Gate", data: str, suffix: str) -> str:
-    """What is written to a file of this kind."""
+    """The decisions in the format of this suffix."""
     import json
 
     from calibdask.analyses.gating.gate import plain

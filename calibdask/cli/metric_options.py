@@ -70,7 +70,7 @@ class MetricCommand(GroupedCommand):
     """
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Own parameters and those of metrics."""
+        """Own parameters and the options of metrics."""
         return [*super().get_params(ctx), *self._choices(ctx)]
 
     def _choices(self, ctx: click.Context) -> list[click.Option]:

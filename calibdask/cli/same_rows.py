@@ -65,7 +65,7 @@ def same_rows(
 def side_by_side(
     command: str, requests: "Mapping[str, RowsRequest]", stored: "Mapping[str, Store]"
 ) -> "dict[str, RowTable]":
-    """The rows of models that have the same ones, as columns of a file or joined on a key; none of other models.
+    """Rows of models that are columns of a file or joined on a key; none for other models.
 
     Raises
     ------

@@ -46,7 +46,7 @@ def show_shrunken(given: Mapping[str, Any]) -> None:
 
 
 def _is_chosen(name: str, value: Any) -> bool:
-    """Whether an option was given, as far as its value tells."""
+    """Whether an option was given, judging by its value."""
     context = click.get_current_context()
     source = context.get_parameter_source(name)
     return value not in (None, False, ()) and source is click.core.ParameterSource.COMMANDLINE

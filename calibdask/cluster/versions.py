@@ -43,7 +43,7 @@ def blas_kernels() -> str:
 
 
 def other_kernels(here: str, there: str, where: str) -> str:
-    """Message if the BLAS kernels of a worker differ from those of the cube; empty otherwise."""
+    """Message if a worker's BLAS kernels differ from the cube's; empty otherwise."""
     if there == here:
         return ""
     return (

@@ -262,7 +262,7 @@ def layout_of(
     weighted: bool,
     clustered: bool = False,
 ) -> Layout:
-    """What is known about the data without reading them. Scores are computed from logits in float64."""
+    """Layout of the data, known before a pass; scores are computed from logits in float64."""
     single = dtype in (np.float16, np.float32) and not shape.options.logits
     return Layout(
         batch=batch,

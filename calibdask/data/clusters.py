@@ -57,7 +57,7 @@ def stacked_clusters(clusters: Any, sizes: Mapping[Hashable, int], name: str) ->
 
 
 def cluster_numbers(values: Any) -> Any:
-    """A number of 52 bits for the cluster of each row, in a container of the same kind: NumPy, Dask, pandas or xarray.
+    """A 52-bit number for the cluster of each row, in the input's container: NumPy, Dask, pandas or xarray.
 
     Equal values have equal numbers in every process. Of 10**7 clusters two share a number with a probability of 1 %,
     and count as one then.

@@ -253,7 +253,7 @@ def _all_classes(layout: Layout) -> Setting:
 
 
 def _frequencies(outcome: Array, weight: Array, layout: Layout) -> Array:
-    """Of the classes, of all slices together; models have the same."""
+    """Class frequencies over all slices; models share them."""
     shares = outcome.sum(1) / weight[..., :1].sum(1)
     if not np.allclose(shares, shares[:1], rtol=_ROUNDING, atol=0):
         raise ValueError(
@@ -264,7 +264,7 @@ def _frequencies(outcome: Array, weight: Array, layout: Layout) -> Array:
 
 
 def _seen(state: GridState, histogram: GridHistogram, view: PopulationView) -> GridState:
-    """A histogram of binary scores as the view shows the rows, those of a cell and outcome at their mean score."""
+    """A histogram of binary scores as changed by the view, each cell and outcome at its mean score."""
     classes = range(2) if histogram.setting.kind == "classwise" else [histogram.setting.index]
     columns = [
         _column_seen(state.part((slice(None), slice(None), slice(at, at + 1))), histogram.grid, view, own)

@@ -74,7 +74,7 @@ class SoftRows:
 
 
 def soft_data(data: "Data") -> "Data":
-    """The same data with hard labels: where all shares are 0 or 1, as they are; else a part of each row for each class.
+    """The data with hard labels: unchanged if all shares are 0 or 1, else a weighted part of each row per class.
 
     Parts have their share as weight, and the row as their cluster: whatever is linear in the label is the mean over
     labels drawn from the shares, and rows are resampled as wholes.

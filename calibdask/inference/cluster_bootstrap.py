@@ -58,7 +58,7 @@ class ClusterBootstrap:
         return bucket_count(self.layout)
 
     def requests(self, metrics: Mapping[str, Estimator]) -> dict[Any, Requests[Any]]:
-        """What the replicates of metrics request, by (name, field).
+        """Requests of the replicates of metrics, by (name, field).
 
         The fields are ``"clusters"``, ``"chance"`` of errors of a calibrated model, and ``"rows"`` as if rows were
         clusters, where no formula and no histogram says how the number of independent rows would vary.
@@ -190,7 +190,7 @@ def _quantile(units: Array, level: float) -> Array:
 
 
 def _widening(units: Array, level: float) -> Array:
-    """How much farther ends lie than those of very many clusters."""
+    """Factor by which intervals widen relative to very many clusters."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = np.sqrt(units / (units - 1))
         return np.where(units > 1, _quantile(units, level) / scipy.special.ndtri(0.5 + level / 2) * scale, np.inf)
@@ -270,7 +270,7 @@ def cluster_notes(clusters: SliceClusters) -> list[str]:
 def widened_by_clusters(
     replicates: NumberReplicates, clusters: SliceClusters, level: float, buckets: int
 ) -> NumberReplicates:
-    """Replicates as far from their centre as those of this number of clusters, for ends at a level."""
+    """Widened replicates for this number of clusters, for ends at a level."""
     count = np.asarray(clusters.clusters, np.float64).reshape(1, -1, *(1,) * (replicates.centre.ndim - 2))
     factor = _widening(np.minimum(count, buckets), level)
     with np.errstate(invalid="ignore"):

@@ -239,7 +239,7 @@ def _most_missed(bias: Array, kurtosis: float, value: float) -> Array:
 
 
 def _by_mean(bias: Array, value: float) -> Array:
-    """The same bound from the mean square alone: the least concave function that is nowhere below r."""
+    """Bound from the mean square alone: the least concave function that is nowhere below r."""
     squares = np.r_[0.0, np.geomspace(1e-4, (value + 9) ** 2, 4 * _POINTS)]
     heights = _missed(squares, value)
     with np.errstate(divide="ignore", invalid="ignore"):

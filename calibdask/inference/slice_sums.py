@@ -27,7 +27,7 @@ class SliceSums:
     square_square: Array
 
     def at(self, chosen: Any) -> "SliceSums":
-        """Those of some slices."""
+        """Sums of some slices."""
         return SliceSums(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
     def noise(self, effect: Array) -> Array:

@@ -31,7 +31,7 @@ _FOREST_WIDTH, _FOREST_HEIGHT, _MARGIN = 150.0, 16.0, 5.0
 
 
 def diagram_picture(bins: BinnedReliability, title: str, names: Names = _NAMES) -> Html:
-    """Frequency against mean score by bin with its interval, rows by bin below; ``names`` are those of the axes."""
+    """Reliability diagram with intervals, and rows by bin below; ``names`` are the axis names."""
     frame = Frame.of([bins])
     here = _Window(frame)
     inside = [here.diagonal()]

@@ -168,7 +168,7 @@ def _example(curve: SmoothReliability, nouns: _Nouns) -> Iterator[str]:
 
 
 def _round_score(curve: SmoothReliability, at: int) -> float:
-    """A rounded score near this point, if it is on the same side of the diagonal."""
+    """A rounded score near this point, if it is on one side of the diagonal with it."""
     score = float(curve.score[at])
     rare = min(score, 1 - score)
     rounded = round(score, 2 if rare >= 0.05 else 3 if rare >= 0.005 else 4)

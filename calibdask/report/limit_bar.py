@@ -68,7 +68,7 @@ def large_bar(judgement: Judgement, caption: str) -> Html:
 def _parts(
     judgement: Judgement, reach: tuple[float, float], place: tuple[float, float], across: tuple[float, float]
 ) -> list[Html]:
-    """What is within the limit, shaded; the limits; the interval and the number."""
+    """Elements of a bar: shaded range within the limit, limits, interval and number."""
     top, height = across
     middle = top + height / 2
     kept = (min(max(end, reach[0]), reach[1]) for end in (judgement.least, judgement.most))

@@ -281,7 +281,7 @@ class _Request:
         asked: Mapping[tuple[str, ...], _Metrics],
         shown_by: tuple[str, ...],
     ) -> Measured:
-        """The results of the metrics by their slices; what is shown comes with those by the same slices."""
+        """Results of the metrics by slices, with the shown metrics in shared passes."""
         results: dict[tuple[str, ...], xr.Dataset] = {}
         shown = None
         noted: list[warnings.WarningMessage] = []

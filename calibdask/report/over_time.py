@@ -196,7 +196,7 @@ def _model_over_time(
 def _admitted(
     summaries: Mapping[str, xr.Dataset], watching: Watching
 ) -> tuple[Mapping[str, xr.Dataset], Pending | None]:
-    """The summaries of the periods that are due, and what is pending."""
+    """The summaries of the periods that are due, and the pending periods."""
     if watching.due is None:
         return summaries, None
     whole, period = summaries[""], watching.period

@@ -31,7 +31,7 @@ def evaluate_both(
     options: Mapping[str, Any],
     shown: SideMetrics,
 ) -> tuple[xr.Dataset, xr.Dataset]:
-    """The result of a report's metrics with its options, and that of what is shown, of the same rows.
+    """Results of a report's metrics and of the metrics shown besides, for shared rows.
 
     Both come from one evaluation, unless a name stands for two metrics or the intervals differ.
     """

@@ -44,7 +44,7 @@ class Slice:
 
 
 def slices_of(result: xr.Dataset, variable: str = "ece", models: int = 1) -> list[Slice]:
-    """The slices in the order of `calibdask.worst_slices`, those of very few rows and without a value last.
+    """Slices in the order of `calibdask.worst_slices`; slices with very few rows or without a value come last.
 
     Lower ends are adjusted for the slices of so many models.
 

@@ -133,7 +133,7 @@ def write_audit_report(
     command: str = "",
     overwrite: bool = False,
 ) -> None:
-    """Write a report on an audit: what it found, how large an error is not excluded, and each column by its values.
+    """Write a report on an audit: findings, errors that cannot be ruled out, and a table of each column.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ def variable_name(metric: str, *parts: str) -> str:
 def variable_attributes(
     metric: str, part: str, info: PartInfo, estimator: Estimator | None = None, *, setting: str = "", bound: str = ""
 ) -> dict[str, Any]:
-    """The attributes by which a variable says what it is.
+    """Attributes that describe a variable.
 
     Examples
     --------

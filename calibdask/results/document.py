@@ -110,7 +110,7 @@ class Findings(Element):
 
 @dataclass(frozen=True)
 class Banner(Element):
-    """What is decided of a model: its word, icon and line, sentences, and a picture with a caption.
+    """Decision on a model: word, icon and line, sentences, and a picture with a caption.
 
     The link is the anchor and the title of a section with more. The word ``neutral`` is not shown: nothing is decided.
     """
@@ -193,7 +193,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Figures(Element):
-    """Pictures side by side, as far as they fit; ``small`` ones are many, a ``wide`` one has room of its own."""
+    """Pictures side by side where they fit; ``small`` ones are many, a ``wide`` one has its own line."""
 
     items: Sequence[Figure]
     small: bool = False

@@ -22,7 +22,7 @@ _LONGEST_NUMBER = 6
 
 
 def rests_on(attributes: Mapping[str, Any]) -> list[str]:
-    """What the numbers of a result rest on, in words: rows, passes, replicates."""
+    """Basis of the numbers of a result as text: rows, passes, replicates."""
     rows, passes = attributes["rows"], attributes["passes"]
     of_models = f" of {attributes['rows_of']}" if "rows_of" in attributes else ""
     words = [counted(rows, "row") + of_models]
@@ -91,7 +91,7 @@ def _in_decimals(number: float, decimals: int, sign: str) -> str:
 
 
 def _pvalue_alone(pvalue: float) -> str:
-    """A p-value where the heading says what it is."""
+    """A p-value for a column headed as such."""
     text = pvalue_text(pvalue)
     return text.removeprefix("p").removeprefix(" = ").replace(" ", "") if text.startswith("p ") else "-"
 

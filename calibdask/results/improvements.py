@@ -19,7 +19,7 @@ def improvement_heads(level: str, calibrators: int) -> tuple[str, str, str]:
 
 
 def improvement_texts(compared: xr.Dataset) -> dict[str, tuple[str, str, str]]:
-    """Improvement, interval and p-value of each calibrator of `compare_calibrators`, all in the same digits.
+    """Improvement, interval and p-value of each calibrator of `compare_calibrators`, with equal digits.
 
     Those that mean something of the narrowest interval; the scores as they are have none of the three.
 

@@ -16,7 +16,7 @@ _ABSENT = {"rows": 0, "events": 0}
 
 
 def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
-    """The results of the same metrics for several models, along a leading dimension ``model``.
+    """Results of equal metrics for several models, along a leading dimension ``model``.
 
     Rows need not be the same: those of each model, and slice, are the coordinate ``rows``. The attribute ``rows`` is
     the number of rows of each model if all have the same, else of all together; ``rows_of`` says which. Slices that a

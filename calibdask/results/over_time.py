@@ -272,7 +272,7 @@ def sentence(process: OverTime, since: GapEnds | None = None) -> str:
 
 
 def _own(process: OverTime) -> str:
-    """The evidence of a discovery, and what was asked of it: no more than of all of them."""
+    """The evidence of a discovery, and the threshold required of all discoveries."""
     text = f"evidence {evidence_text(process.evidence)} against a threshold of {evidence_text(process.threshold)}"
     return text if process.tests == 1 else f"{text}, a discovery among {process.tests:,} (e-BH)"
 

@@ -71,7 +71,7 @@ def _most_bins(bins: Any) -> float:
 
 
 def _totals(part: PartResult) -> tuple[Array, Array, Array] | None:
-    """Mean score, frequency and rows in the shape of the values; None where they are not those of the part."""
+    """Mean score, frequency and rows in the shape of the values; None if they describe another setting."""
     coords = part.values.coords
     if not requires_evidence(part) or not {"rows", "events", "mean_score", "frequency"} <= set(coords):
         return None

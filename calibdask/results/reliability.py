@@ -337,7 +337,7 @@ class SmoothReliability(Reliability):
         return crossed.score[1:-1][(gap[1:-1] == 0) & (gap[:-2] * gap[2:] < 0)]
 
     def with_crossings(self) -> Self:
-        """The same curve with points added where it crosses the diagonal."""
+        """The curve with points added where it crosses the diagonal."""
         gap = self.gap
         before = np.flatnonzero(gap[:-1] * gap[1:] < 0)
         part = gap[before] / (gap[before] - gap[before + 1])

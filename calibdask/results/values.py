@@ -27,7 +27,7 @@ def is_result(dataset: xr.Dataset) -> bool:
 
 @dataclass(frozen=True)
 class Value:
-    """One number: its name, what it is, its value, and the ends of its interval, None where it has none.
+    """One number: name, description, value, and interval ends (None without interval).
 
     ``pvalue`` is that of a comparison.
     """
@@ -77,7 +77,7 @@ class PartResult:
 
     @property
     def kind(self) -> str:
-        """What it is, see ``calibdask.estimators.about.Kind``."""
+        """Kind of the part, see ``calibdask.estimators.about.Kind``."""
         return self._attribute("kind")
 
     @property
@@ -87,7 +87,7 @@ class PartResult:
 
     @property
     def quantity(self) -> str:
-        """What the number is, see ``calibdask.estimators.about.Quantity``; empty where nothing is declared."""
+        """Quantity of the part, see ``calibdask.estimators.about.Quantity``; empty if not declared."""
         return self._attribute("quantity")
 
     @property
@@ -146,7 +146,7 @@ class PartResult:
 
     @property
     def own_dims(self) -> tuple[str, ...]:
-        """Dimensions beside those of slices and of the input: classes, bins, scores."""
+        """Own dimensions besides slices and input dimensions: classes, bins, scores."""
         return tuple(str(dim) for dim in self.values.dims if dim not in self.shared_dims)
 
     @property
@@ -165,7 +165,7 @@ class PartResult:
         return str(self.bounds["low"].attrs.get("interval", "")) if "low" in self.bounds else ""
 
     def at(self, indexers: Mapping[Any, Any]) -> "PartResult":
-        """The same at some positions of its dimensions."""
+        """The part at some positions of its dimensions."""
         own = {dim: index for dim, index in indexers.items() if dim in self.values.dims}
         bounds = {
             name: bound.isel({dim: i for dim, i in own.items() if dim in bound.dims})
@@ -274,7 +274,7 @@ class Results:
 
     @property
     def shared_dims(self) -> tuple[str, ...]:
-        """Those of the input and of slices."""
+        """Dimensions of the input and of slices."""
         return (*self.batch, *self.slices)
 
     @property
@@ -314,7 +314,7 @@ class Results:
 
     @property
     def totals(self) -> dict[str, xr.DataArray]:
-        """Rows, events, mean score and frequency of each slice, as far as they are known."""
+        """Rows, events, mean score and frequency of each slice, if known."""
         coords = self.dataset.coords
         return {name: coords[name] for name in TOTALS if name in coords}
 
@@ -346,7 +346,7 @@ class Results:
         return self.dataset[[name for name, variable in variables if variable.attrs.get("metric") in metrics]]
 
     def at(self, indexers: Mapping[Any, Any]) -> "Results":
-        """The same at some positions of its dimensions."""
+        """The results at some positions of their dimensions."""
         return Results(self.dataset.isel(indexers, missing_dims="ignore"))
 
     def values(self) -> list[Value]:

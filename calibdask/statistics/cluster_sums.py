@@ -143,7 +143,7 @@ def _thinned(state: ClusterSumsState) -> ClusterSumsState:
 
 
 class SliceClusters(NamedTuple):
-    """What is known of the clusters of each slice, (groups,) each.
+    """Cluster totals of each slice, (groups,) each.
 
     Attributes
     ----------
@@ -170,7 +170,7 @@ class SliceClusters(NamedTuple):
 
 
 def slice_clusters(state: ClusterSumsState, groups: int) -> SliceClusters:
-    """What the sums of clusters say of each slice."""
+    """Cluster totals of each slice from sums of clusters."""
     unit = 1.0 if state.residual.dtype == np.float64 else _UNIT
     weight, square = state.weight.astype(np.float64)
     residual, of_square, squares = state.residual.astype(np.float64) * unit

@@ -73,7 +73,7 @@ class Statistic(Request[StateT]):
 
     @property
     def is_reweighted(self) -> bool:
-        """Whether the state of rows with weights is the sum of those of parts of them, see `reweighted`."""
+        """Whether the state of weighted rows is the weighted sum of the states of parts, see `reweighted`."""
         return self.weighting is not None
 
     # Of each field of the state, where it adds up: the axis of its batch, and the power of the weights that it sums; 0

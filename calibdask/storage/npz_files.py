@@ -102,7 +102,7 @@ class NpyArray:
 
 
 def _bare(location: Location, choice: ColumnChoice) -> Arrays:
-    """The array in a file, and those in the files that the choice names: all are of the same rows."""
+    """The array in a file, and the arrays in the files of the choice, for shared rows."""
 
     def file(name: str) -> Location:
         return location if name == location.address else Location.parse(name)

@@ -134,7 +134,7 @@ class LatticePlan:
         yield LatticeSums(self.setting, self.edges, self.features, tuple(here))
 
     def kept(self, part: Segments, rows: Counts, first: int, min_rows: int) -> npt.NDArray[np.intp]:
-        """The segments of a part, which begins with number ``first``, that are looked at: those of enough rows.
+        """Segments with enough rows of a part that begins with number ``first``.
 
         Segments of the same rows by construction are looked at once.
         """

@@ -38,7 +38,7 @@ class FeatureRequest:
         score_cells: int | None,
         cuts: xr.Dataset | None,
     ) -> "FeatureRequest | None":
-        """What was asked for; None without features.
+        """Request from the arguments; None without features.
 
         Raises
         ------

@@ -156,7 +156,7 @@ class Judges:
     def judge(
         self, data: Input, choice: IntervalChoice, shown: Mapping[str, Estimator] | None = None
     ) -> tuple[list[Judgement], xr.Dataset]:
-        """All limits, of every slice of the data, at the level for so many slices together; and what was measured.
+        """Test all limits in every slice at the simultaneous level; returns decisions and measurements.
 
         ``shown`` are metrics that are measured besides.
 

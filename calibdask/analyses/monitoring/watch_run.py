@@ -79,7 +79,7 @@ class WatchRun:
         now: Any = None,
         features: bool = False,
     ) -> "WatchRun":
-        """Watch the periods of a summary; arguments and errors are those of `calibdask.watch`."""
+        """Monitor the periods of a summary; arguments and errors as in `calibdask.watch`."""
         check_level(alpha, "alpha")
         if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
             raise ValueError(f"tolerance expects a number from 0 to below 1 such as 0.01, got {tolerance!r}.")

@@ -105,7 +105,7 @@ def _is_empty(column: FeatureColumn) -> bool:
 
 
 def check_names(names: Sequence[str], features: Mapping[str, Any]) -> None:
-    """Raise ValueError unless the features match those of the fit."""
+    """Raise ValueError unless the feature names match the fit."""
     lacking = [name for name in names if name not in features]
     further = [name for name in features if name not in names]
     if lacking or further:

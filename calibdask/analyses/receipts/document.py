@@ -28,7 +28,7 @@ Document = dict[str, Any]
 def document(
     result: xr.Dataset, rows: Fingerprint, request: Mapping[str, Any], judgements: Iterable[Judgement]
 ) -> Document:
-    """A receipt of what was measured and decided, as plain values.
+    """A receipt as plain values: measurements and decisions.
 
     ``request`` says what was asked for, so that a second party can ask again.
     """

@@ -53,7 +53,7 @@ def fingerprint(
     pos_label: Any = None,
     ignore_label: Any = None,
 ) -> str:
-    """A fingerprint of rows: 64 hexadecimal digits, the same for any order, chunks, workers, and formats of files.
+    """Fingerprint of rows: 64 hexadecimal digits, independent of order, chunks, workers and file format.
 
     Parameters
     ----------

@@ -61,7 +61,7 @@ def receipt(
     pos_label: Any = None,
     ignore_label: Any = None,
 ) -> Document:
-    """A receipt: what was measured of which rows, so that a second party can recompute it to the last bit.
+    """A receipt of a measurement that a second party can recompute to the last bit.
 
     Parameters
     ----------

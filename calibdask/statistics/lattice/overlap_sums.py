@@ -61,7 +61,7 @@ class OverlapState(NamedTuple):
 
 @dataclass(frozen=True)
 class OverlapSums(SumStatistic[OverlapState]):
-    """Sums of `overlap_terms` over the rows shared by each pair of segments; scores are those of cells.
+    """Sums of `overlap_terms` over the rows shared by each pair of segments, with cell scores.
 
     With weights the first three terms are multiplied by w, the others by w**2.
 

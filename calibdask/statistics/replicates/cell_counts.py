@@ -1,4 +1,4 @@
-"""Numbers of rows by cell of one column in replicates; each replicate is independent of which others are drawn."""
+"""Numbers of rows by cell of one column in replicates; replicates do not depend on each other."""
 
 import math
 

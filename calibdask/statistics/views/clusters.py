@@ -50,7 +50,7 @@ def bucket_count(layout: Layout) -> int:
 
 @dataclass(frozen=True)
 class Buckets(View):
-    """Slices of the data cut into buckets: those of slice g are the slices g * count to before (g + 1) * count.
+    """Slices cut into buckets of clusters: slice g becomes the slices g * count to before (g + 1) * count.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Buckets(View):
         return replace(layout, groups=layout.groups * self.count, rows=None)
 
     def block(self, block: Block) -> Block:
-        """The same rows, by bucket."""
+        """The rows by bucket."""
         group = self.of_rows(block)
         if block.group.size:
             group = group + block.group.astype(np.int64) * self.count
@@ -145,13 +145,13 @@ class BucketWeights(Reweighted):
         return replace(super().layout(layout), by_cells=True)
 
     def from_states(self, statistic: Statistic[StateT]) -> Derived[StateT] | None:
-        """The weighted sums of the states of the buckets, where that is what the state of a replicate is."""
+        """Weighted sums of the states of the buckets, if replicates are such sums."""
         return ResampledBuckets(self, statistic) if statistic.is_reweighted else None
 
 
 @dataclass(frozen=True)
 class CalibratedReplicates(BucketWeights):
-    """Replicates of a calibrated model, for statistics that sum outcomes and scores; others see those of the data."""
+    """Replicates of a calibrated model, for statistics that sum outcomes and scores; others see the data."""
 
     def from_states(self, statistic: Statistic[StateT]) -> Derived[StateT] | None:
         """As the residuals of the buckets have them."""
@@ -162,7 +162,7 @@ class CalibratedReplicates(BucketWeights):
 
 @dataclass(frozen=True)
 class ResampledBuckets(Derived[StateT]):
-    """The states of all replicates, from those of the buckets."""
+    """States of all replicates, from the states of the buckets."""
 
     view: BucketWeights
     statistic: Statistic[StateT]
@@ -183,7 +183,7 @@ class ResampledBuckets(Derived[StateT]):
 
 @dataclass(frozen=True)
 class CalibratedBuckets(Derived[StateT]):
-    """The states of replicates of a calibrated model, whose residuals are those of the buckets with random signs.
+    """States of replicates of a calibrated model: residuals of buckets with random signs.
 
     Each replicate has the scores of the data, and outcomes that add up to the scores plus the residuals of each bucket
     with a random sign: noise that depends within clusters as that of the data does, and has the mean 0 (the wild
@@ -227,7 +227,7 @@ class _BucketSums:
 
 
 def _weighted_sums(factor: Array, sums: Sums) -> Array:
-    """``factor`` (replicates, buckets) times ``sums`` (buckets, n), most of which may be 0."""
+    """``factor`` (replicates, buckets) times ``sums`` (buckets, n), skipping zeros."""
     filled = sums != 0
     rows, columns = np.flatnonzero(filled.any(1)), np.flatnonzero(filled.any(0))
     if 2 * rows.size * columns.size > sums.size:

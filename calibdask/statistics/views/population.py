@@ -27,7 +27,7 @@ class PopulationView(View):
     weights: tuple[float, ...] | None = None
 
     def layout(self, layout: Layout) -> Layout:
-        """The same shape."""
+        """Layout of the data, unchanged."""
         if self.factors is not None:
             layout = replace(layout, dtype="float64", half=False)
         return layout if self.weights is None else replace(layout, weighted=True)

@@ -32,7 +32,7 @@ class Reweighted(View):
         """Weights of the rows with these keys, (copies, n)."""
 
     def keys(self, block: Block) -> Counts:
-        """What the weights of rows are keyed by: their numbers."""
+        """Keys of the weights: row numbers."""
         return block.row_numbers
 
     def layout(self, layout: Layout) -> Layout:

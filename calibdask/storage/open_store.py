@@ -7,12 +7,14 @@ before, since importing them takes longer than reading a schema.
 import json
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from calibdask.errors import Damaged
 from calibdask.safe_text import data_without_credentials
 from calibdask.storage.applied_manifest import intact_files
 from calibdask.storage.array_files import ArrayFile
@@ -21,11 +23,12 @@ from calibdask.storage.delta_files import delta_files
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.format_detection import format_of
 from calibdask.storage.formats import COLUMN_FORMATS
-from calibdask.storage.group_members import check_members
 from calibdask.storage.location import Location, MissingChunks, read_error
+from calibdask.storage.manifest import IDENTITY
 from calibdask.storage.netcdf_files import netcdf_reader, open_netcdf
 from calibdask.storage.npz_files import NPZ, BareArrays
 from calibdask.storage.readers import RowTable, StoredRows
+from calibdask.storage.retry import with_retries
 from calibdask.storage.standard_input import STANDARD_INPUT, standard_input
 from calibdask.storage.writers import texts_settled
 
@@ -290,7 +293,7 @@ def _open_zarr(location: Location) -> Store:
 
         return PeriodStore(location).summary(node)
     if not node.store.arrays:
-        check_members(location)
+        _check_members(location)
     # What xarray wrote by itself has no manifest, and no chunks that hold nothing but the fill value.
     store = node.store if node.store.arrays else node.store.with_chunks(AnyChunks())
     with location.reading("a Zarr group"), location.warning():
@@ -356,3 +359,18 @@ def _cube(location: Location, node: Any) -> StoredCube:
     }
     about = {"study": known["study"], **({VIEWS: node.attrs[VIEWS]} if VIEWS in node.attrs else {})}
     return StoredCube(url, dataset.assign_coords(texts).assign_attrs(about), known)
+
+
+def _check_members(location: Location) -> None:
+    """Raise Damaged if a group without a manifest has an array of a store with one."""
+    with location.reading(), suppress(FileNotFoundError, NotImplementedError):
+        for path in sorted(map(str, location.fs.ls(location.path, detail=False))):
+            metadata = location.child(f"{path.rstrip('/').rpartition('/')[2]}/zarr.json")
+            with suppress(OSError):
+                if IDENTITY.encode() in with_retries(partial(metadata.fs.cat_file, metadata.path)):
+                    raise Damaged(
+                        f"{location.url} is damaged: its manifest is lost, to which its arrays belong; copy the store "
+                        "again, or compute it again."
+                    )
+                # All arrays are of one store.
+                return

@@ -141,7 +141,7 @@ def test_a_file(tmp_path: Path) -> None:
         ("profile = 3", "expects a name"),
         ("owner = 3", "owner expects a name"),
         ("declared = 3", "a day such as 2026-01-15"),
-        ("[limits", "no TOML file"),
+        ("[limits", "is not a TOML file"),
     ],
 )
 def test_files_that_are_none(text: str, said: str, tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_rows_that_are_missing_and_rows_that_belong_elsewhere(rows: pd.DataFrame
     one, zero = np.flatnonzero(labels)[0], np.flatnonzero(labels == 0)[0]
     labels[[one, zero]] = labels[[zero, one]]
     (first, *_) = cd.verify(receipt, labels, rows.score, by={"c": rows.c}).problems
-    assert "belong to other rows" in first
+    assert "combined differently into rows" in first
 
 
 def test_receipts_that_were_changed(rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
@@ -123,7 +123,7 @@ def test_weights_agree_within_rounding(rows: pd.DataFrame) -> None:
 
 def test_what_is_no_receipt(rows: pd.DataFrame, receipt: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "receipt.json"
-    for text, said in [("{", "no JSON"), ("[]", "no receipt"), ('{"kind": "other"}', "no receipt")]:
+    for text, said in [("{", "not JSON"), ("[]", "not a receipt"), ('{"kind": "other"}', "not a receipt")]:
         path.write_text(text)
         with pytest.raises(ValueError, match=said):
             cd.verify(path, rows.label, rows.score)

@@ -151,3 +151,13 @@ def test_more_clusters_than_are_kept_are_counted_by_a_sample() -> None:
     result = cd.evaluate(y, p, cd.BrierScore(), groups=np.arange(n) // 2)
     assert float(result.clusters) == pytest.approx(n // 2, rel=0.01)
     assert result.attrs["clusters_sampled"] == "one of 4"
+
+
+def test_slope_and_intercept_have_the_errors_of_a_cluster_robust_regression() -> None:
+    """Values of statsmodels 0.15.0, ``GLM(...).fit(cov_type="cluster")``, with z as a term and as an offset."""
+    rows = clustered_rows(clusters=120, size=20, spread=0.8, seed=11)
+    result = cd.evaluate(rows.y, rows.p, {"it": cd.CalibrationSlope()}, ci=0.95, n_boot=600, groups=rows.g)
+    for part, value, error in (("slope", 0.86713896, 0.05538129), ("intercept", 0.03788066, 0.081777)):
+        assert float(result[f"it_{part}"]) == pytest.approx(value, abs=1e-6)
+        reach = float(result[f"it_{part}_high"] - result[f"it_{part}_low"]) / 2
+        assert reach / student(0.95, 120) == pytest.approx(error, rel=0.12)

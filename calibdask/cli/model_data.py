@@ -96,7 +96,7 @@ def joined_on_key(tables: "Mapping[str, RowTable]", key: str, note: Any) -> "dic
         if index.hasnans:
             raise ValueError(f"--key {key} expects a value in every row, some are missing in {name}.")
         if not index.is_unique:
-            twice = index[index.duplicated()][0]
+            twice = index[index.duplicated()].tolist()[0]
             raise ValueError(f"--key {key} expects different values in all rows, got {twice!r} twice in {name}.")
     _check_key_types(tables, key)
     first, *others = values.values()

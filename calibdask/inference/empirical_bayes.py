@@ -14,14 +14,14 @@ _BIASES, _LEAST_BIAS, _MOST_BIAS = 161, 1e-4, 1e4
 # Candidates for critical values, beside a polynomial's point of contact and the points where it is above the curve.
 _CANDIDATES, _CONTACTS, _POINTS = 400, 160, 300
 _MOST_KURTOSIS = 100.0
-_NORMAL_90 = 1.2815515655446004
+_NORMAL = 1.959963984540054
 
 
 @dataclass(frozen=True)
 class NormalEffects:
     """Effects theta_k with a mean, a variance and a kurtosis, seen with normal noise.
 
-    ``most_variance`` is the upper limit of the variance, at 90 %, which intervals allow for.
+    ``most_variance`` is the upper limit of the variance, at 97.5 %, which intervals allow for.
     """
 
     mean: float
@@ -160,16 +160,16 @@ def paule_mandel(values: Array, noise: Array) -> float:
 
 
 def most_variance(values: Array, noise: Array) -> float:
-    """The upper limit of the variance of effects at 90 %.
+    """The upper limit of the variance of effects at 97.5 %.
 
-    The variance t at which the mean of (y_k - mean)**2 / (v_k + t) is below 1 by 1.28 standard errors, those of the
+    The variance t at which the mean of (y_k - mean)**2 / (v_k + t) is below 1 by 1.96 standard errors, those of the
     squares themselves, which are larger than for normal variables where events are rare.
     """
 
     def excess(variance: float) -> float:
         total = noise + variance
         squares = (values - _weighted_mean(values, total)) ** 2 / total
-        return float(squares.mean() - (1 - _NORMAL_90 * squares.std() / np.sqrt(values.size)))
+        return float(squares.mean() - (1 - _NORMAL * squares.std() / np.sqrt(values.size)))
 
     if (noise <= 0).any():
         return float(values.var())

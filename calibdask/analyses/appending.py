@@ -144,7 +144,7 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
         raise ValueError("reason expects why periods are removed, got an empty text.")
     target = PeriodStore.at(os.fspath(store))
     if not target.log(recover=True).periods:
-        raise ValueError(f"{target.location.url} expects periods that calibdask.append has added, and has none.")
+        raise ValueError(f"{target.location.url} expects a store with periods added by calibdask.append, got none.")
 
     def change(log: PeriodLog) -> PeriodChange:
         removed = [as_label(log.dimension, label) for label in periods]
@@ -213,7 +213,7 @@ def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = 
     target = PeriodStore.at(os.fspath(store))
     log = target.log()
     if not log.periods:
-        raise ValueError(f"{target.location.url} expects periods that calibdask.append has added, and has none.")
+        raise ValueError(f"{target.location.url} expects a store with periods added by calibdask.append, got none.")
     groups = coarser(log.periods, int(after if days is None else days[1]), into)
     damage: list[Damaged] = []
     for name, labels in groups.items():

@@ -15,7 +15,7 @@ from calibdask.inference.cluster_bootstrap import cluster_notes
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.views.clusters import bucket_count
 
-_NO_PVALUE = "none: this p-value holds for independent rows, and rows of a cluster are not"
+_NO_PVALUE = "none: this p-value assumes independent rows, but rows of a cluster are dependent"
 
 
 def check_clustered(metrics: Mapping[str, Estimator], layout: Layout) -> None:

@@ -191,7 +191,7 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
     if any(isinstance(store, Summary) for store in stores.values()):
         return "that takes scored rows, and a summary has none."
     if first.task == "multilabel":
-        return "every class is a problem of its own here; see calibdask compare."
+        return "every class is evaluated separately here; see calibdask compare."
     with connected(first.cluster), shown_progress("comparing"), shown_warnings():
         try:
             stored = {name: rows_of(store) for name, store in stores.items()}

@@ -222,7 +222,7 @@ def test_more_candidates_than_are_tried_are_said(monkeypatch: pytest.MonkeyPatch
     result = cd.audit(*planted(*TWO, n=60_000))
     assert result.attrs["candidates_untried"] == result.attrs["candidates"] - 3 > 0
     untried = result.attrs["candidates_untried"]
-    assert result.attrs["conclusion"].endswith(f" {untried} with less evidence were not compared with these.")
+    assert result.attrs["conclusion"].endswith(f" {untried} with less evidence were not included in this comparison.")
     assert len(listed(result)) <= 3
 
 

@@ -96,8 +96,8 @@ BAD = [
         "--drop removes periods",
     ),
     (["--append", "x.zarr", "--drop", "1"], "and so does --drop"),
-    (["--append", "x.zarr", "--drop", "1", "--reason", "y"], "expects periods that calibdask.append has added"),
-    (["--append", "x.zarr", "--expire", "90d"], "expects periods that calibdask.append has added"),
+    (["--append", "x.zarr", "--drop", "1", "--reason", "y"], "expects a store with periods added by calibdask.append"),
+    (["--append", "x.zarr", "--expire", "90d"], "expects a store with periods added by calibdask.append"),
 ]
 
 

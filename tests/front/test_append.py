@@ -319,7 +319,7 @@ def test_other_things(tmp_path: Path) -> None:
     for call in (lambda store: cd.append(summary(), store, NEW), cd.expire):
         with pytest.raises(ValueError, match="was written whole, and periods cannot be added to it"):
             call(tmp_path / "whole.zarr")
-    with pytest.raises(ValueError, match=r"expects periods that calibdask\.append has added, and has none"):
+    with pytest.raises(ValueError, match=r"expects a store with periods added by calibdask\.append, got none"):
         cd.expire(tmp_path / "none.zarr")
     assert not (tmp_path / "none.zarr").exists()
     cd.append(summary(), tmp_path / "weeks.zarr", {"week": "2026-W47"})

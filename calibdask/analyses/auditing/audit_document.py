@@ -130,7 +130,7 @@ def _audited(result: xr.Dataset) -> Iterator[str]:
         f"{attributes['segments']:,}. False alarms: at most {percent(attributes['alpha'])} of calibrated models."
     )
     yield (
-        f"Up to {attributes['values']} values of a column besides missing ones; calibration errors over "
+        f"Up to {attributes['values']} values per column plus missing; calibration errors over "
         f"{attributes['score_cells']} cells of scores."
     )
     for name, why in (("rows_skipped", "without a label, a score or a weight"), ("rows_ignored", "by their label")):

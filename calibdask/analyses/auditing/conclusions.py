@@ -60,7 +60,7 @@ def remarks(described: int, choice: Mapping[str, int]) -> str:
     if described > 1 and choice["overlaps_unknown"]:
         text += " Some subgroups overlap in ways that the summary does not store; an audit of the rows may list fewer."
     if choice["candidates_untried"]:
-        text += f" {choice['candidates_untried']:,} with less evidence were not compared with these."
+        text += f" {choice['candidates_untried']:,} with less evidence were not included in this comparison."
     return text
 
 

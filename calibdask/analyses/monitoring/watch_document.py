@@ -66,7 +66,7 @@ def _size(alarm: Alarm) -> str:
         low, high = sorted((abs(alarm.gap_low), abs(alarm.gap_high)))
         word = "more" if alarm.gap > 0 else "less"
         span = f"{points(low)} to {points(high)}"
-        return f"outcomes were {points(abs(alarm.gap))} points {word} frequent than scores say, {span}"
+        return f"outcomes were {points(abs(alarm.gap))} points {word} frequent than predicted, {span}"
     if alarm.error_low > 0:
         return f"the calibration error over all rows was {points(alarm.error_low)} points or more"
     return "the error over all rows was too small to estimate"

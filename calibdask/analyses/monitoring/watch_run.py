@@ -160,8 +160,10 @@ def _other_choices(past: MonitoringSettings, now: MonitoringSettings) -> str:
     ]
     differing = [(name, before, after) for name, before, after in differing if before != after]
     before, after = (", ".join(f"{name} {choice[at]}" for name, *choice in differing) for at in (0, 1))
-    return f"state was made with {before}, and this watch has {after}; use the earlier options, or start without the "
-    "state."
+    return (
+        f"state was made with {before}, and this watch has {after}; use the earlier options, or start without the "
+        "state."
+    )
 
 
 def _pending(sums: PeriodSums, choice: PeriodChoice) -> list[dict[str, Any]]:

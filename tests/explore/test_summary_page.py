@@ -236,8 +236,8 @@ def test_words_say_what_is_certain() -> None:
         worst.advance(0)
     assert ranking_text(worst) == (
         f"18 slices. Intervals have been computed for {worst.with_intervals} of them; the order of the first "
-        f"{worst.settled} is final. Intervals are simultaneous over 18 slices (Bonferroni). A "
-        "click on a line selects its slice."
+        f"{worst.settled} is final. Intervals are simultaneous over 18 slices (Bonferroni). "
+        "Click a row to select its slice."
     )
 
 

@@ -137,7 +137,7 @@ class ClusterBootstrap:
             return self.choice.method
         if number.is_biased or isinstance(number, CalibrationError):
             return "corrected"
-        return "share" if number.known_ends is not None and number.limits == (0.0, 1.0) else "student"
+        return "share" if number.known_ends is not None and _has_limits(number, 0.0, 1.0) else "student"
 
     def _clusters(self, values: Array, clusters: SliceClusters) -> Array:
         """The number of clusters, in the shape of values (batch, groups, ...)."""
@@ -156,6 +156,11 @@ class ClusterBootstrap:
             reach = independent["high"].values - independent["low"].values
             z = scipy.special.ndtri(0.5 + self.choice.level / 2)
             return np.asarray(variance / (reach / (2 * z)) ** 2)
+
+
+def _has_limits(number: Number, *limits: float) -> bool:
+    """Whether the lower limit of a number, and the upper one if given, are these; limits may be arrays."""
+    return all(bool(np.all(np.asarray(own) == limit)) for own, limit in zip(number.limits, limits, strict=False))
 
 
 def _noted(part: Part, notes: Mapping[str, Any]) -> Part:
@@ -217,7 +222,7 @@ def _student(number: Number, replicates: Array, level: float, units: Array) -> t
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(_variance(replicates) * units / (units - 1))
         reach = _quantile(units, level) * error
-        if number.limits[0] != 0:
+        if not _has_limits(number, 0.0):
             return number.values - reach, number.values + reach
         factor = np.exp(reach / number.values)
         is_positive = number.values > 0

@@ -146,7 +146,7 @@ def clusters_text(dataset: xr.Dataset) -> str:
     >>> rng = np.random.default_rng(0)
     >>> frame = {"label": np.repeat(rng.random(50) < 0.5, 20), "score": rng.random(1000), "race": np.arange(1000) // 20}
     >>> clusters_text(cd.evaluate(frame, metrics=cd.BrierScore(), groups="race"))
-    '50 clusters (race); 1,000 rows are worth about 70 independent ones'
+    '50 clusters (race); 1,000 rows are worth about 64 independent ones'
     """
     if "clusters" not in dataset.coords:
         return ""

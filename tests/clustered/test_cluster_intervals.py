@@ -161,3 +161,25 @@ def test_slope_and_intercept_have_the_errors_of_a_cluster_robust_regression() ->
         assert float(result[f"it_{part}"]) == pytest.approx(value, abs=1e-6)
         reach = float(result[f"it_{part}_high"] - result[f"it_{part}_low"]) / 2
         assert reach / student(0.95, 120) == pytest.approx(error, rel=0.12)
+
+
+@pytest.mark.parametrize(
+    "metric",
+    [
+        cd.NetBenefit(),
+        cd.MurphyCurve(),
+        cd.ReliabilityDiagram(),
+        cd.CORP(),
+        cd.CStatistic(),
+        cd.RiskCoverage(),
+        cd.ICI(),
+    ],
+)
+def test_other_metrics_have_intervals_of_clusters(metric: cd.NetBenefit) -> None:
+    result = cd.evaluate(ROWS.y, ROWS.p, {"it": metric}, ci=0.9, n_boot=40, groups=ROWS.g)
+    lows = [name for name in result.data_vars if name.endswith("_low")]
+    assert lows
+    assert all(result[name].attrs["resampled"] == "clusters" for name in lows)
+    for low in lows:
+        high = low.removesuffix("_low") + "_high"
+        assert bool((result[low] <= result[high]).all())

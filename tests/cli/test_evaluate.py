@@ -272,7 +272,7 @@ def test_bins_and_classes_have_no_place_in_csv(run: Run, data: Path) -> None:
         command = ("evaluate", data / "rows.csv", "--metric", *options)
         status, out, err = run(*command, "--out", data / "bins.csv")
         assert (status, out, err.count("\n")) == (2, "", 1)
-        assert "A CSV file holds one number" in err
+        assert "A table holds one number" in err
         assert ".nc or .zarr" in err
         assert not (data / "bins.csv").exists()
         assert run(*command, "--out", data / "bins.nc", "--overwrite")[0] == 0
@@ -400,7 +400,7 @@ BAD: list[tuple[list[str], str]] = [
     ),
     (["evaluate", "rows.csv", "--cluster", "moon"], "Expected threads, threads:N, local"),
     (["evaluate", "rows.csv", "--cluster", "local:0"], "at least one worker"),
-    (["evaluate", "rows.csv", "--out", "result.txt"], "ends in one of .json, .csv, .nc, .zarr"),
+    (["evaluate", "rows.csv", "--out", "result.txt"], "ends in one of .json, .csv, .parquet, .nc, .zarr"),
     (["evaluate", "rows.csv", "--out", "nowhere/result.json"], "folder of the output"),
     (["evaluate", "rows.csv", "--out", "folder.zarr", "--overwrite"], "already exists and is not of that kind"),
     (["evaluate", "rows.csv", "--plot", "page.pdf"], "ends in one of .html, .png, .svg"),

@@ -102,7 +102,7 @@ def test_named_slices_are_kept(run: Run, stored: Path) -> None:
 
 
 def test_intervals_that_a_summary_does_not_tell_are_named(run: Run, stored: Path) -> None:
-    words = "no intervals of brier_score: a summary does not tell how they vary"
+    words = "no intervals of brier_score: a summary does not determine their variance"
     arguments = ("evaluate", str(stored / "s.zarr"), "--metric", "brier-score,ece")
     assert words in run(*arguments, "--ci", "0.9")[1]
     assert words not in run(*arguments)[1]
@@ -207,7 +207,7 @@ def test_overwrite_only_on_purpose(name: str, run: Run, data: Path) -> None:
     before = open_result(data / name)
     status, out, err = run(*command, "--setting", "confidence")
     assert (status, out) == (2, "")
-    assert "already exists; choose another name or give overwrite=True (--overwrite at the shell)." in err
+    assert "already exists; choose another name or give --overwrite." in err
     xr.testing.assert_identical(open_result(data / name), before)
     assert run(*command, "--setting", "confidence", "--overwrite")[0] == 0
     assert "classwise_count" not in open_result(data / name)

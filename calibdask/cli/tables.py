@@ -29,7 +29,13 @@ def console(*, stderr: bool = False) -> Any:
     """A console no wider than 100 columns; colours only on a terminal."""
     from rich.console import Console
 
-    made = Console(stderr=stderr, highlight=False)
+    class PipeConsole(Console):
+        """Raises when nobody reads the output, in place of ending the program with status 1."""
+
+        def on_broken_pipe(self) -> None:
+            raise  # noqa: PLE0704
+
+    made = PipeConsole(stderr=stderr, highlight=False)
     made.width = min(_WIDTH, made.width) if made.is_terminal else _WIDTH
     return made
 
@@ -103,10 +109,12 @@ def print_lines(lines: Iterable[Line], out: Any) -> None:
     """Print lines that fit, with the styles that a console has for their parts."""
     from rich.text import Text
 
+    errors = getattr(out.file, "errors", None)
+    errors = "replace" if errors in (None, "strict") else errors
     for line in lines:
         # A console whose encoding lacks a character must not fail for it.
         texts = (
-            (visible(text).encode(out.encoding, "replace").decode(out.encoding), _STYLES[role]) for text, role in line
+            (visible(text).encode(out.encoding, errors).decode(out.encoding), _STYLES[role]) for text, role in line
         )
         shown = Text.assemble(*texts)
         shown.rstrip()

@@ -116,7 +116,8 @@ def picture_lines(bins: BinnedReliability, title: str, axis: str, width: int, si
     Examples
     --------
     >>> import calibdask as cd
-    >>> bins = Bins.of(cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"d": cd.ReliabilityDiagram(bins=2)}), "d")
+    >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"d": cd.ReliabilityDiagram(bins=2)})
+    >>> bins = BinnedReliability.of(result, "d")
     >>> lines = ["".join(text for text, _ in line) for line in picture_lines(bins, "two bins", "score", 80, PLAIN)]
     >>> lines[1].rstrip(), lines[7].rstrip()
     ('1.00 +                            ^          ..', '0.50 +            ^      ...')

@@ -81,7 +81,7 @@ def change_text(change: GapChange) -> str:
 
     Examples
     --------
-    >>> change_text(Change("", (0.001, 0.0, 0.002), (-0.0149, -0.02, -0.01)))
+    >>> change_text(GapChange("", (0.001, 0.0, 0.002), (-0.0149, -0.02, -0.01)))
     '+0.1 points for other people (mix) and −1.5 points for other behaviour (within)'
     """
     # Adding 0 takes the sign off a zero.

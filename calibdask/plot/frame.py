@@ -141,7 +141,7 @@ def notes(shown: Mapping[str, Shown] | Shown) -> list[str]:
     >>> from calibdask.estimators.smooth.adaptive import AdaptiveDiagram
     >>> scores = np.r_[np.linspace(0.0, 0.3, 995), np.linspace(0.31, 0.9, 5)]
     >>> result = cd.evaluate(np.arange(1000) % 10 == 0, scores, {"d": AdaptiveDiagram()})
-    >>> notes(Bins.of(result, "d"))
+    >>> notes(BinnedReliability.of(result, "d"))
     ['Axis to 0.3, the 99.5th percentile: 5 rows beyond.']
     """
     if not isinstance(shown, Mapping):

@@ -224,7 +224,7 @@ def points_text(ends: GapEnds) -> str:
 
     Examples
     --------
-    >>> points_text(Ends(0.0141, 0.0083, 0.0209)), points_text(Ends(-0.0141, -0.0209, 0.0003))
+    >>> points_text(GapEnds(0.0141, 0.0083, 0.0209)), points_text(GapEnds(-0.0141, -0.0209, 0.0003))
     ('1.4 points too low (0.8 to 2.1)', '1.4 points too high (0.0 to 2.1)')
     """
     if not math.isfinite(ends.value):

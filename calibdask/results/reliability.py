@@ -187,7 +187,8 @@ class BinnedReliability(Reliability):
     Examples
     --------
     >>> import calibdask as cd
-    >>> bins = Bins.of(cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"d": cd.ReliabilityDiagram(bins=2)}), "d")
+    >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"d": cd.ReliabilityDiagram(bins=2)})
+    >>> bins = BinnedReliability.of(result, "d")
     >>> round(bins.error, 3), round(bins.mean_score, 3), bins.frequency
     (0.25, 0.5, 0.75)
     """
@@ -268,7 +269,7 @@ class SmoothReliability(Reliability):
     --------
     >>> import calibdask as cd
     >>> metrics = {"c": cd.ReliabilityCurve(bandwidth=0.1)}
-    >>> curve = Curve.of(cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], metrics), "c")
+    >>> curve = SmoothReliability.of(cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], metrics), "c")
     >>> round(curve.error, 3), [round(side, 3) for side in curve.sides]
     (0.274, [-0.012, 0.262])
     """

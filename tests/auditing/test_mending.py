@@ -222,7 +222,7 @@ def test_stored_maps_and_values_that_were_not_there() -> None:
     alone = fitted(frame[frame.age.notna()])
     countries = np.array(["fr", "fr", "xx", "xx"], object)
     rows = {"age": np.array([70.0, np.nan, 70.0, np.nan]), "country": countries, "phone": np.full(4, True)}
-    with pytest.warns(UserWarning, match="3 of 4 rows have values of age, country that were not there"):
+    with pytest.warns(UserWarning, match="3 of 4 rows have values of age, country that the map does not know"):
         mapped = alone.predict_proba(np.full(4, 0.4), rows)[:, 1]
     of = {text: (a, b) for text, a, b in zip(alone.segments_, alone.offset_, alone.slope_, strict=True)}
     z, old = logit(0.4), of["age > 50, phone = True"]
@@ -235,7 +235,7 @@ def test_stored_maps_and_values_that_were_not_there() -> None:
         "country": np.array(["be", "be"], object),
         "phone": np.full(2, False),
     }
-    with pytest.warns(UserWarning, match="2 of 2 rows have values of age that were not there"):
+    with pytest.warns(UserWarning, match="2 of 2 rows have values of age that the map does not know"):
         assert alone.predict_proba(np.full(2, 0.4), empty).shape == (2, 2)
 
 
@@ -323,7 +323,7 @@ def test_values_that_nobody_has_seen_are_told() -> None:
     scores = [0.2, 0.5, 0.5]
     known = fitted.predict_proba(scores, {"place": ["a", "b", "b"], "phone": [True, False, True]})
     with pytest.warns(
-        UserWarning, match="1 of 3 rows have values of place that were not there .*; they get no offset by"
+        UserWarning, match="1 of 3 rows have values of place that the map does not know; they get no offset by"
     ):
         mapped = fitted.predict_proba(scores, {"place": ["a", "b", "c"], "phone": [True, False, True]})
     assert mapped.tolist() == known.tolist()

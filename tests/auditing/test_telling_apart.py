@@ -207,7 +207,7 @@ def test_a_summary_says_what_it_cannot_tell() -> None:
     summary = cd.audit(cd.summarize(y, p, features=features))
     assert set(listed(summary)) >= set(listed(rows)) == NAMES
     assert summary.attrs["overlaps_unknown"] > 0
-    assert "share rows that this summary does not tell" in summary.attrs["conclusion"]
+    assert "overlap in ways that the summary does not store" in summary.attrs["conclusion"]
     # The segments of four features hold what those of two share; with two features there is no more to hold.
     used = {key: features[key] for key in ("x0", "x1", "x2", "x3")}
     deep = cd.summarize(y, p, features=used, depth=4, score_cells=64)

@@ -104,7 +104,7 @@ def test_every_slice_has_the_map_of_its_rows(lazy: bool) -> None:
     whole = cd.PlattScaling().fit(labels, scores)
     np.testing.assert_array_equal(calibrator.predict_proba(scores), whole.predict_proba(scores))
     unknown = {"day": np.array([7, 0]), "country": np.array(["be", "xx"])}
-    with pytest.warns(UserWarning, match="2 of 2 rows have values of day, country that were not there") as told:
+    with pytest.warns(UserWarning, match="2 of 2 rows have values of day, country that the map does not know") as told:
         mapped = calibrator.predict_proba(scores[:2], by=unknown)
     assert told[0].filename == __file__
     np.testing.assert_array_equal(mapped, whole.predict_proba(scores[:2]))

@@ -36,7 +36,7 @@ def folder(tmp_path: Path) -> Path:
 def test_same_shapes_are_asked_back(run: Run, folder: Path) -> None:
     status, out, err = run("evaluate", folder / "one_hot.npz")
     assert (status, out) == (2, "")
-    assert "which is ambiguous; set task=" in err
+    assert "which is ambiguous; set --task" in err
     assert "--task" in err
 
 

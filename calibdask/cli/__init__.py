@@ -46,6 +46,16 @@ _UNREAD = 141
 _FINDERS = frozenset({"audit", "check", "verify", "watch"})
 
 
+# Headings of the help text, with the commands beneath them; all others are under "More".
+_HEADINGS = {
+    "Measure": ("evaluate", "compare", "summarize", "merge", "report", "explore"),
+    "Decide": ("check", "threshold", "verify"),
+    "Find and watch": ("audit", "shrink", "watch"),
+    "Fix": ("calibrate", "apply"),
+    "Studies": ("run", "status"),
+}
+
+
 class _Hidden(Exception):
     """Caused by an error that click would end a command for by itself: without a word, or with status 1."""
 
@@ -59,6 +69,18 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except (EOFError, BrokenPipeError) as error:
             raise _Hidden from error
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by what they are for, each on one line."""
+        visible_commands = [name for name, command in self.commands.items() if not command.hidden]
+        grouped = {name for names in _HEADINGS.values() for name in names}
+        more = [name for name in sorted(visible_commands) if name not in grouped]
+        width = max(map(len, visible_commands))
+        limit = formatter.width - width - 6
+        for heading, names in {**_HEADINGS, "More": more}.items():
+            with formatter.section(heading):
+                lines = [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
+                formatter.write_dl(lines)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -106,6 +128,7 @@ cli.add_command(_certs)
 cli.add_command(_demo)
 cli.add_command(_completion)
 cli.add_command(_test)
+_test.hidden = True
 cli.add_command(_verify)
 cli.add_command(_warm)
 with_completions(cli)

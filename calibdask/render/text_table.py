@@ -29,6 +29,7 @@ from calibdask.results.cautions import FEW_IN_A_SLICE, of_metrics
 from calibdask.results.format import counted, rests_on, shown_texts, slice_text
 from calibdask.results.values import PartResult, Results
 from calibdask.safe_text import listed, visible
+from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 
 # More slices than these are for files.
 MOST_SLICES = 200
@@ -156,7 +157,8 @@ def clusters_text(dataset: xr.Dataset) -> str:
     least, most = int(clusters.min()), int(clusters.max())
     if clusters.ndim:
         return f"{least:,} to {most:,} clusters{of_name} in a slice"
-    if not np.isfinite(worth.values):
+    if not np.isfinite(worth.values) or least < FEWEST_CLUSTERS:
+        # So few clusters do not determine the intracluster correlation.
         return f"{least:,} clusters{of_name}"
     digits = max(0, int(np.floor(np.log10(max(1.0, float(worth))))) - 1)
     rounded = int(round(float(worth), -digits))

@@ -187,14 +187,13 @@ class BinnedReliability(Reliability):
     Examples
     --------
     >>> import calibdask as cd
-    >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], {"d": cd.ReliabilityDiagram(bins=2)})
-    >>> bins = BinnedReliability.of(result, "d")
+    >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ReliabilityDiagram(bins=2))
+    >>> bins = BinnedReliability.of(result, "reliability_diagram")
     >>> round(bins.error, 3), round(bins.mean_score, 3), bins.frequency
     (0.25, 0.5, 0.75)
     """
 
     kind = "diagram"
-
     outcome: Array
     count: Array
     weight: Array
@@ -268,8 +267,8 @@ class SmoothReliability(Reliability):
     Examples
     --------
     >>> import calibdask as cd
-    >>> metrics = {"c": cd.ReliabilityCurve(bandwidth=0.1)}
-    >>> curve = SmoothReliability.of(cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], metrics), "c")
+    >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ReliabilityCurve(bandwidth=0.1))
+    >>> curve = SmoothReliability.of(result, "reliability_curve")
     >>> round(curve.error, 3), [round(side, 3) for side in curve.sides]
     (0.274, [-0.012, 0.262])
     """

@@ -120,7 +120,7 @@ def test_from_a_point_to_a_cell_and_back_by_its_link(
     cell = errors.sel(estimator="wide", size=300, model=model, draw=draw)
     assert values["replicate"].tolist() == cell["replicate"].values.tolist()
     np.testing.assert_allclose(values["value"], cell, rtol=1e-9)
-    page.get_by_text("What else the cell holds").wait_for()
+    page.get_by_text("Other variables of the cell").wait_for()
     # Its reliability curve, with the mean gap of the study's own.
     titles = page.evaluate(
         "() => [...Bokeh.documents[0]._all_models.values()].filter((m) => m.type === 'Title').map((m) => m.text)"

@@ -124,7 +124,7 @@ def test_the_worst_slice_is_first_and_a_click_selects_it(
     seen = visit()
     page = seen.page
     page.goto(address)
-    page.locator("text=3 slices, in the order of the lower ends").wait_for(timeout=60_000)
+    page.locator("text=3 slices, ordered by the lower confidence bounds").wait_for(timeout=60_000)
     lines = page.locator(".tabulator-row")
     lines.nth(2).wait_for()
     worst = cd.worst_slices(cd.evaluate(summary.sum("day"), metrics={"ece": cd.ECE()}, ci=0.95), "ece")
@@ -144,7 +144,7 @@ def test_downloads(visit: Callable[..., Any], address: str, summary: xr.Dataset)
     chosen = summary.sel(country=["CH"])
     wait_for_numbers(seen.page, chosen)
     seen.page.get_by_role("button", name="day", exact=True).click()
-    seen.page.locator("text=12 slices, in the order").wait_for(timeout=60_000)
+    seen.page.locator("text=12 slices, ordered by").wait_for(timeout=60_000)
     plain = cd.evaluate(
         chosen.sum(["country", "day"]), metrics={"ece": cd.ECE(), "curve": cd.ReliabilityCurve()}, ci=0.95
     )

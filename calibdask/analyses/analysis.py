@@ -1,6 +1,7 @@
 """`Analysis`: what a user asks of data, as a frozen description; the pattern that all surfaces share."""
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Literal
@@ -16,16 +17,15 @@ from calibdask.results.format import plain
 SettingName = Literal["confidence", "classwise", "binary"]
 # What an exit status of the shell says: all is well, something was found or broken, nothing can be decided.
 Outcome = Literal["met", "found", "undecided"]
-STATUS: Mapping[Outcome, int] = {"met": 0, "found": 1, "undecided": 3}
 
 
-class Analysis(HtmlRepr):
+class Analysis(HtmlRepr, ABC):
     """A question about calibration: from data to numbers, and from numbers to a document.
 
     A subclass is a frozen dataclass in a file of its own, named once in `calibdask.analyses.catalogue`. Its fields are
     the options of the command with its name, in the order of their declaration, but for those with the metadata
-    ``{"shell": False}``; its docstring is the help text. `compute`
-    computes, `document` presents; the shell, pages, the explorer, Markdown and JSON show that document.
+    ``{"shell": False}``; its docstring is the help text. `compute` computes, `document` presents; the shell, pages, the
+    explorer and Markdown show that document.
 
     Class attributes
     ----------------
@@ -60,22 +60,22 @@ class Analysis(HtmlRepr):
         """The numbers: a dataset whose variables say what they are, and whose attribute ``analysis`` is the request."""
         return self.compute(data).assign_attrs(analysis=self.to_text())
 
+    @abstractmethod
     def compute(self, data: Data) -> xr.Dataset:
         """The numbers of `run`."""
-        raise NotImplementedError
 
     def to_text(self) -> str:
         """Name and fields as JSON, from which `calibdask.analyses.catalogue.analysis_of` makes the analysis again."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return json.dumps({"name": self.name, "fields": values}, default=list)
 
+    @abstractmethod
     def document(self, result: xr.Dataset) -> Document:
         """The document of a result: sentences, tables and figures, for every surface."""
-        raise NotImplementedError
 
+    @abstractmethod
     def records(self, result: xr.Dataset) -> dict[str, Any]:
         """The body of the JSON."""
-        raise NotImplementedError
 
     def outcome(self, result: xr.Dataset) -> Outcome:
         """Outcome that determines the exit status."""

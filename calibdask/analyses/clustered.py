@@ -10,6 +10,7 @@ from calibdask.data.input import Input
 from calibdask.estimators.about import Description
 from calibdask.estimators.cluster_totals import clusters_of
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.metrics import refuse_unsupported, supported_metrics
 from calibdask.estimators.parts import Estimate
 from calibdask.inference.cluster_bootstrap import cluster_notes
 from calibdask.statistics.layout import Layout
@@ -26,18 +27,13 @@ def check_clustered(metrics: Mapping[str, Estimator], layout: Layout) -> None:
     ValueError
         If there is one; the message says why.
     """
-    for name, metric in metrics.items():
-        reason = metric.cluster_refusal(layout)
-        if reason:
-            raise ValueError(
-                f"groups is not supported by {name}, {metric!r}: {reason}. Leave the metric out, or evaluate one row "
-                "of each cluster without groups."
-            )
+    advice = "Leave the metric out, or evaluate one row of each cluster without groups."
+    refuse_unsupported("groups", metrics, lambda metric: metric.cluster_refusal(layout), advice)
 
 
 def clustered_panel(panel: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
     """The metrics of a panel that have a form for clusters."""
-    return {name: metric for name, metric in panel.items() if not metric.cluster_refusal(layout)}
+    return supported_metrics(panel, lambda metric: metric.cluster_refusal(layout))
 
 
 def without_row_pvalues(metric: Estimator, estimate: Estimate, description: Description) -> Estimate:

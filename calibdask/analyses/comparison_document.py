@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from calibdask.render.text_table import MOST_SLICES, label_of
 from calibdask.results.comparison import Comparison, Difference, comparisons, verdicts
-from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, text
+from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, numeric, text
 from calibdask.results.format import plain, rests_on, shown_texts
 
 _JSON_HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed", "baseline")
@@ -70,14 +69,10 @@ def _difference_cells(difference: Difference) -> list[Cell]:
     """The metric of both models, their difference with its interval, and the p-value."""
     (pvalue,) = shown_texts(difference.pvalue, kind="pvalue")
     numbers = [
-        Cell(shown, value=_finite(value), numeric=True)
+        numeric(value, shown)
         for value, shown in zip((getattr(difference, end) for end in _ENDS), difference.texts, strict=True)
     ]
-    return [text(difference.name), *numbers, Cell(pvalue, value=_finite(difference.pvalue), numeric=True)]
-
-
-def _finite(value: Any) -> float | None:
-    return float(value) if np.isfinite(value) else None
+    return [text(difference.name), *numbers, numeric(difference.pvalue, pvalue)]
 
 
 def comparison_records(result: xr.Dataset) -> list[dict[str, Any]]:

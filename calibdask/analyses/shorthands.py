@@ -74,7 +74,7 @@ from calibdask.results.values import Results
 
 
 class EvaluateKeywords(PopulationKeywords, total=False):
-    """Arguments of all shorthands, as in `evaluate`, in addition to those of their estimator."""
+    """Keyword arguments that all shorthands share with `evaluate`; each has those of its estimator too."""
 
     label: Any
     score: Any

@@ -10,7 +10,7 @@ from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.soft_labels import soft_data
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.metrics import Metrics, named_metrics
+from calibdask.estimators.metrics import Metrics, named_metrics, refuse_unsupported, supported_metrics
 from calibdask.results.build import DEFAULT_PANEL
 from calibdask.statistics.layout import Layout
 
@@ -61,9 +61,7 @@ def check_soft(metrics: Mapping[str, Estimator], layout: Layout) -> None:
     ValueError
         If there is one; the message says why.
     """
-    for name, metric in metrics.items():
-        if reason := soft_refusal(metric, layout):
-            raise ValueError(f"soft_labels is not supported by {name}, {metric!r}: {reason}. Leave the metric out.")
+    refuse_unsupported("soft_labels", metrics, lambda metric: soft_refusal(metric, layout), "Leave the metric out.")
 
 
 def soft_refusal(metric: Estimator, layout: Layout) -> str:
@@ -77,7 +75,7 @@ def soft_refusal(metric: Estimator, layout: Layout) -> str:
 
 def soft_panel(panel: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
     """The metrics of a panel that are defined for soft labels."""
-    return {name: metric for name, metric in panel.items() if not soft_refusal(metric, layout)}
+    return supported_metrics(panel, lambda metric: soft_refusal(metric, layout))
 
 
 def with_rows_counted(result: xr.Dataset, rows: int, *, has_groups: bool) -> xr.Dataset:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +15,7 @@ from calibdask.cli.metric_options import first_clause, option_metavar
 from calibdask.cli.param_types import ChoiceType
 from calibdask.cli.population_options import population_options
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import RowsRequest, place_options, rows_of, shown_warnings
+from calibdask.cli.row_options import RowsRequest, by_option, place_options, rows_of, shown_warnings, weight_option
 from calibdask.estimators.choice import Choice
 from calibdask.estimators.signatures import AnalysisSignature, analysis_signatures
 from calibdask.safe_text import visible
@@ -24,21 +25,20 @@ if TYPE_CHECKING:
 
     from calibdask.analyses.analysis import Analysis
     from calibdask.data.data import Data
+    from calibdask.results.document import Document
     from calibdask.storage.atomic_replace import Output
     from calibdask.storage.open_store import Store
 
 # Beside datasets, documents can be written.
-_DOCUMENTS = (".md", ".txt")
-FORMATS = (*RESULTS, *_DOCUMENTS)
-_STATUSES = {"met": 0, "found": 1, "undecided": 3}
-_WEIGHT = click.option("--weight", metavar="COLUMN", help="Column or array of sample weights.")
+FORMATS = (*RESULTS, ".md", ".txt")
+# Exit statuses by outcome.
+STATUSES = {"met": 0, "found": 1, "undecided": 3}
 _FEATURES = click.option(
     "--features",
     metavar="NAME[,...]|all",
     multiple=True,
     help="Columns that describe subgroups, repeatable; all: every column besides labels, scores and weights.",
 )
-_BY = click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable.")
 
 
 def analysis_command(word: str) -> click.Command:
@@ -74,10 +74,10 @@ def _data_options(signature: AnalysisSignature) -> Any:
     """The options of rows that the analysis has a use for."""
     chosen: list[tuple[Any, bool]] = [
         (_FEATURES, signature.features),
-        (_BY, signature.slices),
-        (_WEIGHT, signature.weights),
+        (by_option, signature.slices),
+        (weight_option, signature.weights),
+        (population_options, signature.population),
     ]
-    chosen.append((population_options, signature.population))
 
     def decorate(command: Any) -> Any:
         command = place_options(command)
@@ -121,7 +121,7 @@ def _epilog(signature: AnalysisSignature) -> str:
     if signature.json_shape:
         shape = "\n".join(f"  {line}" for line in signature.json_shape.splitlines())
         parts.append(f"\b\nJSON (--json, --out FILE.json):\n{shape}")
-    statuses = [f"{_STATUSES[outcome]} {meaning}" for outcome, meaning in signature.statuses.items()]
+    statuses = [f"{STATUSES[outcome]} {meaning}" for outcome, meaning in signature.statuses.items()]
     statuses += ["2 invalid use or input, explained in one line on stderr, with nothing written", "130 interrupted"]
     statuses.sort(key=lambda text: int(text.partition(" ")[0]))
     parts.append(f"Exit status: {'; '.join(statuses)}.")
@@ -157,23 +157,28 @@ def run_analysis(
     as_text: bool,
 ) -> int:
     """Compute, write, print; the exit status."""
-    from calibdask.analyses.analysis import STATUS
-    from calibdask.cli.tables import print_document
+    from calibdask.cli.tables import json_text, print_document
 
     analysis: Analysis = signature.constructor(**choices)
     result = _result(analysis, request, request.opened(), features)
+    # Pages and terminals show the same document, which JSON does without.
+    document = cache(lambda: analysis.document(result))
+
+    def in_json() -> str:
+        return json_text(analysis.to_json(result))
+
     with ExitStack() as written:
         if files.out is not None:
-            _write(analysis, result, written, files.out)
+            write_result(result, in_json, written, files.out, document=document)
         if files.report is not None:
-            _write_page(analysis, result, request, written, files.report)
+            _write_page(document(), result.attrs.get("rows"), request, written, files.report)
     if as_text:
-        click.echo(_json_text(analysis, result))
+        click.echo(in_json())
     else:
-        print_document(analysis.document(result))
+        print_document(document())
         for path in filter(None, (files.out, files.report)):
             click.echo(f"wrote {visible(path)}")
-    return STATUS[analysis.outcome(result)]
+    return STATUSES[analysis.outcome(result)]
 
 
 def _result(analysis: "Analysis", request: RowsRequest, store: "Store", features: tuple[str, ...]) -> "xr.Dataset":
@@ -219,36 +224,14 @@ def _summary_data(analysis: "Analysis", request: RowsRequest, summary: Any) -> "
     return Data.of(pooled(summary, request.by), by=request.by)
 
 
-def _json_text(analysis: "Analysis", result: "xr.Dataset") -> str:
-    from calibdask.cli.tables import json_text
-
-    return json_text(analysis.to_json(result))
-
-
-def _write(analysis: "Analysis", result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
-    """Write the numbers, or the document, by the name of the file."""
-    suffix = target.suffix.lower()
-    if suffix not in _DOCUMENTS:
-        write_result(result, lambda: _json_text(analysis, result), written, target)
-        return
-    from calibdask.storage.atomic_replace import atomic_replacement
-
-    document = analysis.document(result)
-    content = document.to_markdown() if suffix == ".md" else document.to_text()
-    part = written.enter_context(atomic_replacement(target))
-    part.write_text(content, encoding="utf-8")
-
-
-def _write_page(
-    analysis: "Analysis", result: "xr.Dataset", request: RowsRequest, written: ExitStack, target: "Output"
-) -> None:
+def _write_page(document: "Document", rows: Any, request: RowsRequest, written: ExitStack, target: "Output") -> None:
     from calibdask.cli.command_line import repeatable_command
     from calibdask.report.writing import write_analysis_report
     from calibdask.storage.atomic_replace import atomic_replacement
 
     part = written.enter_context(atomic_replacement(target))
-    rows, source = result.attrs.get("rows"), source_of(request)
-    write_analysis_report(part, analysis.document(result), rows=rows, source=source, command=repeatable_command())
+    source = source_of(request)
+    write_analysis_report(part, document, rows=rows, source=source, command=repeatable_command())
 
 
 def analysis_commands() -> Iterable[click.Command]:

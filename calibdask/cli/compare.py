@@ -1,6 +1,7 @@
 """``calibdask compare``: compare models on shared rows and state which is better."""
 
 from contextlib import ExitStack
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.results import RESULTS as _TABLES
+from calibdask.cli.results import write_result
 from calibdask.cli.row_options import key_option, row_options, rows_of, shown_warnings
 from calibdask.cli.same_rows import same_rows
 from calibdask.safe_text import visible
@@ -16,7 +18,6 @@ from calibdask.safe_text import visible
 if TYPE_CHECKING:
     import xarray as xr
 
-    from calibdask.storage.atomic_replace import Output
 
 _RESULTS = (*_TABLES, ".md")
 _EPILOG = """\b
@@ -130,13 +131,18 @@ def compare(
             seed=seed,
         )
         first.note_excluded(result.attrs)
+    document = cache(lambda: comparison_document(result))
+
+    def in_json() -> str:
+        return json_text(comparison_json(result))
+
     if target is not None:
         with ExitStack() as written:
-            _write(result, written, target)
+            write_result(result, in_json, written, target, frame=lambda: _frame(result), document=document)
     if as_text:
-        click.echo(json_text(comparison_json(result)))
+        click.echo(in_json())
         return
-    print_document(comparison_document(result))
+    print_document(document())
     if target is not None:
         click.echo(f"wrote {visible(target)}")
 
@@ -149,25 +155,10 @@ def _metrics(given: tuple[Any, ...]) -> dict[str, Any]:
     return with_distinct_names([(expression.signature.variable, expression.make()) for expression in expressions])
 
 
-def _write(result: "xr.Dataset", written: ExitStack, target: "Output") -> None:
-    """Write the dataset; as a table a line for each slice, model and metric."""
+def _frame(result: "xr.Dataset") -> Any:
+    """A data frame with a line for each slice, model and metric."""
     import pandas as pd
 
-    from calibdask.analyses.comparison_document import comparison_document, comparison_json, comparison_rows
-    from calibdask.cli.tables import json_text
-    from calibdask.render.spreadsheet import without_formulas
-    from calibdask.storage.atomic_replace import atomic_replacement
-    from calibdask.storage.writers import write_dataset
+    from calibdask.analyses.comparison_document import comparison_rows
 
-    part = written.enter_context(atomic_replacement(target))
-    match target.suffix.lower():
-        case ".json":
-            part.write_text(json_text(comparison_json(result)) + "\n", encoding="utf-8")
-        case ".csv":
-            without_formulas(pd.DataFrame(comparison_rows(result))).to_csv(part, index=False)
-        case ".parquet":
-            pd.DataFrame(comparison_rows(result)).to_parquet(part, index=False)
-        case ".md":
-            part.write_text(comparison_document(result).to_markdown(), encoding="utf-8")
-        case _:
-            write_dataset(result, part)
+    return pd.DataFrame(comparison_rows(result))

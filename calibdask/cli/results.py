@@ -2,16 +2,38 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calibdask.results.document import Document
     from calibdask.storage.atomic_replace import Output
 
 RESULTS = (".json", ".csv", ".parquet", ".nc", ".zarr")
 
 
-def write_result(figures: Any, text: Callable[[], str], written: ExitStack, path: "Output") -> None:
-    """Write a dataset, or its ``text``, in the format of the file name; it appears when ``written`` closes.
+def write_result(
+    figures: Any,
+    text: Callable[[], str],
+    written: ExitStack,
+    path: "Output",
+    *,
+    frame: Callable[[], Any] | None = None,
+    document: "Callable[[], Document] | None" = None,
+) -> None:
+    """Write a dataset in the format of the file name; it appears when ``written`` closes.
+
+    Parameters
+    ----------
+    figures : xarray.Dataset
+    text : function
+        Makes its JSON.
+    written : contextlib.ExitStack
+    path : Output
+    frame : function, optional
+        Makes its data frame for CSV and Parquet; by default `result_frame`.
+    document : function, optional
+        Makes its document, for Markdown and text.
 
     Raises
     ------
@@ -22,15 +44,20 @@ def write_result(figures: Any, text: Callable[[], str], written: ExitStack, path
     from calibdask.storage.writers import write_dataset
 
     part = written.enter_context(atomic_replacement(path))
+    make_frame = partial(result_frame, figures) if frame is None else frame
     match path.suffix.lower():
         case ".json":
             part.write_text(text() + "\n", encoding="utf-8")
         case ".csv":
             from calibdask.render.spreadsheet import without_formulas
 
-            without_formulas(result_frame(figures)).to_csv(part, index=False)
+            without_formulas(make_frame()).to_csv(part, index=False)
         case ".parquet":
-            result_frame(figures).to_parquet(part, index=False)
+            make_frame().to_parquet(part, index=False)
+        case ".md" if document is not None:
+            part.write_text(document().to_markdown(), encoding="utf-8")
+        case ".txt" if document is not None:
+            part.write_text(document().to_text(), encoding="utf-8")
         case _:
             write_dataset(figures, part)
 

@@ -34,9 +34,11 @@ def _one_or_several(context: click.Context, parameter: click.Parameter, given: t
     return list(given) if len(given) > 1 else next(iter(given), None)
 
 
+by_option = click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable.")
+weight_option = click.option("--weight", metavar="COLUMN", help="Column or array of sample weights.")
 _SLICES = (
-    click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable."),
-    click.option("--weight", metavar="COLUMN", help="Column or array of sample weights."),
+    by_option,
+    weight_option,
     click.option("--groups", metavar="COLUMN", help="Column of clusters of dependent rows, such as patients."),
 )
 _LABEL = click.option(

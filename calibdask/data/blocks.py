@@ -204,7 +204,7 @@ def _rows_of_models(labels: xr.Variable, scores: Sequence[Any], weights: xr.Vari
     first, *others = of_each
     if not others:
         return first
-    # Labels are those of the row, or of each class that is a problem of its own.
+    # One label for each row; with multilabel data one for each class.
     own_labels = np.concatenate([rows.labels for rows in of_each]) if shape.multilabel else first.labels
     return replace(first, scores=np.concatenate([rows.scores for rows in of_each]), labels=own_labels)
 

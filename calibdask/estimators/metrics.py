@@ -63,6 +63,23 @@ def check_distinct(what: str, names: Iterable[Any]) -> None:
             raise ValueError(f"{what} expects names that differ as text, got {word!r} more than once.")
 
 
+def refuse_unsupported(
+    option: str, metrics: Mapping[str, Estimator], refusal: Callable[[Estimator], str], advice: str
+) -> None:
+    """Raise ValueError, with the reason, for the first metric that an option has no form for.
+
+    ``refusal`` gives the reason as a clause, empty for a metric that is supported.
+    """
+    for name, metric in metrics.items():
+        if reason := refusal(metric):
+            raise ValueError(f"{option} is not supported by {name}, {metric!r}: {reason}. {advice}")
+
+
+def supported_metrics(metrics: Mapping[str, Estimator], refusal: Callable[[Estimator], str]) -> dict[str, Estimator]:
+    """The metrics that ``refusal`` has no reason against."""
+    return {name: metric for name, metric in metrics.items() if not refusal(metric)}
+
+
 def _estimators(metric: Any) -> Iterator[Estimator]:
     """Estimators parsed from a text, or the estimator itself."""
     if isinstance(metric, str):

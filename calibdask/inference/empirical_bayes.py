@@ -1,5 +1,6 @@
 """Empirical Bayes for many small groups: shrinkage, with intervals that hold on average whatever the effects are."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -150,13 +151,7 @@ def paule_mandel(values: Array, noise: Array) -> float:
 
     if wanted < 1 or ((noise > 0).all() and excess(0.0) <= 0):
         return 0.0
-    low, high = 0.0, float(((values - values.mean()) ** 2).sum()) + float(noise.max())
-    for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        if middle in (low, high):
-            break
-        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
-    return high
+    return _crossing(excess, values, noise)
 
 
 def most_variance(values: Array, noise: Array) -> float:
@@ -173,9 +168,14 @@ def most_variance(values: Array, noise: Array) -> float:
 
     if (noise <= 0).any():
         return float(values.var())
-    low, high = 0.0, float(((values - values.mean()) ** 2).sum()) + float(noise.max())
     if excess(0.0) <= 0:
         return 0.0
+    return _crossing(excess, values, noise)
+
+
+def _crossing(excess: Callable[[float], float], values: Array, noise: Array) -> float:
+    """The variance of effects at which a falling function is no longer above 0, by halving an interval."""
+    low, high = 0.0, float(((values - values.mean()) ** 2).sum()) + float(noise.max())
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
         if middle in (low, high):

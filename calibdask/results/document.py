@@ -5,6 +5,7 @@ Elements have names, so that tests and programs find them. Cells keep the number
 renderers show the same numbers.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -28,6 +29,11 @@ class Cell:
 def number(value: float, shown: str, detail: str = "") -> Cell:
     """A cell with a number."""
     return Cell(shown, value=value, detail=detail, numeric=True)
+
+
+def numeric(value: float, shown: str) -> Cell:
+    """A cell with a number that may not exist: only a finite one is kept behind the text."""
+    return Cell(shown, value=float(value) if math.isfinite(value) else None, numeric=True)
 
 
 def text(words: object, detail: str = "") -> Cell:

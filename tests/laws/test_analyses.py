@@ -16,12 +16,13 @@ import xarray as xr
 
 import calibdask as cd
 import calibdask.accessor
-from calibdask.analyses.analysis import STATUS, Analysis
+from calibdask.analyses.analysis import Analysis
 from calibdask.analyses.auditing.audit import Audit
 from calibdask.analyses.catalogue import ANALYSES, analysis_of
 from calibdask.analyses.shrinkage import SliceShrinkage
 from calibdask.analyses.threshold import Threshold
 from calibdask.cli import main
+from calibdask.cli.analysis_command import STATUSES
 from calibdask.data.data import Data
 from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions
@@ -170,7 +171,7 @@ def test_the_command_is_the_analysis(
     printed = json.loads(capsys.readouterr().out)
     expected = analysis.run(data_of(analysis, "memory"))
     assert printed == json.loads(json.dumps(analysis.to_json(expected)))
-    assert status == STATUS[analysis.outcome(expected)]
+    assert status == STATUSES[analysis.outcome(expected)]
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
     assert out.exists()
     if suffix == ".json":

@@ -86,7 +86,7 @@ class AuditTable:
         columns["described"] = describing.describe(found)
         order = np.lexsort((kept, -columns["log_e"], columns["pvalue"]))
         if found.any() and not columns["described"].any():
-            # No segment is told apart from what it is part of: the strongest evidence stands for all.
+            # No segment differs from the segments that contain it: describe the one with the strongest evidence.
             columns["described"][order[0]] = True
         choice = {"candidates": int(columns["described"].sum()), "candidates_untried": 0, "overlaps_unknown": 0}
         ends = simultaneous_ends(cells, alpha)

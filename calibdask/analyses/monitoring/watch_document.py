@@ -8,7 +8,7 @@ import numpy as np
 from calibdask.analyses.monitoring.alarms import Alarm, slice_key, slice_labels
 from calibdask.analyses.monitoring.watch_run import WatchRun
 from calibdask.render.text_table import MOST_SLICES, label_of
-from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, text
+from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, numeric, text
 from calibdask.results.format import counted, named, points, shown_number, shown_texts, slice_text
 
 _MOST_ALARMS = 10
@@ -120,7 +120,7 @@ def _numbers(run: WatchRun, place: int) -> list[Cell]:
     (shown_pvalue,) = shown_texts(pvalue, kind="pvalue")
     numbers = [(rows, shown_number(rows)), *zip((gap, low, high), gaps, strict=True)]
     numbers += [(error, least), (log_e, f"{log_e:,.2f}"), (pvalue, shown_pvalue)]
-    return [Cell(shown, value=number if math.isfinite(number) else None, numeric=True) for number, shown in numbers]
+    return [numeric(number, shown) for number, shown in numbers]
 
 
 def _alarm_cells(alarm: Alarm | None) -> list[Cell]:

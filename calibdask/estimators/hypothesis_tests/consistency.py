@@ -21,6 +21,8 @@ from calibdask.statistics.views.view import view_requests
 
 # Values within this relative difference count as equal, since those of resampled rows are rounded sums.
 _TOLERANCE = 1e-12
+# Notes on numbers from labels that are drawn from the scores.
+ASSUMED = {"assumes": "rows are independent", "null_hypothesis": "the model is calibrated"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,10 +89,7 @@ class ConsistencyTest(Estimator):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.statistic, Estimator):
-            raise TypeError(f"statistic expects an estimator such as cd.ECE(), got {self.statistic!r}.")
-        check_whole("resamples", self.resamples, 1, MOST_DRAWS)
-        check_whole("seed", self.seed, 0)
+        check_drawing(self.statistic, self.resamples, self.seed)
         check_choice("predictions", self.predictions, ("fixed", "resampled"))
         if self.predictions == "resampled" and not self.statistic.supports_weights:
             raise ValueError(
@@ -126,23 +125,37 @@ class ConsistencyTest(Estimator):
             if layout.weighted:
                 raise ValueError("predictions='resampled' does not support sample_weight; use predictions='fixed'.")
             rows = FrozenArray((yield from row_counts(layout))[0])
-        observed = self._single((yield from self.statistic.estimate()))
+        observed = single_part(self.statistic, (yield from self.statistic.estimate()))
         view = DrawnLabels(self.resamples, self.seed, rows)
-        replicates = self._single((yield from view_requests(view, self.statistic.estimate())))
+        replicates = single_part(self.statistic, (yield from view_requests(view, self.statistic.estimate())))
         drawn = replicates.values.reshape(self.resamples, *observed.values.shape)
         near = observed.values - _TOLERANCE * np.abs(observed.values)
         with np.errstate(invalid="ignore"):
             pvalue = (1 + (drawn >= near).sum(axis=0)) / (1 + self.resamples)
         pvalue = np.where(np.isnan(observed.values), np.nan, pvalue)
-        notes = {"assumes": "rows are independent", "null_hypothesis": "the model is calibrated"}
-        return {"statistic": Number(observed.values, notes=notes), "pvalue": Number(pvalue, notes=notes)}
+        return {"statistic": Number(observed.values, notes=ASSUMED), "pvalue": Number(pvalue, notes=ASSUMED)}
 
-    def _single(self, estimate: Estimate) -> Part:
-        """The number itself, or the statistic of a test."""
-        part = estimate.get("", estimate.get("statistic"))
-        if part is None or part.dims:
-            raise TypeError(
-                f"statistic expects an estimator of one number, such as cd.ECE(); {self.statistic!r} has "
-                f"{', '.join(name or 'several' for name in estimate)}."
-            )
-        return part
+
+def check_drawing(statistic: object, resamples: int, seed: int) -> None:
+    """Raise TypeError or ValueError for a statistic that is no estimator, or an invalid number of draws or seed."""
+    if not isinstance(statistic, Estimator):
+        raise TypeError(f"statistic expects an estimator such as cd.ECE(), got {statistic!r}.")
+    check_whole("resamples", resamples, 1, MOST_DRAWS)
+    check_whole("seed", seed, 0)
+
+
+def single_part(statistic: Estimator, estimate: Estimate) -> Part:
+    """The one number of the statistic; of a test, its statistic.
+
+    Raises
+    ------
+    TypeError
+        If it estimates several numbers.
+    """
+    part = estimate.get("", estimate.get("statistic"))
+    if part is None or part.dims:
+        raise TypeError(
+            f"statistic expects an estimator of one number, such as cd.ECE(); {statistic!r} has "
+            f"{', '.join(name or 'several' for name in estimate)}."
+        )
+    return part

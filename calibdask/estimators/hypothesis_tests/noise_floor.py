@@ -7,10 +7,10 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.ece import ECE
-from calibdask.estimators.checks import MOST_DRAWS, check_whole
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.hypothesis_tests.consistency import ASSUMED, check_drawing, single_part
 from calibdask.estimators.interval import NoInterval
-from calibdask.estimators.parts import Estimate, FixedPart, Part
+from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.views.drawn_labels import DrawnLabels
@@ -73,10 +73,7 @@ class NoiseFloor(Estimator):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.statistic, Estimator):
-            raise TypeError(f"statistic expects an estimator such as cd.ECE(), got {self.statistic!r}.")
-        check_whole("resamples", self.resamples, 1, MOST_DRAWS)
-        check_whole("seed", self.seed, 0)
+        check_drawing(self.statistic, self.resamples, self.seed)
 
     @override
     def describe(self, layout: Layout) -> Description:
@@ -107,15 +104,7 @@ class NoiseFloor(Estimator):
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         view = DrawnLabels(self.resamples, self.seed, None)
-        drawn = self._single((yield from view_requests(view, self.statistic.estimate())))
+        drawn = single_part(self.statistic, (yield from view_requests(view, self.statistic.estimate())))
         values = drawn.values.reshape(self.resamples, layout.batch, *drawn.values.shape[1:])
-        notes = {"assumes": "rows are independent", "null_hypothesis": "the model is calibrated"}
         mean, high = values.mean(0), np.quantile(values, 0.95, axis=0)
-        return {"mean": FixedPart(mean, notes=notes), "high": FixedPart(high, notes=notes)}
-
-    def _single(self, estimate: Estimate) -> Part:
-        """The number itself, or the statistic of a test."""
-        part = estimate.get("", estimate.get("statistic"))
-        if part is None or part.dims:
-            raise TypeError(f"statistic expects an estimator of one number, such as cd.ECE(); got {self.statistic!r}.")
-        return part
+        return {"mean": FixedPart(mean, notes=ASSUMED), "high": FixedPart(high, notes=ASSUMED)}

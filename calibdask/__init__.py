@@ -4,7 +4,7 @@ import lazy_loader
 
 __version__ = "0.1.0"
 
-# The names are those of __init__.pyi; the first use of one imports its module.
+# __init__.pyi declares the public names; a module is imported when one of its names is first used.
 __getattr__, __dir__, _public_names = lazy_loader.attach_stub(__name__, __file__)
 
 __all__ = ["__version__", *(name for name in _public_names if name != "testing")]  # noqa: PLE0604

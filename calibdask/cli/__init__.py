@@ -33,6 +33,7 @@ from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm
 from calibdask.cli.watch import watch as _watch
 from calibdask.errors import NotInstalled, Unavailable, with_notes
+from calibdask.estimators.signatures import analysis_signatures
 from calibdask.safe_text import message, visible_lines, without_credentials
 
 __all__ = ["main"]
@@ -43,7 +44,10 @@ _INTERRUPTED = 130
 # As shells report it of a process that the signal PIPE has ended.
 _UNREAD = 141
 # Commands whose status 1 says what they have found in the data, and nothing else.
-_FINDERS = frozenset({"audit", "check", "verify", "watch"})
+_FINDERS = frozenset(
+    {"check", "verify", "watch"}
+    | {name for name, analysis in analysis_signatures().items() if "found" in analysis.statuses}
+)
 
 
 # Headings of the help text, with the commands beneath them; all others are under "More".
@@ -128,7 +132,6 @@ cli.add_command(_certs)
 cli.add_command(_demo)
 cli.add_command(_completion)
 cli.add_command(_test)
-_test.hidden = True
 cli.add_command(_verify)
 cli.add_command(_warm)
 with_completions(cli)

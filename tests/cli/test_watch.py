@@ -299,6 +299,14 @@ def test_a_state_of_other_choices_is_refused(run: Run, stored: Path, here: Path)
     assert (status, "state was made with" in err) == (2, True)
 
 
+def says_the_same(changed: str, text: str) -> bool:
+    """Whether a changed digit leaves the document as it was: the last of 17 digits may say nothing."""
+    try:
+        return json.loads(changed) == json.loads(text)
+    except json.JSONDecodeError:  # 9 became a leading 0
+        return False
+
+
 def harmed_states(text: str) -> dict[str, str]:
     """A state file that is cut short, changed in a digit or in a name, or made by hand."""
     digits = [at for at, character in enumerate(text) if character.isdigit()]
@@ -310,8 +318,7 @@ def harmed_states(text: str) -> dict[str, str]:
     }
     for at in digits[:: max(1, len(digits) // 30)]:
         changed = f"{text[:at]}{(int(text[at]) + 1) % 10}{text[at + 1 :]}"
-        # The last of 17 digits may say nothing.
-        if json.loads(changed) != json.loads(text):
+        if not says_the_same(changed, text):
             cases[f"digit {at}"] = changed
     for name in ("format", "hash", "alarms", "untold", "state", "watch"):
         cases[f"name {name}"] = text.replace(f'"{name}"', f'"{name[:-1]}"', 1)

@@ -17,6 +17,10 @@ from calibdask.results.format import plain
 SettingName = Literal["confidence", "classwise", "binary"]
 # What an exit status of the shell says: all is well, something was found or broken, nothing can be decided.
 Outcome = Literal["met", "found", "undecided"]
+# What the command of an analysis reads: scored rows or a summary; the scores of several models for the same rows.
+Inputs = Literal["rows", "models"]
+# Headings of the help text of the command line.
+Heading = Literal["Measure", "Decide", "Find and watch", "Fix"]
 
 
 class Analysis(HtmlRepr, ABC):
@@ -24,13 +28,18 @@ class Analysis(HtmlRepr, ABC):
 
     A subclass is a frozen dataclass in a file of its own, named once in `calibdask.analyses.catalogue`. Its fields are
     the options of the command with its name, in the order of their declaration, but for those with the metadata
-    ``{"shell": False}``; its docstring is the help text. `compute` computes, `document` presents; the shell, pages, the
-    explorer and Markdown show that document.
+    ``{"shell": False}``; its docstring is the help text. Results record the fields, but for those with the metadata
+    ``{"recorded": False}``, which the document does without. `compute` computes, `document` presents; the shell, pages,
+    the explorer and Markdown show that document.
 
     Class attributes
     ----------------
     name : str
         Of the command, and in results.
+    heading : str
+        The heading above the command in the help text of the command line.
+    inputs : {"rows", "models"}
+        What the command reads.
     json_format : int
         Version of the JSON, which grows when what programs rely on changes.
     json_head : sequence of str
@@ -46,6 +55,8 @@ class Analysis(HtmlRepr, ABC):
     """
 
     name: ClassVar[str]
+    heading: ClassVar[Heading]
+    inputs: ClassVar[Inputs] = "rows"
     json_format: ClassVar[int] = 1
     json_head: ClassVar[Sequence[str]] = ("rows", "rows_skipped", "rows_ignored", "passes", "calibdask_version")
     json_shape: ClassVar[str] = ""
@@ -66,7 +77,8 @@ class Analysis(HtmlRepr, ABC):
 
     def to_text(self) -> str:
         """Name and fields as JSON, from which `calibdask.analyses.catalogue.analysis_of` makes the analysis again."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        recorded = [field for field in fields(self) if field.metadata.get("recorded", True)]  # type: ignore[arg-type]
+        values = {field.name: getattr(self, field.name) for field in recorded}
         return json.dumps({"name": self.name, "fields": values}, default=list)
 
     @abstractmethod
@@ -76,6 +88,10 @@ class Analysis(HtmlRepr, ABC):
     @abstractmethod
     def records(self, result: xr.Dataset) -> dict[str, Any]:
         """The body of the JSON."""
+
+    def lines(self, result: xr.Dataset) -> list[dict[str, Any]] | None:
+        """The lines of CSV and Parquet; None for a line of each slice, with the variables as columns."""
+        return None
 
     def outcome(self, result: xr.Dataset) -> Outcome:
         """Outcome that determines the exit status."""

@@ -6,10 +6,13 @@ import xarray as xr
 
 from calibdask.analyses.analysis import Analysis
 from calibdask.analyses.auditing.audit import Audit
+from calibdask.analyses.comparison import Compare
 from calibdask.analyses.shrinkage import SliceShrinkage
 from calibdask.analyses.threshold import Threshold
 
-ANALYSES: dict[str, type[Analysis]] = {analysis.name: analysis for analysis in (Audit, SliceShrinkage, Threshold)}
+ANALYSES: dict[str, type[Analysis]] = {
+    analysis.name: analysis for analysis in (Audit, Compare, SliceShrinkage, Threshold)
+}
 
 
 def analysis_of(result: xr.Dataset) -> Analysis:

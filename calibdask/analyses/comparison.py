@@ -2,14 +2,16 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome
 from calibdask.analyses.clustered import check_clustered, cluster_attributes
+from calibdask.analyses.comparison_document import comparison_document, comparison_lines, comparison_records
 from calibdask.data.containers import has_columns
 from calibdask.data.data import Data
 from calibdask.data.input import Input
@@ -31,16 +33,29 @@ from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
 from calibdask.inference.multiplicity import ADJUSTMENTS
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, check_names
+from calibdask.results.comparison import verdicts
+from calibdask.results.document import Document
 from calibdask.statistics.exact import Array
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS, bucket_count
 from calibdask.storage.summary import is_summary
 
+# Methods of the intervals of differences.
+PairedMethod = Literal["percentile", "bca"]
 _CHALLENGER = "challenger"
 # What is requested beside the metrics, under a name that none has.
 _TOTALS, _CLUSTERS = ("\0totals",), ("\0clusters",)
 _DIFFERENCE = PartInfo("model minus baseline", "difference")
 # Of equally good models on fewer rows of the rarer outcome, far more than the nominal share differ by replicates.
 _FEWEST_OUTCOMES = 5
+_JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "ci": float,
+ "n_boot": int, "seed": int, "baseline": str, "verdict": [str],
+ "comparisons": [{"by": {COLUMN: value}, "model": str, "rows": int,
+                  "better": bool or null,
+                  "metrics": {NAME: {"baseline": float, "model": float,
+                    "difference": float, "low": float, "high": float,
+                    "pvalue": float}}}]}
+"better" refers to the first proper score; null: inconclusive. Differences: model minus
+baseline. With slices, or over two models, also the adjusted "pvalue_holm", "pvalue_bh"."""
 
 
 def compare(
@@ -147,9 +162,6 @@ def compare(
     >>> float(result.brier_score_difference) > 0, float(result.brier_score_difference_pvalue) < 0.01
     (True, True)
     """
-    check_interval(ci, n_boot, seed)
-    if ci_method not in (None, "percentile", "bca"):
-        raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {ci_method!r}.")
     options = InputOptions(
         task,
         logits,
@@ -163,61 +175,132 @@ def compare(
         skip_missing=skip_missing,
         groups=groups,
     )
-    given = _data(y_true, prob_a, prob_b, by, sample_weight, options)
-    names = list(given.models)
-    base = _baseline_index(names, baseline)
-    data = given.read(takes_groups=True)
-    class_dim = data.class_dim(class_dim)
-    chosen = named_metrics(comparison_metrics(vector=data.source.layout.vector) if metrics is None else metrics)
-    _refuse_tests(chosen, data)
-    named = prob_b is None
-    axis_names = [axis.name for axis in (*data.batch, *data.by)]
-    check_names(chosen, [*axis_names, *([_CHALLENGER] if named else [])], class_dim)
-    choice = IntervalChoice(ci, ci_method or "percentile", n_boot, seed)
-    layout = data.source.layout
-    if layout.clustered:
-        check_clustered(chosen, layout)
-        if ci_method == "bca":
-            raise ValueError("ci_method='bca' leaves out rows in turn; with groups leave it out.")
-    bootstrap = RowBootstrap(choice, bucket_count(layout) if layout.clustered else None)
-    totals = SliceTotals()
-    counted: dict[Any, Any] = {_CLUSTERS: ClusterTotals().estimate()} if layout.clustered else {}
-    outcome = run_requests({**bootstrap.requests(chosen, chosen), _TOTALS: totals.estimate(), **counted}, data.source)
-    clusters = clusters_of(outcome.estimates[_CLUSTERS]) if layout.clustered else None
-    result = DatasetBuilder(data, class_dim)
-    challengers = [name for name in names if name != names[base]]
-    axes = _axes(data, challengers, squeezed=not named)
-    varied = _enough_outcomes(outcome.estimates[_TOTALS], (base, len(names)))
-    adjusted = bool(data.by) or len(challengers) > 1
-    for name, metric in chosen.items():
-        estimate = outcome.estimates[(name,)]
-        result.add(name, metric, estimate, {}, (*data.batch, *data.by))
-        for part, replicates in bootstrap.replicates(name, outcome).items():
-            if not {*estimate[part].dims} <= {"class"}:
-                continue
-            drawn = replicates
-            if clusters is not None:
-                drawn = widened_by_clusters(replicates, clusters, ci, bucket_count(layout))
-            number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice)
-            bounds = {bound: where(end, varied) for bound, end in bounds.items()}
-            if clusters is not None:
-                enough = np.broadcast_to(clusters.clusters >= FEWEST_CLUSTERS, (len(number.values), layout.groups))
-                bounds = {bound: where(end, enough) for bound, end in bounds.items()}
-            if adjusted:
-                pvalues = bounds["pvalue"].values
-                bounds |= {
-                    f"pvalue_{word}": Number(adjust(pvalues), number.dims) for word, adjust in ADJUSTMENTS.items()
-                }
-            label = f"{part}_difference" if part else "difference"
-            result.add(name, metric, {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
-    result.add_totals(outcome.estimates[_TOTALS], totals, (*data.batch, *data.by))
-    # Estimates have a dimension of all models, differences a separate one of the challengers.
-    batch = tuple(axis for axis in data.batch if axis.name != MODEL)
-    counts: dict[str, Any] = {"ci": ci, "n_boot": n_boot, "seed": seed, "baseline": names[base]}
-    if clusters is not None:
-        result.add_totals(outcome.estimates[_CLUSTERS], ClusterTotals(), (*data.batch, *data.by), CLUSTER_TOTALS)
-        counts |= cluster_attributes(data, outcome.estimates[_CLUSTERS])
-    return result.dataset(outcome.passes, batch, **counts, **data.attributes)
+    chosen = None if metrics is None else named_metrics(metrics)
+    method = cast("PairedMethod | None", ci_method)  # checked where it is used
+    analysis = Compare(chosen, baseline, ci, method, n_boot, seed, squeezed=prob_b is not None)
+    return analysis.run(_data(y_true, prob_a, prob_b, by, sample_weight, options))
+
+
+@dataclass(frozen=True)
+class Compare(Analysis):
+    """Compare models on the same rows; A is the baseline.
+
+    Each DATA is a file of scored rows as for evaluate, or NAME=FILE, with the same rows in the same order. Labels must
+    agree; slices and weights are those of A. In every bootstrap replicate all models are evaluated on the same
+    resampled rows, so differences between models are precise.
+
+    Parameters
+    ----------
+    metrics : mapping from name to estimator, optional
+        Metric to compare, as in evaluate, repeatable. None: proper scores and binned errors.
+    baseline : str, optional
+        Baseline model. None: the first.
+    ci : float, default 0.95
+        Confidence level of the intervals.
+    ci_method : {"percentile", "bca"}, optional
+        Method of the intervals. None: percentile.
+    n_boot : int, default 1000
+        Bootstrap replicates of the rows, of which the smallest p-value is 2 / (N + 1).
+    seed : int, default 0
+        Seed of random numbers.
+    squeezed : bool, default False
+        Whether differences of two models have no dimension of challengers, which the document needs.
+    """
+
+    metrics: Mapping[str, Estimator] | None = field(default=None, hash=False, metadata={"recorded": False})
+    baseline: str | None = None
+    ci: float = 0.95
+    ci_method: PairedMethod | None = None
+    n_boot: int = 1000
+    seed: int = 0
+    squeezed: bool = field(default=False, metadata={"shell": False})
+
+    name: ClassVar[str] = "compare"
+    heading: ClassVar[Heading] = "Measure"
+    inputs: ClassVar[Inputs] = "models"
+    json_head: ClassVar[Sequence[str]] = (*("rows", "passes", "calibdask_version", "ci", "n_boot", "seed", "baseline"),)
+    json_shape: ClassVar[str] = _JSON
+    weights: ClassVar[bool] = True
+    statuses: ClassVar[Mapping[Outcome, str]] = {"met": "done, whichever model is better"}
+    examples: ClassVar[Sequence[tuple[str, str]]] = (
+        ("calibdask compare old.parquet new.parquet", "which model is better, and which is better calibrated"),
+        ("calibdask compare old=a.csv new=b.csv --by country", "by country, adjusted for multiple comparisons"),
+        ("calibdask compare a.npz b.npz c.npz --baseline b --json", "several models, as JSON"),
+    )
+
+    def compute(self, data: Data) -> xr.Dataset:
+        """Metrics of all models and their differences, as `calibdask.compare` returns them."""
+        check_interval(self.ci, self.n_boot, self.seed)
+        if self.ci_method not in (None, "percentile", "bca"):
+            raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {self.ci_method!r}.")
+        names = list(data.models)
+        base = _baseline_index(names, self.baseline)
+        rows = data.read(takes_groups=True)
+        class_dim = rows.class_dim(data.options.class_dim)
+        usual = comparison_metrics(vector=rows.source.layout.vector)
+        chosen = named_metrics(usual if self.metrics is None else self.metrics)
+        _refuse_tests(chosen, rows)
+        named = not self.squeezed
+        axis_names = [axis.name for axis in (*rows.batch, *rows.by)]
+        check_names(chosen, [*axis_names, *([_CHALLENGER] if named else [])], class_dim)
+        choice = IntervalChoice(self.ci, self.ci_method or "percentile", self.n_boot, self.seed)
+        layout = rows.source.layout
+        if layout.clustered:
+            check_clustered(chosen, layout)
+            if self.ci_method == "bca":
+                raise ValueError("ci_method='bca' leaves out rows in turn; with groups leave it out.")
+        bootstrap = RowBootstrap(choice, bucket_count(layout) if layout.clustered else None)
+        totals = SliceTotals()
+        counted: dict[Any, Any] = {_CLUSTERS: ClusterTotals().estimate()} if layout.clustered else {}
+        requests = {**bootstrap.requests(chosen, chosen), _TOTALS: totals.estimate(), **counted}
+        outcome = run_requests(requests, rows.source)
+        clusters = clusters_of(outcome.estimates[_CLUSTERS]) if layout.clustered else None
+        result = DatasetBuilder(rows, class_dim)
+        challengers = [name for name in names if name != names[base]]
+        axes = _axes(rows, challengers, squeezed=not named)
+        varied = _enough_outcomes(outcome.estimates[_TOTALS], (base, len(names)))
+        adjusted = bool(rows.by) or len(challengers) > 1
+        for name, metric in chosen.items():
+            estimate = outcome.estimates[(name,)]
+            result.add(name, metric, estimate, {}, (*rows.batch, *rows.by))
+            for part, replicates in bootstrap.replicates(name, outcome).items():
+                if not {*estimate[part].dims} <= {"class"}:
+                    continue
+                drawn = replicates
+                if clusters is not None:
+                    drawn = widened_by_clusters(replicates, clusters, self.ci, bucket_count(layout))
+                number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice)
+                bounds = {bound: where(end, varied) for bound, end in bounds.items()}
+                if clusters is not None:
+                    enough = np.broadcast_to(clusters.clusters >= FEWEST_CLUSTERS, (len(number.values), layout.groups))
+                    bounds = {bound: where(end, enough) for bound, end in bounds.items()}
+                if adjusted:
+                    pvalues = bounds["pvalue"].values
+                    bounds |= {
+                        f"pvalue_{word}": Number(adjust(pvalues), number.dims) for word, adjust in ADJUSTMENTS.items()
+                    }
+                label = f"{part}_difference" if part else "difference"
+                result.add(name, metric, {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
+        result.add_totals(outcome.estimates[_TOTALS], totals, (*rows.batch, *rows.by))
+        # Estimates have a dimension of all models, differences a separate one of the challengers.
+        batch = tuple(axis for axis in rows.batch if axis.name != MODEL)
+        counts: dict[str, Any] = {"ci": self.ci, "n_boot": self.n_boot, "seed": self.seed, "baseline": names[base]}
+        if clusters is not None:
+            result.add_totals(outcome.estimates[_CLUSTERS], ClusterTotals(), (*rows.batch, *rows.by), CLUSTER_TOTALS)
+            counts |= cluster_attributes(rows, outcome.estimates[_CLUSTERS])
+        return result.dataset(outcome.passes, batch, **counts, **rows.attributes)
+
+    def document(self, result: xr.Dataset) -> Document:
+        """Which model is better, and the difference of each metric by model and slice."""
+        return comparison_document(result)
+
+    def records(self, result: xr.Dataset) -> dict[str, Any]:
+        """The verdicts, and a record for each model and slice."""
+        return {"verdict": verdicts(result), "comparisons": comparison_records(result)}
+
+    def lines(self, result: xr.Dataset) -> list[dict[str, Any]]:
+        """A line for each slice, model and metric."""
+        return comparison_lines(result)
 
 
 def _refuse_tests(metrics: Mapping[str, Estimator], data: Input) -> None:
@@ -269,7 +352,7 @@ def _baseline_index(names: list[str], baseline: str | None) -> int:
     if baseline is None:
         return 0
     if str(baseline) not in names:
-        raise ValueError(f"baseline expects one of {', '.join(map(repr, names))}, got {baseline!r}.")
+        raise ValueError(f"baseline expects one of {', '.join(names)}, got {baseline}.")
     return names.index(str(baseline))
 
 

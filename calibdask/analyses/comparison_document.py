@@ -10,7 +10,6 @@ from calibdask.results.comparison import Comparison, Difference, comparisons, ve
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, numeric, text
 from calibdask.results.format import plain, rests_on, shown_texts
 
-_JSON_HEAD = ("rows", "passes", "calibdask_version", "ci", "n_boot", "seed", "baseline")
 _ENDS = ("baseline", "model", "difference", "low", "high")
 
 
@@ -95,13 +94,7 @@ def _numbers(difference: Difference) -> dict[str, Any]:
     return {**values, **{name: plain(value) for name, value in difference.pvalues.items()}}
 
 
-def comparison_json(result: xr.Dataset) -> dict[str, Any]:
-    """The result as plain values for JSON."""
-    head = {name: plain(result.attrs[name]) for name in _JSON_HEAD}
-    return {"format": 1, **head, "verdict": verdicts(result), "comparisons": comparison_records(result)}
-
-
-def comparison_rows(result: xr.Dataset) -> list[dict[str, Any]]:
+def comparison_lines(result: xr.Dataset) -> list[dict[str, Any]]:
     """A record for each slice, model and metric: the lines of a table."""
     return [
         {**record["by"], "challenger": record["model"], "rows": record["rows"], "metric": name, **numbers}

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import xarray as xr
 
-from calibdask.analyses.analysis import Analysis
+from calibdask.analyses.analysis import Analysis, Heading
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
@@ -160,6 +160,7 @@ class SliceShrinkage(Analysis):
     confidence: float = 0.95
 
     name: ClassVar[str] = "shrink"
+    heading: ClassVar[Heading] = "Find and watch"
     json_head: ClassVar[Sequence[str]] = (*Analysis.json_head, "measure", "confidence", "limit", "mean", "deviation")
     json_shape: ClassVar[str] = _JSON
     weights: ClassVar[bool] = True

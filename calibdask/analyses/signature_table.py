@@ -152,6 +152,8 @@ def _analysis(analysis: type[Analysis]) -> dict[str, Any]:
         choices[field.name]["required"] = field.default is MISSING and field.default_factory is MISSING
     return _entry(analysis.__name__, analysis, choices) | {
         "module": analysis.__module__,
+        "heading": analysis.heading,
+        "inputs": analysis.inputs,
         "details": " ".join(details.split("\n")),
         "examples": [list(example) for example in analysis.examples],
         "json_shape": analysis.json_shape,
@@ -200,6 +202,8 @@ def _allowed(hint: Any) -> tuple[set[str], list[str]]:
         return kinds, words
     if origin is Literal:
         return set(), [str(word) for word in get_args(hint)]
+    if Estimator in get_args(hint) and issubclass(origin, Mapping):
+        return {"metrics"}, []
     if origin in _SEQUENCES:
         holds_numbers = bool({int, float} & set(_types_within(hint)))
         return {"list"} if holds_numbers else set(), []

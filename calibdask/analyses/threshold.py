@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.analyses.analysis import Analysis, Outcome, SettingName
+from calibdask.analyses.analysis import Analysis, Heading, Outcome, SettingName
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
@@ -189,6 +189,7 @@ class Threshold(Analysis):
     setting: SettingName | str | int | None = None
 
     name: ClassVar[str] = "threshold"
+    heading: ClassVar[Heading] = "Decide"
     population: ClassVar[bool] = True
     json_head: ClassVar[Sequence[str]] = (*Analysis.json_head, "setting", "risk", "confidence", "least_rows")
     json_shape: ClassVar[str] = _JSON

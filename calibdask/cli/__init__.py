@@ -4,18 +4,19 @@ import shlex
 import sys
 import traceback
 from collections.abc import Sequence
+from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import click
 
 from calibdask import __version__
-from calibdask.cli.analysis_command import analysis_commands
+from calibdask.cli.analysis_command import analysis_command
 from calibdask.cli.apply import apply as _apply
 from calibdask.cli.calibrate import calibrate as _calibrate
 from calibdask.cli.certificates import certs as _certs
 from calibdask.cli.check import check as _check
-from calibdask.cli.compare import compare as _compare
 from calibdask.cli.completion import completion as _completion
 from calibdask.cli.completion import with_completions
 from calibdask.cli.demo import demo as _demo
@@ -50,16 +51,6 @@ _FINDERS = frozenset(
 )
 
 
-# Headings of the help text, with the commands beneath them; all others are under "More".
-_HEADINGS = {
-    "Measure": ("evaluate", "compare", "summarize", "merge", "report", "explore"),
-    "Decide": ("check", "threshold", "verify"),
-    "Find and watch": ("audit", "shrink", "watch"),
-    "Fix": ("calibrate", "apply"),
-    "Studies": ("run", "status"),
-}
-
-
 class _Hidden(Exception):
     """Caused by an error that click would end a command for by itself: without a word, or with status 1."""
 
@@ -76,15 +67,11 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The commands by what they are for, each on one line."""
-        visible_commands = [name for name, command in self.commands.items() if not command.hidden]
-        grouped = {name for names in _HEADINGS.values() for name in names}
-        more = [name for name in sorted(visible_commands) if name not in grouped]
-        width = max(map(len, visible_commands))
+        width = max(map(len, self.commands))
         limit = formatter.width - width - 6
-        for heading, names in {**_HEADINGS, "More": more}.items():
+        for heading, commands in _commands().items():
             with formatter.section(heading):
-                lines = [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
-                formatter.write_dl(lines)
+                formatter.write_dl([(one.name.ljust(width), one.get_short_help_str(limit)) for one in commands])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -114,26 +101,24 @@ def cli(context: click.Context) -> None:
         click.echo(context.get_help())
 
 
-cli.add_command(_evaluate)
-cli.add_command(_check)
-cli.add_command(_compare)
-cli.add_command(_summarize)
-cli.add_command(_merge)
-cli.add_command(_watch)
-for _analysis in analysis_commands():
-    cli.add_command(_analysis)
-cli.add_command(_calibrate)
-cli.add_command(_apply)
-cli.add_command(_report)
-cli.add_command(_explore)
-cli.add_command(_run)
-cli.add_command(_status)
-cli.add_command(_certs)
-cli.add_command(_demo)
-cli.add_command(_completion)
-cli.add_command(_test)
-cli.add_command(_verify)
-cli.add_command(_warm)
+@cache
+def _commands() -> dict[str, list[Any]]:
+    """All commands but deprecated ones by the headings of the help text; those of analyses are derived from them."""
+    headings: dict[str, list[Any]] = {
+        "Measure": [_evaluate, _summarize, _merge, _report, _explore],
+        "Decide": [_check, _verify],
+        "Find and watch": [_watch],
+        "Fix": [_calibrate, _apply],
+        "Studies": [_run, _status],
+        "More": [_certs, _completion, _demo, _warm],
+    }
+    for signature in analysis_signatures().values():
+        headings[signature.heading].append(analysis_command(signature.word))
+    return headings
+
+
+for _command in (*chain.from_iterable(_commands().values()), _test):
+    cli.add_command(_command)
 with_completions(cli)
 for command in cli.commands.values():
     # `main` looks for it.

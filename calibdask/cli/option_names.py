@@ -14,6 +14,8 @@ _SHELL = re.compile(r"\s*At the shell: [^.]*\.")
 _WITHOUT_OPTION = re.compile(r"; [^;.]*\b(?:sum_tolerance|sample_dim|class_dim)\b[^;.]*")
 _VALUE = r"(True|\.\.\.|'[^']*'|\d+|)"
 _BOTH = re.compile(rf"\b([a-z_]+)={_VALUE} \((--[a-z][a-z-]*)(?: at the shell)?\)")
+# The argument that a message opens with.
+_SUBJECT = re.compile(r"^([a-z_]+)()(?= expects )")
 _ARGUMENT = re.compile(rf"(?<![\w.-])([a-z_]+)={_VALUE}(?![\w(\[])")
 
 
@@ -29,6 +31,8 @@ def as_options(text: str, options: Collection[str]) -> str:
     --------
     >>> as_options("leave them out by skip_missing=True (--skip-missing)", {"--skip-missing"})
     'leave them out by --skip-missing'
+    >>> as_options("n_boot expects a number", {"--n-boot"})
+    '--n-boot expects a number'
     >>> as_options("say task='binary'; give scores.astype(float, copy=True)", {"--task", "--copy"})
     'say --task binary; give scores.astype(float, copy=True)'
     """
@@ -43,7 +47,7 @@ def as_options(text: str, options: Collection[str]) -> str:
         return option if value in ("True", "") else f"{option} {value}"
 
     def translated(part: str) -> str:
-        return _ARGUMENT.sub(written, _BOTH.sub(written, part))
+        return _ARGUMENT.sub(written, _BOTH.sub(written, _SUBJECT.sub(written, part)))
 
     short = _WITHOUT_OPTION.sub("", _PYTHON.sub("", _SHELL.sub("", text)))
     pieces, start = [], 0

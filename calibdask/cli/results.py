@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ def write_result(
     written: ExitStack,
     path: "Output",
     *,
-    frame: Callable[[], Any] | None = None,
+    lines: Callable[[Any], list[dict[str, Any]] | None] | None = None,
     document: "Callable[[], Document] | None" = None,
 ) -> None:
     """Write a dataset in the format of the file name; it appears when ``written`` closes.
@@ -30,8 +29,8 @@ def write_result(
         Makes its JSON.
     written : contextlib.ExitStack
     path : Output
-    frame : function, optional
-        Makes its data frame for CSV and Parquet; by default `result_frame`.
+    lines : function, optional
+        Makes the lines of CSV and Parquet of the dataset; without it, or where it gives None, see `result_frame`.
     document : function, optional
         Makes its document, for Markdown and text.
 
@@ -44,22 +43,30 @@ def write_result(
     from calibdask.storage.writers import write_dataset
 
     part = written.enter_context(atomic_replacement(path))
-    make_frame = partial(result_frame, figures) if frame is None else frame
     match path.suffix.lower():
         case ".json":
             part.write_text(text() + "\n", encoding="utf-8")
         case ".csv":
             from calibdask.render.spreadsheet import without_formulas
 
-            without_formulas(make_frame()).to_csv(part, index=False)
+            without_formulas(_frame(figures, lines)).to_csv(part, index=False)
         case ".parquet":
-            make_frame().to_parquet(part, index=False)
+            _frame(figures, lines).to_parquet(part, index=False)
         case ".md" if document is not None:
             part.write_text(document().to_markdown(), encoding="utf-8")
         case ".txt" if document is not None:
             part.write_text(document().to_text(), encoding="utf-8")
         case _:
             write_dataset(figures, part)
+
+
+def _frame(figures: Any, lines: Callable[[Any], list[dict[str, Any]] | None] | None) -> Any:
+    made = None if lines is None else lines(figures)
+    if made is None:
+        return result_frame(figures)
+    import pandas as pd
+
+    return pd.DataFrame(made)
 
 
 def result_frame(figures: Any) -> Any:

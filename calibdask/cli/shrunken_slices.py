@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from calibdask.cli.analysis_command import OutputFiles, run_analysis
+from calibdask.cli.analysis_inputs import RowsInput
 from calibdask.cli.row_options import RowsRequest, check_every
 from calibdask.estimators.signatures import analysis_signatures
 
@@ -41,8 +42,8 @@ def show_shrunken(given: Mapping[str, Any]) -> None:
     request = RowsRequest(**{**where, "data": data, "by": by})
     signature = analysis_signatures()["shrink"]
     choices = {name: choice.default for name, choice in signature.choices.items()}
-    output = OutputFiles.checked(data, given["out"], None, overwrite=given["overwrite"])
-    run_analysis(signature, request, choices, (), output, as_text=given["as_text"])
+    output = OutputFiles.checked((data,), given["out"], None, overwrite=given["overwrite"])
+    run_analysis(signature, RowsInput(request), choices, output, as_text=given["as_text"])
 
 
 def _is_chosen(name: str, value: Any) -> bool:

@@ -90,6 +90,8 @@ class AnalysisSignature:
     choices: Mapping[str, Choice]
     required: frozenset[str]
     module: str
+    heading: str
+    inputs: str
     details: str
     examples: tuple[tuple[str, str], ...]
     json_shape: str

@@ -19,6 +19,7 @@ import calibdask.accessor
 from calibdask.analyses.analysis import Analysis
 from calibdask.analyses.auditing.audit import Audit
 from calibdask.analyses.catalogue import ANALYSES, analysis_of
+from calibdask.analyses.comparison import Compare
 from calibdask.analyses.shrinkage import SliceShrinkage
 from calibdask.analyses.threshold import Threshold
 from calibdask.cli import main
@@ -32,6 +33,7 @@ from calibdask.results.document import Document, Table
 # An instance of each, and the words of its command.
 EXAMPLES: dict[str, tuple[Analysis, list[str]]] = {
     "audit": (Audit(min_rows=200), ["--features", "country", "--min-rows", "200"]),
+    "compare": (Compare(n_boot=20), ["--score", "old=old", "--score", "new=score", "--n-boot", "20"]),
     "shrink": (SliceShrinkage(limit=0.05), ["--limit", "0.05", "--by", "country"]),
     "threshold": (Threshold(risk=0.2), ["--risk", "0.2", "--by", "country"]),
 }
@@ -43,11 +45,17 @@ def frame() -> pd.DataFrame:
     score = rng.random(ROWS)
     country = rng.choice(["at", "be", "ch", "cz", "de", "dk"], ROWS)
     truth = np.where(country == "at", score**2, score)
-    return pd.DataFrame({"label": (rng.random(ROWS) < truth).astype(int), "score": score, "country": country})
+    label = (rng.random(ROWS) < truth).astype(int)
+    return pd.DataFrame({"label": label, "score": score, "country": country, "old": np.sqrt(score)})
 
 
 def data_of(analysis: Analysis, source: str) -> Data:
     rows = frame()
+    if analysis.inputs == "models":
+        columns = {name: rows[name].to_numpy() for name in ("label", "old", "score")}
+        if source == "dask":
+            columns = {name: da.from_array(values, 700) for name, values in columns.items()}
+        return Data.of(columns["label"], {"old": columns["old"], "new": columns["score"]})
     labels, scores = rows.label.to_numpy(), rows.score.to_numpy()
     countries: Any = {"country": rows.country.to_numpy()}
     options = InputOptions()
@@ -93,6 +101,8 @@ def test_descriptions_are_values(analysis: Analysis) -> None:
 
 @pytest.mark.parametrize("source", ["dask", "summary"])
 def test_sources_give_the_same_numbers(analysis: Analysis, result: xr.Dataset, source: str) -> None:
+    if (source, analysis.inputs) == ("summary", "models"):
+        pytest.skip("summaries hold the scores of one model")
     other = analysis.run(data_of(analysis, source))
     # Descriptions of subgroups in a summary may be longer, see `calibdask.audit`.
     numbers = [name for name, values in result.data_vars.items() if values.dtype.kind in "fiu" and name != "described"]
@@ -105,6 +115,9 @@ def test_sources_give_the_same_numbers(analysis: Analysis, result: xr.Dataset, s
         if source == "summary":
             # Moments of scores are those of the cells of the grid.
             xr.testing.assert_allclose(theirs, ours, rtol=1e-5)
+        elif "n_boot" in result.attrs and "bound" in result[variable].attrs:
+            # Sums of replicates are weighted.
+            xr.testing.assert_allclose(theirs, ours, rtol=1e-12)
         else:
             xr.testing.assert_equal(theirs, ours)
 

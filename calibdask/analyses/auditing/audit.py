@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 import xarray as xr
 
-from calibdask.analyses.analysis import Analysis, Outcome
+from calibdask.analyses.analysis import Analysis, Heading, Outcome
 from calibdask.analyses.auditing.audit_document import audit_document
 from calibdask.analyses.auditing.audit_table import AuditTable, fill_lattice
 from calibdask.analyses.auditing.conclusions import why_passes
@@ -260,6 +260,7 @@ class Audit(Analysis):
     score_cells: int | None = field(default=None, metadata={"shell": False})
 
     name: ClassVar[str] = "audit"
+    heading: ClassVar[Heading] = "Find and watch"
     json_head: ClassVar[Sequence[str]] = (
         *("rows", "passes", "calibdask_version", "setting", "depth", "min_rows", "alpha", "segments", "conclusion"),
     )

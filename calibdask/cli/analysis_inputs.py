@@ -1,0 +1,181 @@
+"""What the command of an analysis reads: scored rows or a summary, or the scores of several models."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import click
+
+from calibdask.cli.data_names import source_of
+from calibdask.cli.feature_names import feature_names
+from calibdask.cli.model_data import model_requests
+from calibdask.cli.population_options import population_options
+from calibdask.cli.row_options import (
+    RowsRequest,
+    by_option,
+    key_option,
+    place_options,
+    row_options,
+    rows_of,
+    shown_warnings,
+    weight_option,
+)
+from calibdask.cli.same_rows import same_rows
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from calibdask.analyses.analysis import Analysis
+    from calibdask.data.data import Data
+    from calibdask.estimators.signatures import AnalysisSignature
+    from calibdask.storage.readers import RowTable
+    from calibdask.storage.summary import Summary
+
+_FEATURES = click.option(
+    "--features",
+    metavar="NAME[,...]|all",
+    multiple=True,
+    help="Columns that describe subgroups, repeatable; all: every column besides labels, scores and weights.",
+)
+
+
+class AnalysisInput(Protocol):
+    """The data of one analysis, as options name them."""
+
+    @property
+    def files(self) -> Iterable[str]:
+        """The files that are read, which no output may replace."""
+
+    @property
+    def source(self) -> str:
+        """The name of the data in a report."""
+
+    def result(self, analysis: "Analysis") -> "xr.Dataset":
+        """Read the data and compute."""
+
+
+@dataclass(frozen=True)
+class RowsInput:
+    """Scored rows, or a summary."""
+
+    request: RowsRequest
+    features: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, data: str, features: tuple[str, ...] = (), **options: Any) -> "RowsInput":
+        """Input from the options of a command."""
+        return cls(RowsRequest(data=data, **{"weight": None, "by": (), **options}), features)
+
+    @property
+    def files(self) -> tuple[str]:
+        """DATA."""
+        return (self.request.data,)
+
+    @property
+    def source(self) -> str:
+        """The name of DATA."""
+        return source_of(self.request)
+
+    def result(self, analysis: "Analysis") -> "xr.Dataset":
+        """The result for the rows, or for the summary."""
+        from calibdask.progress import shown_progress
+        from calibdask.storage.summary import Summary
+
+        request, store = self.request, self.request.opened()
+        if isinstance(store, Summary):
+            if self.features:
+                raise click.UsageError(
+                    f"--features has no effect on {request.data}: it is a stored summary, whose columns are cut "
+                    "already."
+                )
+            with store.dataset, shown_warnings():
+                return analysis.run(self._summary_data(analysis, store))
+        rows = rows_of(store)
+        with shown_warnings():
+            if analysis.features:
+                request = replace(request, feature_columns=feature_names(request, rows, self.features))
+            table = request.table(rows)
+            with request.connected(table), shown_progress(f"computing: {analysis.name}"):
+                result = analysis.run(_rows_data(analysis, request, table))
+                request.note_excluded(result.attrs)
+                return result
+
+    def _summary_data(self, analysis: "Analysis", summary: "Summary") -> "Data":
+        from calibdask.cli.summary_input import pooled, refuse_row_options
+        from calibdask.data.data import Data
+
+        refuse_row_options(self.request)
+        if analysis.features:
+            # Segments take the place of slices, which are added up.
+            return Data(summary=summary)
+        return Data.of(pooled(summary, self.request.by), by=self.request.by)
+
+
+def _rows_data(analysis: "Analysis", request: RowsRequest, table: "RowTable") -> "Data":
+    if not analysis.features:
+        return request.data_of(table)
+    from calibdask.data.named_features import data_with_features
+    from calibdask.data.options import InputOptions
+
+    return data_with_features(table, None, None, None, InputOptions(**request.reading))
+
+
+@dataclass(frozen=True)
+class ModelsInput:
+    """The scores of several models for the same rows; slices and weights are those of the first."""
+
+    requests: dict[str, RowsRequest]
+
+    @classmethod
+    def of(cls, data: tuple[str, ...], **options: Any) -> "ModelsInput":
+        """Input from the options of a command."""
+        return cls(model_requests(data, options))
+
+    @property
+    def files(self) -> list[str]:
+        """All DATA."""
+        return [request.data for request in self.requests.values()]
+
+    @property
+    def source(self) -> str:
+        """The names of all DATA."""
+        return ", ".join(dict.fromkeys(map(source_of, self.requests.values())))
+
+    def result(self, analysis: "Analysis") -> "xr.Dataset":
+        """The result for the rows that all models share."""
+        from calibdask.cluster import connected
+        from calibdask.progress import shown_progress
+
+        if len(self.requests) < 2:
+            raise click.UsageError(
+                f"{analysis.name} expects two models or more, got one: several DATA, or --score NAME=COLUMN for each "
+                "column of one."
+            )
+        mend = f"{analysis.name} expects scored rows."
+        stored = {name: rows_of(request.opened(), mend) for name, request in self.requests.items()}
+        first = next(iter(self.requests.values()))
+        with connected(first.cluster), shown_progress(f"computing: {analysis.name}"), shown_warnings():
+            tables = same_rows(analysis.name, self.requests, stored)
+            rows = first.data_of(next(iter(tables.values())))
+            models = {name: table.scores for name, table in tables.items()}
+            result = analysis.run(rows.with_scores(models))
+            first.note_excluded(result.attrs)
+            return result
+
+
+def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
+    """The argument of data and the options that say how they are read, those that the analysis has a use for."""
+    if signature.inputs == "models":
+        return [click.argument("data", metavar="A B...", nargs=-1, required=True), key_option, row_options]
+    chosen: list[tuple[Any, bool]] = [
+        (_FEATURES, signature.features),
+        (by_option, signature.slices),
+        (weight_option, signature.weights),
+        (population_options, signature.population),
+    ]
+    used = [option for option, is_used in chosen if is_used]
+    return [click.argument("data", metavar="DATA"), *used, place_options]
+
+
+# By what an analysis declares as its ``inputs``.
+INPUTS: dict[str, Callable[..., AnalysisInput]] = {"rows": RowsInput.of, "models": ModelsInput.of}

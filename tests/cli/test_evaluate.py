@@ -369,7 +369,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "rows.csv", "--metric", "density-ece", "--compat", "netcal"], "compat expects 'euranova'"),
     (["evaluate", "rows.csv", "--metric", "density-ece", "--step", "2"], "step expects a number"),
     (["evaluate", "rows.csv", "--metric", "density-ece", "--ci", "95"], "number between 0 and 1 such as 0.95, got 95"),
-    (["evaluate", "rows.csv", "--metric", "ece-d", "--ci", "0.9", "--n-boot", "1"], "n_boot expects"),
+    (["evaluate", "rows.csv", "--metric", "ece-d", "--ci", "0.9", "--n-boot", "1"], "n-boot expects"),
     (["evaluate", "rows.csv", "--metric", "ece-d", "--ci", "0.9", "--seed", "-1"], "seed expects"),
     (["evaluate", "rows.csv", "--n-boot", "100"], "--n-boot has no effect without --ci"),
     (["evaluate", "rows.csv", "--seed", "1"], "--seed has no effect without --ci"),

@@ -191,15 +191,15 @@ CASES: dict[str, Case] = {
     ),
     "replicates": (
         lambda p: ["evaluate", columns(p / "a.parquet"), "--ci", "0.9", "--n-boot", str(MANY), *ECE],
-        "n_boot expects a whole number from 2 to 1,000,000, got 1000000000",
+        "n-boot expects a whole number from 2 to 1,000,000, got 1000000000",
     ),
     "replicates of a comparison": (
         lambda p: ["compare", columns(p / "a.parquet"), columns(p / "b.parquet"), "--n-boot", str(MANY), *ECE],
-        "n_boot expects a whole number from 2 to 1,000,000, got 1000000000",
+        "n-boot expects a whole number from 2 to 1,000,000, got 1000000000",
     ),
     "replicates of a report": (
         lambda p: ["report", columns(p / "a.parquet"), "--n-boot", str(MANY), "--out", str(p / "o.html")],
-        "n_boot expects a whole number from 2 to 1,000,000, got 1000000000",
+        "n-boot expects a whole number from 2 to 1,000,000, got 1000000000",
     ),
     "bins": _metric(f"ece(bins={MANY})", "bins expects a positive whole number up to 16,777,216"),
     "bins of costs": _metric(f"excess-cost(bins={MANY})", "bins expects a whole number from 1 to 16,777,216"),

@@ -26,6 +26,8 @@ _NO_ANSWER = re.compile(
     "too many requests|unavailable|currently unable to handle|internal error",
     re.IGNORECASE,
 )
+# Of these a request may have arrived whose answer has not.
+_NO_REPLY = re.compile(r"(?<!i/o )\b(timed? ?out|timeout)|deadline exceeded|connection reset|\bEOF\b|etcdserver", re.I)
 _NO_LOGIN = re.compile(
     "must be logged in|unauthorized|please enter username|provide credentials|getting credentials|"
     "certificate has expired|token.*expired",
@@ -134,8 +136,10 @@ class Kubectl:
         try:
             done = self._run("apply", "-f", "-", stdin=text)
             if done.returncode:
-                created = _CREATED.findall(done.stdout)
-                raise self.error("apply", done.stderr or done.stdout)
+                error = self.error("apply", done.stderr or done.stdout)
+                if not _NO_REPLY.search(str(error)) or _NO_LOGIN.search(str(error)):
+                    created = _CREATED.findall(done.stdout)
+                raise error
             yield
         finally:
             if created:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import threading
 import warnings
@@ -17,7 +18,8 @@ from calibdask.errors import Unavailable
 
 Object = Mapping[str, Any]
 
-# A pod is watched; other objects, which say why there is none, are read this often.
+# Pods and events are watched. Deployments, which say why there is no pod, are read this often while there is none; and
+# pods, where the account may list but not watch them.
 _READ_SECONDS = 15.0
 # What passes within this time is not worth a line.
 _QUIET_SECONDS = 8.0
@@ -30,6 +32,7 @@ _AGAIN_SECONDS = 2.0
 _HOPELESS = {"InvalidImageName", "ErrImageNeverPull"}
 _NO_IMAGE = {"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable"}
 _NO_CONTAINER = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
+_NO_WATCH = re.compile("cannot watch resource")
 _NO_VOLUME = {"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"}
 
 
@@ -125,7 +128,10 @@ def _holds(pod: Object, name: str) -> bool:
 
 
 class PodStartup:
-    """Watches the pods of a cluster while it starts.
+    """Watches the pods of a cluster, and the events of its namespace, while it starts.
+
+    Permissions to watch pods and to list events are optional: without the former pods are listed every 15 seconds,
+    without the latter a missing volume has no reason.
 
     Parameters
     ----------
@@ -139,17 +145,17 @@ class PodStartup:
     def __init__(self, kubectl: Kubectl, name: str, seconds: float) -> None:
         self.kubectl, self.name, self.seconds = kubectl, name, seconds
         self._pods: dict[str, Object] = {}
+        self._events: dict[str, Object] = {}
         self._changed, self._stopped = threading.Event(), threading.Event()
         self._error: Exception | None = None
         self._since: dict[tuple[str, str], float] = {}
         self._reported: set[tuple[str, str]] = set()
         self._without_pods: list[Obstacle] = []
         self._read_at = monotonic()
-        self._reads_events = True
 
     def scheduler_is_ready(self) -> bool:
         """Whether a pod of the scheduler answers."""
-        return any(_component(pod) == "scheduler" and is_ready(pod) for pod in [*self._pods.values()])
+        return any(_component(pod) == "scheduler" and is_ready(pod) for pod in dict(self._pods).values())
 
     def wait(self, component: str, ready: Callable[[], bool]) -> None:
         """Return when ``ready()`` holds.
@@ -182,32 +188,25 @@ class PodStartup:
 
     def _obstacles(self) -> list[Obstacle]:
         """One of each kind."""
-        if monotonic() - self._read_at >= _READ_SECONDS:
-            self._without_pods = [*self._of_deployments(), *self._of_events()]
+        pods, events = dict(self._pods), [*self._events.values()]
+        lacking = {"scheduler", "worker"} - {_component(pod) for pod in pods.values()}
+        if monotonic() - self._read_at >= _READ_SECONDS or not lacking:
+            self._without_pods = self._of_deployments(lacking)
             self._read_at = monotonic()
-        pods = [obstacle for pod in [*self._pods.values()] for obstacle in pod_obstacles(pod)]
-        return [*{obstacle.key: obstacle for obstacle in (*pods, *self._without_pods)}.values()]
+        of_pods = [obstacle for pod in pods.values() for obstacle in pod_obstacles(pod)]
+        of_events = [obstacle for event in events for obstacle in event_obstacles(event, pods)]
+        return [*{obstacle.key: obstacle for obstacle in (*of_pods, *self._without_pods, *of_events)}.values()]
 
-    def _of_deployments(self) -> list[Obstacle]:
-        names = [f"{self.name}-{component}" for component in ("scheduler", "worker")]
+    def _of_deployments(self, components: set[str]) -> list[Obstacle]:
+        """Obstacles to the creation of pods, for components without any."""
+        if not components:
+            return []
+        names = [f"{self.name}-{component}" for component in sorted(components)]
         try:
             text = self.kubectl("get", "deployments", *names, "--ignore-not-found", "--output=json")
         except Unavailable:
             return self._without_pods
         return [obstacle for item in _items(text) for obstacle in deployment_obstacles(item)]
-
-    def _of_events(self) -> list[Obstacle]:
-        if not self._reads_events:
-            return []
-        try:
-            text = self.kubectl("get", "events", "--field-selector=type=Warning", "--output=json")
-        except Unavailable:
-            return []
-        except ValueError:
-            # A permission that is not needed: other reasons are shown without it.
-            self._reads_events = False
-            return []
-        return [obstacle for item in _items(text) for obstacle in event_obstacles(item, self._pods)]
 
     def _report(self, obstacles: list[Obstacle]) -> None:
         """Warn of obstacles that have lasted, and raise those that are errors."""
@@ -224,38 +223,51 @@ class PodStartup:
 
     @contextmanager
     def watching(self) -> "Iterator[PodStartup]":
-        """Follow the pods during the block, by one request that the server answers with every change."""
-        thread = threading.Thread(target=self._follow, name=f"pods of {self.name}", daemon=True)
-        thread.start()
+        """Follow pods and events during the block, each by one request that the server answers with every change."""
+        requests: list[tuple[str, str, dict[str, Object]]] = [
+            ("pods", f"--selector=app.kubernetes.io/instance={self.name}", self._pods),
+            ("events", "--field-selector=type=Warning", self._events),
+        ]
+        threads = [threading.Thread(target=self._follow, args=request, daemon=True) for request in requests]
+        for thread in threads:
+            thread.start()
         try:
             yield self
         finally:
             self._stopped.set()
-            thread.join()
+            for thread in threads:
+                thread.join()
 
-    def _follow(self) -> None:
-        selector = f"--selector=app.kubernetes.io/instance={self.name}"
-        words = ("get", "pods", selector, "--watch", "--output-watch-events", "--output=json")
+    def _follow(self, resource: str, option: str, objects: dict[str, Object]) -> None:
+        words = ("get", resource, option, "--watch", "--output-watch-events", "--output=json")
         while not self._stopped.is_set():
+            current: set[str] = set()
             with self.kubectl.running(*words, stdout=subprocess.PIPE) as child:
                 assert child.stdin is not None
                 assert child.stdout is not None
                 threading.Thread(target=self._end, args=(child.stdin,), daemon=True).start()
-                messages = self._note_changes(child.stdout)
-            error = self.kubectl.error("get pods --watch", messages)
-            if messages and child.returncode and not isinstance(error, Unavailable):
-                self._error = error
-                self._changed.set()
+                messages = self._note_changes(child.stdout, objects, current)
+            error = self.kubectl.error(f"get {resource} --watch", messages)
+            has_failed = bool(messages and child.returncode)
+            # kubectl lists what there is before it watches.
+            is_listed = has_failed and _NO_WATCH.search(messages) is not None
+            if has_failed and not is_listed and not isinstance(error, Unavailable):
+                if resource == "pods":
+                    self._error = error
+                    self._changed.set()
                 return
-            self._stopped.wait(_AGAIN_SECONDS)
+            if is_listed or not has_failed:
+                for name in objects.keys() - current:
+                    del objects[name]
+            self._stopped.wait(_READ_SECONDS if is_listed else _AGAIN_SECONDS)
 
     def _end(self, stdin: IO[bytes]) -> None:
         """End kubectl with the watch, which it would otherwise read for ever."""
         self._stopped.wait()
         stdin.close()
 
-    def _note_changes(self, stream: IO[bytes]) -> str:
-        """Follow the changes that a watch prints, and return what else it has printed."""
+    def _note_changes(self, stream: IO[bytes], objects: dict[str, Object], current: set[str]) -> str:
+        """Follow the changes of objects that a watch prints, and return its messages; the names are in ``current``."""
         decoder, text, messages = json.JSONDecoder(), "", ""
         while content := os.read(stream.fileno(), 1 << 16):
             text += content.decode(errors="replace")
@@ -265,20 +277,21 @@ class PodStartup:
                         change, end = decoder.raw_decode(text)
                     except ValueError:
                         break
-                    self._note(change)
+                    self._note(change, objects, current)
                 else:
                     end = text.find("\n") + 1 or len(text)
                     messages += text[:end]
                 text = text[end:]
         return messages
 
-    def _note(self, change: Object) -> None:
-        pod = change["object"]
-        name = pod.get("metadata", {}).get("name")
+    def _note(self, change: Object, objects: dict[str, Object], current: set[str]) -> None:
+        name = change["object"].get("metadata", {}).get("name")
         if change["type"] == "DELETED":
-            self._pods.pop(name, None)
+            objects.pop(name, None)
+            current.discard(name)
         elif name is not None:
-            self._pods[name] = pod
+            objects[name] = change["object"]
+            current.add(name)
         self._changed.set()
 
 

@@ -21,7 +21,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -370,18 +370,25 @@ def probed(pod: dict[str, Any], probe: str) -> bool:
     return subprocess.run(words, env=variables, check=False).returncode == 0
 
 
-def watch_pods(selector: str) -> None:
-    """Print pods, and every change of them, until killed."""
+def pod_objects(selector: str) -> list[dict[str, Any]]:
     label, _, value = selector.partition("=")
+    return [pod_object(pod) for pod in pods() if pod["labels"].get(label) == value]
+
+
+def watch(current: Callable[[], list[dict[str, Any]]], message: str) -> int:
+    """Print objects, and every change of them, until killed; only the objects if it may not watch them."""
     shown: dict[str, Any] = {}
     while True:
-        current = {pod["name"]: pod_object(pod) for pod in pods() if pod["labels"].get(label) == value}
-        for name in {*shown} - {*current}:
+        objects = {one["metadata"]["name"]: one for one in current()}
+        for name in {*shown} - {*objects}:
             _show({"type": "DELETED", "object": shown[name]})
-        for name, pod in current.items():
-            if pod != shown.get(name):
-                _show({"type": "MODIFIED" if name in shown else "ADDED", "object": pod})
-        shown = current
+        for name, one in objects.items():
+            if one != shown.get(name):
+                _show({"type": "MODIFIED" if name in shown else "ADDED", "object": one})
+        if message:
+            sys.stderr.write(f"{message}\n")
+            return 1
+        shown = objects
         time.sleep(_PAUSE)
 
 
@@ -408,7 +415,9 @@ def event_objects() -> list[dict[str, Any]]:
             if (name := volume.get("secret", {}).get("secretName")) and name not in _secrets():
                 message = f'MountVolume.SetUp failed for volume "tls" : secret "{name}" not found'
                 involved = {"kind": "Pod", "name": pod["name"]}
-                events.append({"reason": "FailedMount", "message": message, "involvedObject": involved})
+                metadata = {"name": f"{pod['name']}.{name}"}
+                event = {"reason": "FailedMount", "message": message, "involvedObject": involved}
+                events.append({"kind": "Event", "metadata": metadata, **event})
     return events
 
 
@@ -510,7 +519,9 @@ def main(words: list[str]) -> int:
     if word in os.environ.get("FAKE_FAILS", "").split(","):
         sys.stderr.write(os.environ.get("FAKE_MESSAGE", f"error: the server does not want to {word}") + "\n")
         return 1
-    if message := refused(permissions):
+    watched = word == "get" and "--watch" in rest
+    # kubectl lists what there is before it watches.
+    if message := refused([one for one in permissions if not (watched and one[2] == "watch")]):
         sys.stderr.write(f"{message}\n")
         return 1
     option = dict(part.removeprefix("--").partition("=")[::2] for part in rest if part.startswith("--"))
@@ -519,14 +530,13 @@ def main(words: list[str]) -> int:
     elif word == "delete":
         manifests = [(manifest["kind"].lower(), manifest["metadata"]["name"]) for manifest in yaml.safe_load_all(given)]
         delete([*manifests, *(tuple(name.split("/")) for name in rest if "/" in name)])
+    elif watched:
+        current = {"pods": lambda: pod_objects(option["selector"]), "events": event_objects}[rest[0]]
+        return watch(current, refused(permissions))
     elif word == "get" and rest[0] == "pods":
-        if "watch" in option:
-            watch_pods(option["selector"])
         sys.stdout.write("".join(f"pod/{pod['name']}\n" for pod in pods()))
     elif word == "get" and rest[0] == "deployments":
         _show({"items": deployment_objects([name for name in rest[1:] if not name.startswith("-")])})
-    elif word == "get" and rest[0] == "events":
-        _show({"items": event_objects()})
     elif word == "logs":
         if "previous" not in option:
             print_logs(option["selector"], int(option["tail"]))

@@ -182,6 +182,16 @@ def test_errors_say_how_to_continue(
     assert fake.words == ["apply"]
 
 
+def test_what_may_have_been_created_is_deleted(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server may have done what it has not confirmed."""
+    monkeypatch.setenv("FAKE_FAILS", "apply")
+    message = "Error from server (Timeout): the server was unable to return a response in the time allotted (timeout)"
+    monkeypatch.setenv("FAKE_MESSAGE", message)
+    with pytest.raises(Unavailable, match="Check that 'kubectl get pods' works"), opened(fake):
+        pass
+    assert fake.words == ["apply", "delete"]
+
+
 @pytest.mark.parametrize(
     ("faults", "secrets", "kind", "message"),
     [
@@ -245,15 +255,21 @@ def test_events_of_what_has_passed_are_no_obstacles() -> None:
         assert not [*event_obstacles(event, pods)]
 
 
-def test_waiting_is_one_request(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And a pod that starts late is noticed by it."""
+def test_waiting_is_one_request_of_pods_and_one_of_events(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often obstacles are read, and a pod that starts late is noticed by it."""
+    hurried(monkeypatch)
     fake_kubectl.set_faults(fake.folder, Faults(unschedulable="0/3 nodes are available"))
     manifests = cluster(_settings())
     with Kubectl("default").applied([one for one in manifests if one["kind"] == "Deployment"]):
-        with PodStartup(Kubectl("default"), "calibdask", 3.0).watching() as startup, pytest.raises(Unavailable):
-            startup.wait("scheduler", startup.scheduler_is_ready)
-        assert fake.words == ["apply", "get"]
-        with (PodStartup(Kubectl("default"), "calibdask", 60.0)).watching() as startup:
+        with PodStartup(Kubectl("default"), "calibdask", 3.0).watching() as startup:
+            eventually(lambda: len(startup._pods) == 3 and len(fake.words) == 3)
+            with pytest.warns(UserWarning, match="Unschedulable"), pytest.raises(Unavailable):
+                startup.wait("scheduler", startup.scheduler_is_ready)
+        _, *watching = fake_kubectl.calls(fake.folder)
+        assert sorted(words[1] for words in watching) == ["events", "pods"]
+        assert all("--watch" in words for words in watching)
+        monkeypatch.setattr("calibdask.cluster.pod_startup._QUIET_SECONDS", 600.0)
+        with (PodStartup(Kubectl("default"), "calibdask", 600.0)).watching() as startup:
             assert not startup.scheduler_is_ready()
             fake_kubectl.set_faults(fake.folder, Faults())
             for replicas in (0, 1):
@@ -274,6 +290,33 @@ def test_the_role_permits_what_is_needed_and_nothing_else(
         pass
     permitted = {(resource, verb) for rule in role["rules"] for resource in rule["resources"] for verb in rule["verbs"]}
     assert permitted == fake_kubectl.permissions_used(fake.folder)
+
+
+def test_permissions_to_watch_are_optional(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A cluster starts, and reasons are shown, for who may only get and list pods."""
+    monkeypatch.chdir(tmp_path)
+    objects = ("serviceaccounts", "services", "deployments", "networkpolicies")
+    needed = {name: ["create", "get", "delete"] for name in objects} | {
+        "pods": ["get", "list"],
+        "pods/portforward": ["create", "get"],
+    }
+    groups = ["", "apps", "networking.k8s.io"]
+    rules = [{"apiGroups": groups, "resources": [one], "verbs": verbs} for one, verbs in needed.items()]
+    (fake.folder / "role.yaml").write_text(yaml.safe_dump({"rules": rules}))
+    monkeypatch.setattr("calibdask.cluster.pod_startup._READ_SECONDS", 0.5)
+    with opened(fake) as client:
+        assert client.submit(sum, (1, 2)).result() == 3
+    reading = [words[1] for words in fake_kubectl.calls(fake.folder) if "--watch" in words]
+    assert reading.count("pods") > reading.count("events") == 1
+    hurried(monkeypatch)
+    fake_kubectl.set_faults(fake.folder, Faults(image="ErrImagePull"))
+    with (
+        pytest.warns(UserWarning, match="Waiting in the namespace default for "),
+        pytest.raises(ValueError, match=r"scheduler: ErrImagePull|worker: ErrImagePull"),
+        opened(fake),
+    ):
+        pass
+    assert not fake_kubectl.pods(fake.folder)
 
 
 def test_less_is_shown_with_fewer_permissions(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

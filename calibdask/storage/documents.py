@@ -14,8 +14,9 @@ from calibdask.storage.location import Location
 _MOST_TOML, _MOST_JSON = 1 << 22, 1 << 30
 _MOST_DEPTH = 64
 # Dotted keys of TOML, of which tomllib keeps all beginnings: the memory for 100,000 parts would be 40 GB.
-_PART = r"""(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')"""
-_LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*+\.[ \t]*+){{{_MOST_DEPTH}}}")
+# Words are matched as a whole, by a group that looks ahead: possessive quantifiers match wrongly in Python 3.11.2.
+_PART = r"""(?:(?=([\w-]+))\1|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\n]*')"""
+_LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*\.[ \t]*){{{_MOST_DEPTH}}}")
 _TOO_DEEP = f"it is nested more than {_MOST_DEPTH} levels deep"
 
 

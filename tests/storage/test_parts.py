@@ -5,21 +5,27 @@ import json
 import os
 import pickle
 import shutil
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
 
 import cloudpickle
+import dask
 import dask.array as da
 import fsspec
 import numpy as np
 import pytest
 import xarray as xr
 
+import calibdask as cd
 from calibdask.storage import csv_files, json_files, npz_files
 from calibdask.storage.file_version import check_version, version_of
+from calibdask.storage.formats import COLUMN_FORMATS
 from calibdask.storage.location import ColumnChoice, Location
 from calibdask.storage.open_store import open_store, read_rows
-from calibdask.storage.readers import StoredRows
-from tests.storage.written_rows import COUNTRY, DAY, LABELS, SCORES, frame, write_all
+from calibdask.storage.readers import RowTable, StoredRows
+from tests.storage.written_rows import COUNTRY, DAY, LABELS, SCORES, WEIGHTS, frame, write_all
 
 deltalake = pytest.importorskip("deltalake")
 
@@ -30,9 +36,11 @@ FORMATS = [
     "rows.feather",
     "rows.jsonl",
     "delta",
+    "packed.csv",
     "rows.zarr",
     "rows.nc",
     "rows3.nc",
+    "scores.npy",
 ]
 
 
@@ -42,7 +50,23 @@ def write_each(folder: Path) -> Path:
     exact = [json.dumps(row) for row in frame().to_dict("records")]
     (folder / "rows.jsonl").write_text("\n".join(exact))
     deltalake.write_deltalake(str(folder / "delta"), frame(), partition_by=["country"])
+    (folder / "packed.csv").mkdir()
+    for start in range(0, len(LABELS), 200):
+        frame()[start : start + 200].to_csv(folder / "packed.csv" / f"{start}.csv.gz", index=False)
+    (folder / "scores.npy").mkdir()
+    for role, array in {"label": LABELS, "score": SCORES, "country": DAY, "day": DAY, "w": WEIGHTS}.items():
+        np.save(folder / "scores.npy" / f"{role}.npy", array)
     return folder
+
+
+def table_of(folder: Path, name: str) -> RowTable:
+    """The rows of a file in each format, read in several parts, wherever the format can."""
+    if name != "scores.npy":
+        return read_rows(str(folder / name), by=["country", "day"], weight="w", chunk_rows=100)
+    label, score, country, day, weight = (
+        str(folder / name / f"{role}.npy") for role in ("label", "score", "country", "day", "w")
+    )
+    return read_rows(score, label=label, score=score, by=[country, day], weight=weight, chunk_rows=100)
 
 
 @pytest.fixture
@@ -51,12 +75,78 @@ def blocks_of_csv(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_files, "_BLOCK_BYTES", 5000)
 
 
+def test_formats_are_all() -> None:
+    """But for archives of NumPy, which are read into memory as a whole."""
+    formats = {PurePath(name).suffix for name in FORMATS} - {".parquet", ".gz"} | {".parquet"}
+    assert {".arrow" if suffix == ".feather" else suffix or "delta" for suffix in formats} == {
+        *COLUMN_FORMATS,
+        *(".zarr", ".nc", ".npy", "delta"),
+    }
+
+
+@dataclass
+class Remote:
+    """A scheduler of Dask that receives graphs as one on another machine does, which does not see the files."""
+
+    place: Path
+    graphs: int = 0
+
+    def __call__(self, graph: Any, keys: Any, **options: Any) -> Any:
+        away = self.place.with_name("away")
+        self.place.rename(away)
+        try:
+            content = cloudpickle.dumps((graph, keys))
+            graph, keys = pickle.loads(content)
+        finally:
+            away.rename(self.place)
+        self.graphs += 1
+        return dask.get(graph, keys)
+
+
+def _by(table: RowTable) -> dict[str, Any]:
+    return {Path(name).stem: values for name, values in table.by.items()}
+
+
+ANALYSES: dict[str, Callable[[RowTable], Any]] = {
+    "evaluate": lambda table: cd.evaluate(
+        table.labels, table.scores, {"ece": cd.ECE(), "mass": cd.ECE(binning="equal-mass")}, by=_by(table), ci=0.9
+    ),
+    "evaluate, weighted": lambda table: cd.evaluate(
+        table.labels, table.scores, "brier", sample_weight=table.weights, skip_missing=True
+    ),
+    "summarize": lambda table: cd.summarize(table.labels, table.scores, by=_by(table)),
+    "audit": lambda table: cd.audit(table.labels, table.scores, _by(table), min_rows=20),
+    "fit": lambda table: cd.IsotonicCalibration(bounded=True).fit(table.labels, table.scores).predict_proba(SCORES),
+}
+
+
+@pytest.mark.usefixtures("blocks_of_csv")
+@pytest.mark.parametrize("analysis", ANALYSES)
+@pytest.mark.parametrize("name", FORMATS)
+def test_graphs_of_analyses_open_nothing_when_they_are_pickled(
+    name: str, analysis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("calibdask.storage.npz_files.TARGET_BYTES", 1000)
+    write_each(tmp_path)
+    remote = Remote(tmp_path / name)
+    table = table_of(tmp_path, name)
+    with dask.config.set(scheduler=remote):
+        found = ANALYSES[analysis](table)
+    assert remote.graphs > 0
+    np.testing.assert_equal(_plain(found), _plain(ANALYSES[analysis](table_of(tmp_path, name))))
+
+
+def _plain(found: Any) -> Any:
+    return {str(key): one.values for key, one in found.variables.items()} if isinstance(found, xr.Dataset) else found
+
+
 @pytest.mark.usefixtures("blocks_of_csv")
 @pytest.mark.parametrize("name", FORMATS)
-def test_tasks_open_nothing_when_they_are_pickled(name: str, tmp_path: Path) -> None:
+def test_tasks_open_nothing_when_they_are_pickled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler sees neither the files nor what it takes to read them."""
+    monkeypatch.setattr("calibdask.storage.npz_files.TARGET_BYTES", 1000)
     write_each(tmp_path)
-    table = read_rows(str(tmp_path / name), by=["country", "day"], weight="w", chunk_rows=100)
+    table = table_of(tmp_path, name)
     arrays = [
         array.data if isinstance(array, xr.DataArray) else array
         for array in (table.labels, table.scores, table.weights, *table.by.values())

@@ -2,11 +2,12 @@
 
 import re
 import shlex
+from collections import Counter
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
 import click
-import pytest
 
 from calibdask.cli import cli
 
@@ -50,26 +51,28 @@ def documented() -> list[tuple[str, str, str]]:
 ENTRIES = documented()
 
 
-@pytest.mark.parametrize(("module", "name"), PUBLIC)
-def test_public_name_is_on_a_page(module: str, name: str) -> None:
-    assert [entry[1:] for entry in ENTRIES].count((module, name)) == 1, (
-        f"{module}.{name} belongs on one page of deploy/docs/api: .. currentmodule:: {module} and a directive"
-    )
+def test_public_names_are_on_one_page_each() -> None:
+    times = Counter(entry[1:] for entry in ENTRIES)
+    elsewhere = [entry for entry in PUBLIC if times[entry] != 1]
+    assert elsewhere == [], "each belongs on one page of deploy/docs/api: .. currentmodule:: MODULE and a directive"
 
 
-@pytest.mark.parametrize(("directive", "module", "name"), ENTRIES)
-def test_entry_is_there(directive: str, module: str, name: str) -> None:
-    value = getattr(import_module(module), name)
-    assert directive == ("autoclass" if isinstance(value, type) else "autofunction")
+def test_entries_are_there() -> None:
+    for directive, module, name in ENTRIES:
+        value = getattr(import_module(module), name)
+        assert directive == ("autoclass" if isinstance(value, type) else "autofunction"), f"{module}.{name}"
 
 
-@pytest.mark.parametrize(("module", "name"), [entry for entry in PUBLIC if entry not in WITHOUT_EXAMPLE])
-def test_public_name_has_an_example(module: str, name: str) -> None:
+def has_example(module: str, name: str) -> bool:
     value = getattr(import_module(module), name)
     if isinstance(value, type) and issubclass(value, Exception):
-        return
-    assert "\nExamples\n" in re.sub(r"^ +", "", value.__doc__ or "", flags=re.M), f"{module}.{name} has no examples"
-    assert ">>> " in value.__doc__
+        return True
+    text = re.sub(r"^ +", "", value.__doc__ or "", flags=re.M)
+    return "\nExamples\n" in text and ">>> " in text
+
+
+def test_public_names_have_examples() -> None:
+    assert {entry for entry in PUBLIC if not has_example(*entry)} <= WITHOUT_EXAMPLE
 
 
 def contents(page: Path) -> list[Path]:
@@ -97,10 +100,13 @@ def test_every_page_is_in_the_contents_once() -> None:
     assert {*SOURCES, *rst, ROOT / "README.md", ROOT / "CHANGELOG.md"} <= set(seen)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: f"{page.parent.name}-{page.stem}")
-def test_links_lead_somewhere(page: Path) -> None:
+def dead_links(page: Path) -> list[str]:
     links = re.findall(r"\]\(([^)#\s]+)[^)]*\)", re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL))
-    assert [link for link in links if "://" not in link and not (page.parent / link).exists()] == []
+    return [link for link in links if "://" not in link and not (page.parent / link).exists()]
+
+
+def test_links_lead_somewhere() -> None:
+    assert {page: links for page in PAGES if (links := dead_links(page))} == {}
 
 
 def commands(page: Path) -> list[str]:
@@ -109,21 +115,17 @@ def commands(page: Path) -> list[str]:
     return re.findall(r"^ *(calibdask .*)$", "\n".join(map("".join, blocks)).replace("\\\n", " "), re.MULTILINE)
 
 
-COMMANDS = [
-    pytest.param(line, id=f"{page.parent.name}-{page.stem}-{number}")
-    for page in PAGES
-    for number, line in enumerate(commands(page))
-]
+@cache
+def options_of(name: str) -> set[str]:
+    command = cli.commands[name]
+    parameters = command.get_params(click.Context(command))
+    return {option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)}
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_commands_have_the_options_that_pages_show(command: str) -> None:
-    _, name, *words = shlex.split(command, comments=True)
-    chosen = cli.commands[name]
-    parameters = chosen.get_params(click.Context(chosen))
-    known = {option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)}
-    assert {word for word in words if word.startswith("--")} <= known
-
-
-def test_there_are_commands_on_pages() -> None:
-    assert len(COMMANDS) > 15
+def test_commands_have_the_options_that_pages_show() -> None:
+    lines = [(page.name, line) for page in PAGES for line in commands(page)]
+    assert len(lines) > 15
+    for page, line in lines:
+        _, name, *words = shlex.split(line, comments=True)
+        unknown = {word for word in words if word.startswith("--")} - options_of(name)
+        assert not unknown, f"{page}: {line}"

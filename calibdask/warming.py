@@ -19,6 +19,7 @@ from calibdask.kernels.compilation import observed
 _MANY, _FEW = 8192, 200
 # Columns of scores: a vector of P(y = 1), few classes, and so many that other kernels are used.
 _COLUMNS = (1, 4, 40)
+_DTYPES = ("float32", "float64")
 # Quick enough for many rows.
 _QUICK = {
     "ece",
@@ -112,9 +113,8 @@ class AuditJob:
 def jobs(metrics: Sequence[str] = ()) -> list[MetricJob | AuditJob]:
     """Compilation jobs for these metrics (all by default) and for audits, the longest first."""
     words = metrics or sorted(signatures(), key=lambda word: word in _QUICK, reverse=True)
-    dtypes = ("float32", "float64")
-    audits = [] if metrics else [AuditJob(dtype) for dtype in dtypes]
-    return [*audits, *(MetricJob(*chosen) for chosen in product(words, _COLUMNS, dtypes))]
+    audits = [] if metrics else [AuditJob(dtype) for dtype in _DTYPES]
+    return [*audits, *(MetricJob(*chosen) for chosen in product(words, _COLUMNS, _DTYPES))]
 
 
 def kernel_folder() -> str | None:

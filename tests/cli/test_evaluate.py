@@ -429,14 +429,12 @@ def test_bad_use_is_one_line_and_writes_nothing(
     assert sorted(data.rglob("*")) == before
 
 
-def test_in_a_process_of_its_own(data: Path) -> None:
+def test_in_a_process_of_its_own() -> None:
     code = "import sys; from calibdask.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", code, "evaluate"]
     done = subprocess.run([*command, "nowhere.npz"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "calibdask: nowhere.npz does not exist.\n"
-    done = subprocess.run([*command, data / "binary.npz"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_pictures_without_matplotlib(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:

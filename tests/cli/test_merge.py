@@ -1,5 +1,6 @@
 """``calibdask merge``: stored summaries of days as one of the week."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -7,22 +8,37 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.storage.writers import write_dataset
 from tests.cli.sample_rows import DAY, LABELS, SCORES, Run, open_result
+
+NAMES = [f"day{day}.{'zarr' if number else 'nc'}" for number, day in enumerate(np.unique(DAY))]
+
+
+@pytest.fixture(scope="module")
+def stored_once(rows_once: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("days") / "data"
+    shutil.copytree(rows_once, folder)
+    for name, day in zip(NAMES, np.unique(DAY), strict=True):
+        rows = day == DAY
+        write_dataset(
+            cd.summarize(LABELS[rows], SCORES[rows], by={"day": DAY[rows]}, settings=["confidence"]), folder / name
+        )
+    write_dataset(
+        cd.summarize(LABELS, SCORES, by={"day": DAY}, settings=["confidence"], step=0.003), folder / "coarse.nc"
+    )
+    first, second = (open_result(folder / name) for name in NAMES[:2])
+    (first + second).to_netcdf(folder / "lost.nc", engine="h5netcdf")
+    return folder
+
+
+@pytest.fixture
+def data(stored_once: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(stored_once, tmp_path, dirs_exist_ok=True)
 
 
 @pytest.fixture
 def days(data: Path) -> list[Path]:
-    paths = []
-    for day in np.unique(DAY):
-        rows = day == DAY
-        path = data / f"day{day}.{'zarr' if paths else 'nc'}"
-        summary = cd.summarize(LABELS[rows], SCORES[rows], by={"day": DAY[rows]}, settings=["confidence"])
-        if path.suffix == ".nc":
-            summary.to_netcdf(path, engine="h5netcdf")
-        else:
-            summary.to_zarr(path, consolidated=False)
-        paths.append(path)
-    return paths
+    return [data / name for name in NAMES]
 
 
 @pytest.mark.parametrize("name", ["week.zarr", "week.nc"])
@@ -62,10 +78,6 @@ def test_bad_use(
     arguments: list[str], message: str, run: Run, data: Path, days: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(data)
-    coarse = cd.summarize(LABELS, SCORES, by={"day": DAY}, settings=["confidence"], step=0.003)
-    coarse.to_netcdf("coarse.nc", engine="h5netcdf")
-    with xr.open_dataset(days[0]) as first, xr.open_zarr(days[1], consolidated=False) as second:
-        (first + second).load().to_netcdf("lost.nc", engine="h5netcdf")
     status, out, err = run(*(days[0].name if word == "FIRST" else word for word in arguments))
     assert (status, out) == (2, "")
     assert message in err

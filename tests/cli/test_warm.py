@@ -37,6 +37,7 @@ def test_kernels_of_a_metric_are_compiled_in_other_processes(
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(dispatch, "folders", lambda: Folders.chosen(str(tmp_path)))
     monkeypatch.setattr(warming, "_COLUMNS", (1,))
+    monkeypatch.setattr(warming, "_DTYPES", ("float64",))
     assert main(["warm", "--metric", "brier-score", "--jobs", "1"]) == 0
     assert f"they are kept in {tmp_path}" in capsys.readouterr().out
     assert any(path.name.startswith("scores.score_sums") for path in tmp_path.rglob("*"))

@@ -40,6 +40,16 @@ def test_empty_block_is_the_identity(data: strategies.Data) -> None:
         same_states(statistic.merge(empty, state), state, weighted=False)
 
 
+@settings(max_examples=25, deadline=None)
+@given(strategies.data())
+def test_states_that_follow_from_others_are_those_of_the_rows(data: strategies.Data) -> None:
+    listed = statistics(data.layout)
+    states = [statistic.from_block(data.block()) for statistic in listed]
+    for (larger, larger_state), (smaller, state) in itertools.permutations(zip(listed, states, strict=True), 2):
+        if smaller.follows_from(larger):
+            same_states(smaller.extracted_from(larger_state), state, data.layout.weighted)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_law_across_the_change_from_single_keys_to_cells(dtype: type) -> None:
     rng = np.random.default_rng(5)

@@ -28,6 +28,7 @@ from calibdask.storage.writers import write_dataset
 from calibdask.study.cube import Cube
 from calibdask.study.example import Means
 from calibdask.study.reading import errors_of
+from tests.combinations import pairwise
 from tests.explore.explored_study import Estimates
 from tests.storage.test_readers import FORMATS
 from tests.storage.written_rows import write_all, write_zarr
@@ -381,10 +382,16 @@ class TestOnce:
 EVERY = ["--metric", "ece,ece-d,smooth-ece,corp,ecce,brier-decomposition,mean-gap,skce,skce-test,log-loss,mce"]
 
 
-@pytest.mark.parametrize("name", ["data.csv", "summary.zarr"])
-@pytest.mark.parametrize("ci", [[], ["--ci", "0.9", "--n-boot", "20", "--seed", "4"]], ids=["values", "intervals"])
-@pytest.mark.parametrize("by", [[], ["--by", "day"], ["--by", "day", "--by", "country"]], ids=["all", "day", "both"])
-@pytest.mark.parametrize("metrics", [[], EVERY, ["--metric", "ece", "--norm", "l2"]], ids=["panel", "many", "l2"])
+@pytest.mark.parametrize(
+    ("metrics", "by", "ci", "name"),
+    pairwise(
+        ([], EVERY, ["--metric", "ece", "--norm", "l2"]),
+        ([], ["--by", "day"], ["--by", "day", "--by", "country"]),
+        ([], ["--ci", "0.9", "--n-boot", "20", "--seed", "4"]),
+        ("data.csv", "summary.zarr"),
+    ),
+    ids=lambda value: "_".join(value).replace(",", "_")[:20] if isinstance(value, list) else value,
+)
 def test_a_report_changes_no_number_of_the_table(
     name: str,
     ci: list[str],

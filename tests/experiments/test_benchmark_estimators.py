@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import calibdask as cd
 from experiments.ece_benchmark.estimators import ESTIMATORS, estimates
+from tests.combinations import pairwise
 
 Array = NDArray[Any]
 
@@ -89,23 +90,16 @@ def check(names: list[str], scores: Array, labels: Array, setting: str) -> None:
         assert (np.abs(actual[name] - values) <= limit).all(), (name, scores.shape, actual[name], values)
 
 
-both_settings = pytest.mark.parametrize("setting", SETTINGS)
-all_classes = pytest.mark.parametrize("classes", [2, 3, 5, 7])
-all_kinds = pytest.mark.parametrize("kind", KINDS)
+BINNED_CASES = pairwise([7, 30, 51, 67, 150, 500], KINDS, [2, 3, 5, 7], SETTINGS)
+SMOOTHED_CASES = pairwise([7, 30, 80, 150], KINDS, [2, 5], SETTINGS)
 
 
-@both_settings
-@all_classes
-@all_kinds
-@pytest.mark.parametrize("n", [7, 30, 51, 67, 150, 500])
+@pytest.mark.parametrize(("n", "kind", "classes", "setting"), BINNED_CASES)
 def test_binned_estimators_equal_the_library(n: int, kind: str, classes: int, setting: str) -> None:
     check(BINNED, *drawn(kind, (2 if n < 100 else 1, n), classes, seed=n), setting)
 
 
-@both_settings
-@pytest.mark.parametrize("classes", [2, 5])
-@all_kinds
-@pytest.mark.parametrize("n", [7, 30, 80, 150])
+@pytest.mark.parametrize(("n", "kind", "classes", "setting"), SMOOTHED_CASES)
 @pytest.mark.filterwarnings("ignore:.*(bandwidth|not informative):UserWarning")
 def test_smoothed_estimators_equal_the_library(n: int, kind: str, classes: int, setting: str) -> None:
     check(SMOOTHED, *drawn(kind, (2, n), classes, seed=n), setting)
@@ -131,9 +125,7 @@ def test_binned_estimators_of_few_rows(rows: tuple[Array, Array], setting: str) 
     check(BINNED, *rows, setting)
 
 
-@both_settings
-@all_kinds
-@pytest.mark.parametrize("n", [7, 67, 500])
+@pytest.mark.parametrize(("kind", "n", "setting"), pairwise(KINDS, [7, 67, 500], SETTINGS))
 def test_replicates_do_not_see_each_other(n: int, kind: str, setting: str) -> None:
     scores, labels = drawn(kind, (5, n), 3)
     together = found_by_name(scores, labels, setting)

@@ -1,4 +1,4 @@
-"""The xarray accessor ``ds.calib``, registered by ``import calibdask.accessor``."""
+"""The xarray accessor ``ds.calib``, registered when calibdask first computes, or by ``import calibdask.accessor``."""
 
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,8 +22,9 @@ __all__ = ["CalibrationAccessor"]
 class CalibrationAccessor:
     """Calibration of the scores in a dataset with respect to its labels.
 
-    ``import calibdask.accessor`` makes it the attribute ``calib`` of every `xarray.Dataset`, as ``import
-    hvplot.xarray`` does with ``hvplot``; ``import calibdask`` alone does not import xarray and does not register it.
+    It is the attribute ``calib`` of every `xarray.Dataset` once a function of calibdask that computes has been used, so
+    results always have it. ``import calibdask`` alone does not import xarray: to have it before, ``import
+    calibdask.accessor``, as with ``hvplot.xarray``.
 
     All methods take the names of variables:
 
@@ -198,6 +199,18 @@ class CalibrationAccessor:
                 "example by ds.calib.evaluate().calib.table()."
             )
         return ResultTable(self._dataset)
+
+    def to_dataframe(self) -> Any:
+        """The numbers of a result as a pandas data frame, as `table` has them.
+
+        Examples
+        --------
+        >>> import calibdask as cd
+        >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], [cd.ECE(n_bins=2), cd.BrierScore()])
+        >>> result.calib.to_dataframe()["value"].round(3).to_dict()
+        {'ece': 0.25, 'brier_score': 0.15}
+        """
+        return self.table().to_dataframe()
 
     def document(self) -> "Document":
         """The document of a result of `calibdask.threshold`, `audit` or `shrink_slices`: text, Markdown, HTML, numbers.

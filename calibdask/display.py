@@ -9,6 +9,7 @@ import xarray as xr
 
 from calibdask.analyses.evaluation import evaluate
 from calibdask.estimators.binned.diagram import ReliabilityDiagram
+from calibdask.estimators.binned.scikit_learn_names import translated
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
@@ -64,6 +65,8 @@ class ReliabilityDisplay:
         *,
         bins: Any = "auto",
         binning: Literal["auto", "uniform", "equal-mass"] = "auto",
+        n_bins: int | None = None,
+        strategy: Literal["uniform", "quantile"] | None = None,
         axis: Literal["auto", "full", "quantile", "logit"] = "auto",
         bandwidth: Any = None,
         setting: Any = None,
@@ -90,6 +93,10 @@ class ReliabilityDisplay:
         binning : {"auto", "uniform", "equal-mass"}, default "auto"
             Bins of equal widths, on the scale of the axis, or of equal masses. ``"auto"``: equal masses where a third
             of the rows would be in one bin of equal widths.
+        n_bins : int, optional
+            scikit-learn's name of ``bins``.
+        strategy : {"uniform", "quantile"}, optional
+            scikit-learn's name of ``binning``; ``"quantile"``: bins of equal masses.
         axis : {"auto", "full", "quantile", "logit"}, default "auto"
             The axis of scores: from 0 to 1, without the lowest and the highest 0.5 % of the rows, or that on the logit
             scale. ``"auto"``: what shows these scores best.
@@ -128,6 +135,7 @@ class ReliabilityDisplay:
         >>> display.result.diagram_outcome.values[:2]
         array([0.5, 1. ])
         """
+        bins, binning = _named_as_in_scikit_learn(bins, binning, n_bins, strategy)
         metrics = {
             "diagram": _diagram(bins, binning, axis, setting),
             "curve": AdaptiveCurve(axis=axis, setting=setting)
@@ -250,3 +258,12 @@ def _diagram(bins: Any, binning: Any, axis: Any, setting: Any) -> Estimator:
     if isinstance(bins, int | np.integer) or (isinstance(bins, str) and bins == "auto"):
         return AdaptiveDiagram(**given, axis=axis)
     return ReliabilityDiagram(**{**given, "binning": "uniform" if binning == "auto" else binning})
+
+
+def _named_as_in_scikit_learn(bins: Any, binning: Any, n_bins: Any, strategy: Any) -> tuple[Any, Any]:
+    """The options of bins, each given by its name or by that of scikit-learn."""
+    options = {"bins": bins, "binning": binning}
+    given = {name: value for name, value in options.items() if not (isinstance(value, str) and value == "auto")}
+    aliases = {name: value for name, value in (("n_bins", n_bins), ("strategy", strategy)) if value is not None}
+    chosen = {"bins": "auto", "binning": "auto"} | translated({**given, **aliases})
+    return chosen["bins"], chosen["binning"]

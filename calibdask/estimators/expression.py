@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias
 
+from calibdask.estimators.binned.scikit_learn_names import ALIASES, translated
 from calibdask.estimators.choice import Choice
 from calibdask.estimators.signatures import CallSignature, calibrator_signatures, signatures
 
@@ -207,10 +208,14 @@ class _Parser:
         choices: dict[str, Any] = {}
         if self.take("("):
             while not self.take(")"):
-                choice = _known_choice(word, known, self._name())
+                name, value = self._name(), self.value()
+                alias = name.lower().replace("-", "_")
+                if alias in ALIASES and ALIASES[alias] in known:
+                    ((name, value),) = translated({alias: value}).items()
+                choice = _known_choice(word, known, name)
                 if choice.name in choices:
                     raise self._error(f"{choice.name} is chosen twice")
-                choices[choice.name] = _checked(word, choice, self.value())
+                choices[choice.name] = _checked(word, choice, value)
                 self._separate(")", "parenthesis")
         return Expression(word, choices, vocabulary)
 

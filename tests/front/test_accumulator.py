@@ -257,3 +257,8 @@ def test_states_that_no_rows_can_give_are_refused() -> None:
         cd.Accumulator(EXACT).load_state_dict({name: array for name, array in state.items() if name != "checksum"})
     with pytest.raises(ValueError, match="the same metrics and settings"):
         cd.Accumulator([cd.ECE(bins=7, closed="left"), *EXACT[1:]]).load_state_dict(state)
+
+
+def test_result_by_the_name_of_torchmetrics() -> None:
+    accumulator = filled(EXACT)
+    xr.testing.assert_identical(accumulator.compute(), accumulator.result())

@@ -69,6 +69,14 @@ def test_accessor_is_registered_by_its_module_alone_and_light() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
+def test_results_have_the_accessor_without_another_import() -> None:
+    code = (
+        "import calibdask as cd; result = cd.evaluate([0, 1, 1], [0.2, 0.7, 0.9], cd.BrierScore());"
+        "assert result.calib.to_dataframe()['value'].to_dict() == {'brier_score': float(result.brier_score)}"
+    )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+
+
 def test_accessor_keeps_extra_dimensions() -> None:
     ds = dataset()
     actual = ds.calib.evaluate(cd.ECE(), by="day", sample_weight="weight")
@@ -401,3 +409,43 @@ def test_display_of_an_estimator_of_several_classes() -> None:
     np.testing.assert_array_equal(display.result.diagram_outcome, expected.outcome)
     with pytest.raises(ValueError, match="pos_label belongs to vectors"):
         cd.ReliabilityDisplay.from_estimator(model, IRIS.data, SPECIES, pos_label="setosa")
+
+
+# The names of options of bins that scikit-learn has.
+
+
+@pytest.mark.parametrize(
+    "metric", [cd.ECE, cd.MCE, cd.ReliabilityDiagram, cd.BrierDecomposition, cd.LogLossDecomposition]
+)
+@pytest.mark.parametrize(("strategy", "binning"), [("uniform", "uniform"), ("quantile", "equal-mass")])
+def test_bins_by_the_names_of_scikit_learn(metric: Any, strategy: str, binning: str) -> None:
+    expected = metric(bins=7, binning=binning)
+    assert metric(n_bins=7, strategy=strategy) == expected
+    assert pickle.loads(pickle.dumps(metric(n_bins=7, strategy=strategy))) == expected
+
+
+def test_functions_and_texts_take_the_names_of_scikit_learn() -> None:
+    expected = cd.ece(LABELS, SCORES, bins=7, binning="equal-mass")
+    assert cd.ece(LABELS, SCORES, n_bins=7, strategy="quantile") == expected
+    assert float(cd.evaluate(LABELS, SCORES, "ece(n_bins=7, strategy=quantile)").ece) == expected
+    assert cd.reliability_diagram(LABELS, SCORES, n_bins=7).sizes["bin"] == 7
+    given, aliased = (
+        cd.ReliabilityDisplay.from_predictions(LABELS, SCORES, ci=None, **options).result
+        for options in ({"bins": 7, "binning": "equal-mass"}, {"n_bins": 7, "strategy": "quantile"})
+    )
+    xr.testing.assert_identical(given, aliased)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"n_bins": 7, "bins": 5}, TypeError, "n_bins is scikit-learn's name of bins; give one of them"),
+        ({"strategy": "quantile", "binning": "uniform"}, TypeError, "strategy is scikit-learn's name of binning"),
+        ({"strategy": "kmeans"}, ValueError, "strategy expects 'uniform'"),
+    ],
+)
+def test_names_of_scikit_learn_are_checked(options: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        cd.ECE(**options)
+    with pytest.raises(error, match=message):
+        cd.ReliabilityDisplay.from_predictions(LABELS, SCORES, **options)

@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedEstimator
+from calibdask.estimators.binned.scikit_learn_names import understands_scikit_learn
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.interval import IntervalMethod, KnownEnds
@@ -26,6 +27,7 @@ from calibdask.statistics.request import Requests
 from calibdask.statistics.square_sums import SquareSums
 
 
+@understands_scikit_learn
 @dataclass(frozen=True, kw_only=True)
 class ReliabilityDiagram(BinnedEstimator):
     """Mean score and frequency of the outcome by bin; takes the arguments of `ECE` that choose bins.

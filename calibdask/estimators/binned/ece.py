@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedEstimator
+from calibdask.estimators.binned.scikit_learn_names import understands_scikit_learn
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import gap
 from calibdask.estimators.keywords import MCEKeywords, Norm, PresetKeywords
@@ -36,6 +37,7 @@ _MCE = About(
 )
 
 
+@understands_scikit_learn
 @dataclass(frozen=True, kw_only=True)
 class ECE(BinnedEstimator):
     """Expected calibration error by bins.
@@ -75,6 +77,9 @@ class ECE(BinnedEstimator):
     compat : {"scikit-learn", "netcal", "torchmetrics", "euranova"}, optional
         Take the choices of that tool for ``bins``, ``closed`` and ``range`` where none is given, and its edges;
         the table is in `calibdask.estimators.compat`.
+
+    scikit-learn's names are accepted as well: ``n_bins`` for ``bins``, and ``strategy="uniform"`` or ``"quantile"`` for
+    ``binning="uniform"`` or ``"equal-mass"``.
 
     Raises
     ------

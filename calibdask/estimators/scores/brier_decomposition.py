@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedDecomposition
+from calibdask.estimators.binned.scikit_learn_names import understands_scikit_learn
 from calibdask.estimators.parts import Estimate, Number, calibration_error
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
@@ -17,6 +18,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 
 
+@understands_scikit_learn
 @dataclass(frozen=True, kw_only=True)
 class BrierDecomposition(BinnedDecomposition):
     """Brier score = reliability - resolution + uncertainty + within_variance - within_covariance, exactly.

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedDecomposition
+from calibdask.estimators.binned.scikit_learn_names import understands_scikit_learn
 from calibdask.estimators.interval import FromRows
 from calibdask.estimators.parts import Estimate, Number, calibration_error
 from calibdask.statistics import exact
@@ -22,6 +23,7 @@ from calibdask.statistics.row_terms import RowTerms
 _NEAR = 2.0**-24
 
 
+@understands_scikit_learn
 @dataclass(frozen=True, kw_only=True)
 class LogLossDecomposition(BinnedDecomposition):
     """Log-loss = reliability - resolution + uncertainty + within, exactly.

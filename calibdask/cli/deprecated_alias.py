@@ -17,7 +17,7 @@ def _run(**given: Any) -> Any:
 
 alias = MetricCommand(
     "test",
-    params=[parameter for parameter in evaluate.params if parameter.name != "panel"],
+    params=[parameter for parameter in evaluate.params if parameter.name not in ("panel", "help_all")],
     callback=_run,
     help=f"Deprecated: this is calibdask evaluate --panel {TESTS}.",
     epilog=TESTS_HELP,

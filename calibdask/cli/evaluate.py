@@ -73,7 +73,16 @@ _EXAMPLES = (
 )
 
 
-@click.command(cls=MetricCommand, epilog=_EPILOG, examples=_EXAMPLES)
+# The options of the short help.
+_USUAL = (
+    *("label", "score", "weight", "task", "logits", "pos_label", "skip_missing"),
+    *("metrics", "full", "setting", "bins", "map_path"),
+    *("by", "period", "every", "groups", "worst", "ci"),
+    *("as_text", "out", "plot", "report", "overwrite", "cluster"),
+)
+
+
+@click.command(cls=MetricCommand, epilog=_EPILOG, examples=_EXAMPLES, usual=_USUAL)
 @click.argument("data", metavar="DATA...", nargs=-1, required=True)
 @click.option(
     "--metric",
@@ -114,7 +123,8 @@ _EXAMPLES = (
     "--worst",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Print the N worst slices by the first error; with --ci, by its lower bound. Files hold all slices.",
+    help="Print the N slices, or classes, farthest from the ideal value of the first error or number; with --ci, of "
+    "its interval. Files hold all.",
 )
 @click.option(
     "--adjust",
@@ -236,9 +246,12 @@ def evaluate(**given: Any) -> None:
     if not request.metrics and not request.full:
         figures = figures.assign_attrs(panel=DEFAULT_PANEL)
     strata, order = None, ""
-    if request.worst is not None:
-        strata = worst_strata(Results(figures), request.worst, request.adjustment)
-        order = order_text(Results(figures), request.adjustment)
+    results = Results(figures)
+    if request.worst is not None and results.numbers and results.shared_dims:
+        strata = worst_strata(results, request.worst, request.adjustment)
+        order = order_text(results, request.adjustment)
+    elif request.worst is not None and not any(results.class_dim in part.own_dims for part in results):
+        click.echo("calibdask: --worst has no effect: these metrics have neither slices nor classes", err=True)
     with ExitStack() as written:
         if report_path is not None:
             part = written.enter_context(atomic_replacement(report_path))
@@ -252,7 +265,7 @@ def evaluate(**given: Any) -> None:
     if request.as_text:
         click.echo(as_json(figures, names, strata))
         return
-    show(figures, shown, seconds=seconds, strata=strata, order=order)
+    show(figures, shown, seconds=seconds, strata=strata, order=order, classes=request.worst)
     if pictured:
         _picture(evaluation, shown, asked=request.text_plot is True)
     for path in (result_path, plot_path, report_path, receipt_path):

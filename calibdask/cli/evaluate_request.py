@@ -65,6 +65,11 @@ class EvaluateRequest(RowsRequest):
         """The request for the file of one model."""
         return replace(self, data=self.files[name], score=self.scores[name])
 
+    @property
+    def _may_have_classes(self) -> bool:
+        """Whether metrics are named, which may have a value for each class, or all are measured by class."""
+        return bool(self.metrics) or self.options.get("setting") == "classwise"
+
     @cached_property
     def stored_map(self) -> "StoredMap | None":
         """The map that is applied to the scores."""
@@ -170,8 +175,8 @@ class EvaluateRequest(RowsRequest):
             raise click.UsageError("--report and --receipt have no form with --soft-labels; leave them out.")
         if self.full and self.metrics:
             raise click.UsageError("--all has no effect with --metric, which names the metrics.")
-        if self.worst is not None and not (self.by or len(self.files) > 1):
-            raise click.UsageError("--worst has no effect without --by: there are no slices.")
+        if self.worst is not None and not (self.by or len(self.files) > 1 or self._may_have_classes):
+            raise click.UsageError("--worst has no effect without --by or --setting classwise: there are no slices.")
         if self.adjust is not None and (self.worst is None or self.ci is None):
             raise click.UsageError(
                 "--adjust has no effect without --worst and --ci: it adjusts the bounds that order slices."

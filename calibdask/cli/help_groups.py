@@ -14,14 +14,17 @@ _GROUPS = {
     "Data": (
         *("label", "score", "weight", "task", "logits", "labels", "pos_label", "ignore_label", "skip_missing"),
         "missing_chunks",
-        *("setting", "settings", "step"),
+        *("settings", "step"),
     ),
-    "Metrics": ("metrics", "full", "panel", "baseline", "conventions", "consistency"),
+    "Metrics": ("metrics", "full", "setting", "bins", "panel", "baseline", "conventions", "consistency"),
     "Groups": ("features", "depth", "values", "cuts", "one_way"),
     "Limits": ("risk", "limits_of_all", "of_slices", "limits_path", "profile", "not_worse"),
     "Calibration": ("method", "compare", "min_rows", "map_path", "score_name"),
     "Slices and intervals": (
         "by",
+        "period",
+        "every",
+        "zone",
         "groups",
         "worst",
         "adjust",
@@ -49,8 +52,9 @@ _GROUPS = {
             "receipt",
             "overwrite",
         ),
-        *("append", "period", "replace", "reason", "expire", "into", "metrics_file"),
+        *("append", "replace", "reason", "expire", "into", "metrics_file"),
     ),
+    "Population": ("prevalence", "train_prevalence", "sampling_rate"),
     "Cluster": ("cluster", "tls", "insecure"),
 }
 
@@ -68,9 +72,11 @@ class GroupedCommand(Remembering):
         super().__init__(*arguments, **options)
         self.examples = examples
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The first paragraph of the text, the examples, and the rest."""
-        text = cleandoc(self.help or "")
+    def format_help_text(
+        self, ctx: click.Context, formatter: click.HelpFormatter, *, paragraphs: int | None = None
+    ) -> None:
+        """The first paragraph of the text, the examples, and the rest; of so many paragraphs, or all."""
+        text = "\n\n".join(cleandoc(self.help or "").split("\n\n")[:paragraphs])
         first, _, rest = text.partition("\n\n")
         with formatter.indentation():
             formatter.write_paragraph()
@@ -88,14 +94,14 @@ class GroupedCommand(Remembering):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Its own options by group; those that belong to none come last."""
-        own = [parameter for parameter in self.own_params(ctx) if isinstance(parameter, click.Option)]
+        own = [parameter for parameter in self.shown_params(ctx) if isinstance(parameter, click.Option)]
         known = {name for names in _GROUPS.values() for name in names}
         groups = {heading: [o for o in own if o.name in names] for heading, names in _GROUPS.items()}
         groups[_OTHERS] = [option for option in own if option.name not in known]
         for heading, options in groups.items():
             _write_options(heading, options, ctx, formatter)
 
-    def own_params(self, ctx: click.Context) -> list[click.Parameter]:
+    def shown_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The parameters that stand in groups."""
         return self.get_params(ctx)
 

@@ -90,15 +90,17 @@ def show(
     title: str = "",
     strata: Sequence[int] | None = None,
     order: str = "",
+    classes: int | None = None,
 ) -> None:
     """Print a result: a line for each number, or with slices a line for each slice and a column for each number.
 
-    ``order`` says what chosen slices are ordered by.
+    ``order`` says what chosen slices are ordered by; ``classes`` is the number of classes of metrics that have many.
     """
     if title:
         out.print(visible(title), style="bold", markup=False)
     rest = "; --out gives them all." if strata is not None else "; --out or --json give them all."
-    print_lines(result_lines(dataset, out.width, rule=rule_of(out), rest=rest, strata=strata), out)
+    most = {} if classes is None else {"classes": classes}
+    print_lines(result_lines(dataset, out.width, rule=rule_of(out), rest=rest, strata=strata, **most), out)
     if order:
         print_lines(asides(order, out.width), out)
     further = () if seconds is None else (f"{seconds:.2f} s",)

@@ -27,8 +27,8 @@ _BOUNDS: dict[str, Bounds] = {
     "count": (0.0, math.inf),
 }
 
-# What a number is where that decides how it can be stated, see `PartInfo`.
-Quantity = Literal["", "mean-gap"]
+# What a number is where that decides how it is stated and ranked, see `PartInfo`.
+Quantity = Literal["", "mean-gap", "ratio", "slope", "offset"]
 
 # The meaning of the p-value of a test of calibration.
 PVALUE = "p-value for the null hypothesis of calibration"
@@ -68,8 +68,9 @@ class PartInfo:
         None: the kind of the part's type, see ``calibdask.estimators.parts``.
     direction : Direction, optional
         None: determined by the kind.
-    quantity : {"", "mean-gap"}
+    quantity : {"", "mean-gap", "ratio", "slope", "offset"}
         ``"mean-gap"``: the mean absolute difference of score and frequency, which can be stated in percentage points.
+        ``"ratio"`` and ``"slope"`` are 1 for a calibrated model, ``"offset"`` is 0; all three may be on either side.
     bounds : pair of float, optional
         The range outside which no data have the number, for ``possible``. None: determined by the kind.
     """

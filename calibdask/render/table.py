@@ -106,7 +106,7 @@ class ResultTable:
         """The heading of the table, and its lines."""
         columns = self._columns
         cells = zip(*(column.cells for column in columns), strict=True)
-        return ["".join(column.heading) for column in columns], [
+        return [" ".join(column.heading) for column in columns], [
             ["".join(cell).strip() for cell in row] for row in cells
         ]
 

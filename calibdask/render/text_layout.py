@@ -15,7 +15,6 @@ SHORTEST = 12
 GAP = "  "
 INDENT = "  "
 _NUMBER = len("-0.00000")
-_LONGEST_WORD = len("frequency")
 # A blank at which no line breaks.
 _TIE = "\N{NO-BREAK SPACE}"
 
@@ -111,14 +110,20 @@ def aligned(heading: Sequence[str], texts: Sequence[Sequence[str]], role: Role =
 
 
 def folded_heading(name: str) -> list[str]:
-    """The name of a variable in lines no longer than a number, halves of words that are."""
+    """The words of the name of a variable in lines about as long as a number; no word is broken.
+
+    Examples
+    --------
+    >>> folded_heading("calibration_slope_slope"), folded_heading("mean_gap")
+    (['calibration', 'slope slope'], ['mean gap'])
+    """
+    words = [word for word in name.split("_") if word] or [name]
+    longest = max(_NUMBER, *(len(word) for word in words))
     lines = [""]
-    for word in _words(name):
-        half = -(-len(word) // 2) if len(word.rstrip("_")) > _LONGEST_WORD else len(word)
-        for piece in filter(None, (word[:half], word[half:])):
-            if lines[-1] and len(lines[-1] + piece) > _NUMBER:
-                lines.append("")
-            lines[-1] += piece
+    for word in words:
+        if lines[-1] and len(f"{lines[-1]} {word}") > longest:
+            lines.append("")
+        lines[-1] = f"{lines[-1]} {word}".strip()
     return lines
 
 

@@ -10,6 +10,7 @@ import xarray as xr
 
 from calibdask.estimators.about import LOSSES
 from calibdask.estimators.slice_totals import TOTALS
+from calibdask.render.own_tables import MOST_CLASSES, own_tables
 from calibdask.render.text_layout import (
     GAP,
     INDENT,
@@ -38,12 +39,18 @@ _NARROWEST_MEANING = 24
 
 
 def result_lines(
-    dataset: xr.Dataset, width: int, *, rule: str = "─", rest: str = "", strata: Sequence[int] | None = None
+    dataset: xr.Dataset,
+    width: int,
+    *,
+    rule: str = "─",
+    rest: str = "",
+    strata: Sequence[int] | None = None,
+    classes: int = MOST_CLASSES,
 ) -> Iterator[Line]:
     """A line for each number, or with slices a line for each slice and columns for its rows and numbers.
 
-    Intervals stand beside their number where that fits, else beneath; where that does not fit either, there are several
-    tables.
+    Intervals stand beside their number; where columns do not fit, there are several tables. Metrics of classes and
+    curves have a table each.
 
     Parameters
     ----------
@@ -57,6 +64,8 @@ def result_lines(
         Where the slices are told that are too many for a table.
     strata : sequence of int, optional
         The slices to show, by their position among all combinations; by default all, up to `MOST_SLICES`.
+    classes : int, default 10
+        The number of classes to show of metrics that have a value for each class.
 
     Examples
     --------
@@ -67,20 +76,30 @@ def result_lines(
     'ece      0.25  mean gap of score and frequency, in 2 bins'
     """
     results = Results(dataset)
-    if not results.numbers:
-        yield (("These metrics return curves; use --out or --chart.", "aside"),)
-        return
-    if not results.shared_dims:
+    if results.numbers and not results.shared_dims:
         yield from _of_numbers(results, width, rule)
+    elif results.numbers:
+        places = shown_strata(results) if strata is None else strata
+        yield from _of_slices(results, places, width, rule)
+        hidden = _strata_of(results) - len(places)
+        if hidden > 0:
+            yield from asides(f"... and {hidden:,} more slices{rest}", width)
+    for number, table in enumerate(own_tables(results, classes)):
+        if number or results.numbers:
+            yield ()
+        yield ((table.title, "head"),)
+        yield from _of_slices(Results(table.dataset), table.places, width, rule)
+        yield from asides(table.note, width)
+
+
+def _of_slices(results: Results, places: Sequence[int], width: int, rule: str) -> Iterator[Line]:
+    """Tables with a line for each of these slices; none without slices."""
+    if not places:
         return
-    places = shown_strata(results) if strata is None else strata
     for number, columns in enumerate(_tables(results, places, width)):
         if number:
             yield ()
         yield from table_lines(columns, rule)
-    hidden = _strata_of(results) - len(places)
-    if hidden > 0:
-        yield from asides(f"... and {hidden:,} more slices{rest}", width)
 
 
 def result_columns(dataset: xr.Dataset) -> list[Column]:
@@ -90,8 +109,8 @@ def result_columns(dataset: xr.Dataset) -> list[Column]:
     --------
     >>> import calibdask as cd
     >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ECE(bins=2), by={"day": [1, 1, 2, 2]})
-    >>> ["".join(column.heading) for column in result_columns(result)]
-    ['day', 'rows', 'events', 'mean_score', 'frequency', 'ece']
+    >>> [" ".join(column.heading) for column in result_columns(result)]
+    ['day', 'rows', 'events', 'mean score', 'frequency', 'ece']
     """
     results = Results(dataset)
     if not results.shared_dims:
@@ -264,10 +283,6 @@ def _tables(results: Results, places: Sequence[int], width: int) -> Iterator[lis
     totals = _total_columns(results, places)
     parts = results.shown
     numbers = [_beside(results, part, places) for part in parts]
-    beside = [column for columns in numbers for column in columns]
-    if column_widths([*labels, *totals, *beside]) - len(GAP) > width and any(part.has_interval for part in parts):
-        labels = [_with_ends(labels[0]), *labels[1:]]
-        numbers = [[_beneath(results, part, places)] for part in parts]
     columns = [*labels, *totals]
     for of_part in numbers:
         if len(columns) > len(labels) and column_widths([*columns, *of_part]) - len(GAP) > width:
@@ -290,11 +305,6 @@ def _label_columns(results: Results, places: Sequence[int], width: int) -> list[
     return columns
 
 
-def _with_ends(labels: Column) -> Column:
-    """Labels with the names of the lines of each slice."""
-    return Column(labels.heading, [[*lines, f"{INDENT}low", f"{INDENT}high"] for lines in labels.cells])
-
-
 def _total_columns(results: Results, places: Sequence[int]) -> list[Column]:
     """Rows, events, mean score and frequency of each slice."""
     columns = []
@@ -313,11 +323,6 @@ def _beside(results: Results, part: PartResult, places: Sequence[int]) -> list[C
     texts = _texts(results, part, places)
     headings = [folded_heading(part.variable), *(([["low"], ["high"]]) if part.has_interval else [])]
     return [aligned(heading, [of[i : i + 1] for of in texts]) for i, heading in enumerate(headings)]
-
-
-def _beneath(results: Results, part: PartResult, places: Sequence[int]) -> Column:
-    """A column for the number with the ends of its interval in the lines beneath."""
-    return aligned(folded_heading(part.variable), _texts(results, part, places))
 
 
 def _texts(results: Results, part: PartResult, places: Sequence[int]) -> list[list[str]]:

@@ -1,4 +1,4 @@
-"""Slices in the order of how bad they are."""
+"""Slices in the order of their distance from the ideal value, first that which intervals prove."""
 
 from typing import Any, Literal, get_args
 
@@ -17,7 +17,10 @@ Adjust = Literal["bonferroni"]
 
 Array = npt.NDArray[np.float64]
 
-_SHOWN = ("low", "high", "pvalue", "pvalue_holm", "pvalue_bh")
+# By what numbers are ranked that are not simply better the smaller, or the larger, they are.
+_MEASURES = {"ratio": "|log {}|", "slope": "|{} - 1|", "offset": "|{}|", "difference": "|{}|"}
+_ENDS = ("low", "high")
+_SHOWN = (*_ENDS, "pvalue", "pvalue_holm", "pvalue_bh")
 
 
 def worst_order(values: Array, *lows: Array) -> npt.NDArray[np.int64]:
@@ -36,6 +39,31 @@ def worst_order(values: Array, *lows: Array) -> npt.NDArray[np.int64]:
     return order[np.isfinite(values[order])]
 
 
+def distances(part: PartResult, low: Array, high: Array) -> Array:
+    """The least distance from the ideal value of any value in an interval; with equal ends that of the value.
+
+    Of a ratio it is ``|log ratio|``, of a slope ``|slope - 1|``. Of errors and losses, whose smallest value is best, it
+    is the lower end; of numbers whose largest value is best, the negative upper end.
+
+    Examples
+    --------
+    >>> import calibdask as cd
+    >>> result = cd.evaluate([0, 1, 1, 0], [0.2, 0.9, 0.6, 0.8], cd.ObservedExpected())
+    >>> (ratio, *_) = Results(result)
+    >>> distances(ratio, np.array([0.5, 0.8, 1.5]), np.array([0.8, 1.1, 2.0])).round(2).tolist()
+    [0.22, 0.0, 0.41]
+    """
+    if part.quantity == "ratio":
+        # Without outcomes the ratio is 0, farther away than any other.
+        low, high = (np.log(np.maximum(end, np.finfo(np.float64).tiny)) for end in (low, high))
+    elif part.quantity == "slope":
+        low, high = low - 1, high - 1
+    elif part.kind != "difference" and part.quantity != "offset":
+        return -high if part.kind == "pvalue" or part.direction == "higher" else low
+    # Not `maximum`, since an end that is not known leaves the other one.
+    return np.asarray(np.where(np.isnan(low) & np.isnan(high), np.nan, np.fmax(np.fmax(low, -high), 0.0)))
+
+
 def judged(values: npt.ArrayLike) -> int:
     """The number of slices that are judged: those that have a value."""
     return int(np.isfinite(np.asarray(values, np.float64)).sum())
@@ -51,6 +79,13 @@ def certain_ends(part: PartResult, level: float, numbers: int) -> tuple[Array, A
     variables = (part.values, part.bounds["low"], part.bounds["high"])
     value, low, high = (np.asarray(variable.values, np.float64) for variable in variables)
     ends = [stretched(value, end, level, numbers) for end in (low, high)]
+    if part.quantity == "ratio":
+        # Their intervals are those of logarithms. A ratio of 0, or an end at 0, has none.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = [np.exp(stretched(np.log(value), np.log(end), level, numbers)) for end in (low, high)]
+        known = [(value > 0) & (end > 0) for end in (low, high)]
+        ends = [np.where(is_known, log, end) for is_known, log, end in zip(known, logs, ends, strict=True)]
+        ends[0] = np.maximum(ends[0], 0.0)
     if part.kind in ("error", "score"):
         # What cannot be negative stays so.
         ends[0] = np.where(low >= 0, np.maximum(ends[0], 0.0), ends[0])
@@ -87,7 +122,7 @@ def _totals(part: PartResult) -> tuple[Array, Array, Array] | None:
 
 
 def worst_slices(result: xr.Dataset, metric: str, n: int = 10, *, adjust: Adjust | None = "bonferroni") -> xr.Dataset:
-    """The slices where a number is largest, the worst first.
+    """The slices where a number is worst: largest, or farthest from the ideal value; the worst first.
 
     Parameters
     ----------
@@ -117,6 +152,9 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10, *, adjust: Adjust
     -----
     With intervals (``ci``), slices are in the order of the lower end: how bad they are for certain. By the values alone
     small slices would come first, whose estimates are the noisiest. Slices without a value are left out.
+
+    Ratios such as O:E are ranked by ``|log ratio|``, slopes by ``|slope - 1|``, intercepts and mean gaps by their
+    absolute value, with intervals by the least of these in the interval.
 
     Of 100 calibrated slices, each judged by itself, some error is above 0 for certain in 9 of 10 data sets. Adjusted
     lower ends of mean gaps are above any true error with a probability of (1 - ci) / 2 at most, at any number of rows:
@@ -158,23 +196,32 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10, *, adjust: Adjust
     bounds = {} if ranked is None else {name: bound.name for name, bound in ranked.bounds.items() if name in _SHOWN}
     number = judged(result[metric])
     flat = result[[metric, *bounds.values()]].assign_attrs(judged=number)
-    lows = [flat[bounds["low"]]] if "low" in bounds else []
+    intervals = [tuple(flat[bounds[end]] for end in _ENDS)] if "low" in bounds else []
     if ranked is not None and ranked.has_interval and adjust is not None:
         if results.level is None:
             raise ValueError("adjust expects intervals of a known level, the attribute 'ci' of the result; or None.")
-        for end, values in zip(("low", "high"), certain_ends(ranked, results.level, number), strict=True):
+        for end, values in zip(_ENDS, certain_ends(ranked, results.level, number), strict=True):
             adjusted = flat[bounds[end]].copy(data=values).assign_attrs(adjusted=adjust)
             flat = flat.assign({bounds[end]: adjusted})
-        lows.insert(0, flat[bounds["low"]])
-    keys = [key.stack(slice=dims).values for key in (flat[metric], *lows)]
+        intervals.insert(0, tuple(flat[bounds[end]] for end in _ENDS))
+    (value,), *ends = ([one.stack(slice=dims).values for one in pair] for pair in ((flat[metric],), *intervals))
+    if ranked is not None and _is_two_sided(ranked):
+        keys = [distances(ranked, value, value), *(distances(ranked, low, high) for low, high in ends)]
+    else:
+        keys = [value, *(low for low, _ in ends)]
     return flat.stack(slice=dims).reset_index("slice").isel(slice=worst_order(*keys)[:n])
+
+
+def _is_two_sided(part: PartResult) -> bool:
+    """Whether values are better the nearer they are to a value between others; of two models the larger is worse."""
+    return part.quantity in ("ratio", "slope", "offset") or (part.kind == "difference" and not part.part)
 
 
 def worst_strata(results: Results, n: int, adjust: Adjust | None = "bonferroni") -> list[int]:
     """Positions, among all combinations of slices and models, of those where the first error is largest; worst first.
 
-    With intervals by the end that is nearer to the best value, adjusted for all these combinations; without an error by
-    the first number. Slices without a value are left out.
+    Of the values in each interval the one nearest to the ideal value counts, adjusted for all these combinations;
+    without intervals the value itself. Without an error the first number counts. Slices without a value are left out.
 
     Examples
     --------
@@ -190,27 +237,24 @@ def worst_strata(results: Results, n: int, adjust: Adjust | None = "bonferroni")
         spread = variable.variable.set_dims({dim: sizes[dim] for dim in dims}).transpose(*dims)
         return np.asarray(spread.values, np.float64).ravel()
 
-    def badness(low: Array, high: Array) -> Array:
-        if part.kind == "difference":
-            return np.asarray(np.maximum(np.maximum(low, -high), 0.0))
-        return -high if part.kind == "pvalue" or part.direction == "higher" else low
-
     value = flat(part.values)
-    keys = [np.abs(value)]
+    keys = [np.abs(distances(part, value, value))]
     if part.has_interval:
         ends = [part.bounds[end] for end in ("low", "high")]
-        keys.append(badness(*map(flat, ends)))
+        keys.append(distances(part, *map(flat, ends)))
         if adjust is not None and results.level is not None:
             certain = certain_ends(part, results.level, judged(value))
-            keys.append(badness(*(flat(end.copy(data=values)) for end, values in zip(ends, certain, strict=True))))
+            keys.append(
+                distances(part, *(flat(end.copy(data=values)) for end, values in zip(ends, certain, strict=True)))
+            )
     else:
-        keys.append(badness(value, value))
+        keys.append(distances(part, value, value))
     order = np.lexsort([-key for key in keys])
     return [int(place) for place in order if np.isfinite(value[place])][:n]
 
 
-def order_text(results: Results, adjust: Adjust | None = "bonferroni") -> str:
-    """What `worst_strata` orders by, with the number of slices judged.
+def order_text(results: Results, adjust: Adjust | None = "bonferroni", what: str = "slice") -> str:
+    """What `worst_strata` orders by, with the number of slices, or classes, judged.
 
     Examples
     --------
@@ -220,15 +264,16 @@ def order_text(results: Results, adjust: Adjust | None = "bonferroni") -> str:
     'By the ends of ece, adjusted so that they hold for all 2 slices at a time; the intervals shown are not adjusted.'
     """
     part = _ranking_part(results)
-    slices = counted(judged(part.values), "slice")
+    slices = counted(judged(part.values), what, "classes" if what == "class" else "")
+    if not judged(part.values):
+        return f"No {what} has a value of {part.variable}."
+    measure = _MEASURES.get(part.quantity or part.kind, "").format(part.variable)
     if not part.has_interval:
-        return f"By {part.variable}, of {slices}."
+        return f"By {measure or part.variable}, of {slices}."
+    ends = f"the ends of {part.variable}" + (f", the least {measure} between them" if measure else "")
     if adjust is None:
-        return f"By the ends of {part.variable}, each of {slices} by itself."
-    return (
-        f"By the ends of {part.variable}, adjusted so that they hold for all {slices} at a time; the intervals shown "
-        "are not adjusted."
-    )
+        return f"By {ends}, each of {slices} by itself."
+    return f"By {ends}, adjusted so that they hold for all {slices} at a time; the intervals shown are not adjusted."
 
 
 def _ranking_part(results: Results) -> PartResult:

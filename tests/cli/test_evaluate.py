@@ -84,8 +84,19 @@ sys.exit("distributed" in sys.modules)
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_help_describes_every_metric_and_the_json(run: Run) -> None:
+def test_help_fits_two_screens_and_names_every_metric(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     _, out, _ = run("evaluate", "--help")
+    lines = out.splitlines()
+    assert len(lines) < 90
+    assert max(map(len, lines)) <= 100
+    assert {*signatures()} <= {word.strip(",") for word in out.split()}
+    assert [line for line in lines if line.startswith("  --help-all ")]
+    assert "--conventions" not in out
+
+
+def test_whole_help_describes_every_metric_and_the_json(run: Run) -> None:
+    _, out, _ = run("evaluate", "--help-all")
     words = " ".join(out.split())
     assert all(name in words for name in signatures())
     assert '"slices"' in out

@@ -408,7 +408,7 @@ def test_bad_use_is_one_line_and_writes_nothing(words: list[str], message: str, 
 
 def test_help_says_what_is_promised(run: Run) -> None:
     for command in ("evaluate", "test"):
-        _, out, _ = run(command, "--help")
+        _, out, _ = run(command, "--help-all")
         words = " ".join(out.split())
         assert '"files"' in words
         assert "Widmann et al. 2019" in words

@@ -197,3 +197,47 @@ class TestAdjusted:
         assert worst_strata(results, 6, None)[:3] == alone[:3]
         assert "all 6 slices at a time" in order_text(results)
         assert "each of 6 slices by itself" in order_text(results, None)
+
+
+def ratios(ci: float | None) -> xr.Dataset:
+    """Slice "half" has half of the outcomes that are expected in many rows, "small" three times as many in few rows."""
+    rng = np.random.default_rng(5)
+    slices = np.repeat(["fair", "half", "more", "small"], [4000, 4000, 4000, 12])
+    factor = np.select([slices == "half", slices == "more", slices == "small"], [0.5, 1.3, 3.0], 1.0)
+    scores = rng.uniform(0.1, 0.3, slices.size)
+    labels = (rng.random(slices.size) < factor * scores).astype(int)
+    options = {} if ci is None else {"ci": ci, "n_boot": 20}
+    return cd.evaluate(labels, scores, [cd.ObservedExpected(), cd.MeanGap()], by={"slice_": slices}, **options)
+
+
+def test_ratios_are_ranked_by_their_distance_from_one() -> None:
+    result = ratios(None)
+    by_hand = sorted(
+        result.slice_.values, key=lambda name: -abs(np.log(float(result.observed_expected.sel(slice_=name))))
+    )
+    assert by_hand.index("half") < by_hand.index("more")
+    assert list(cd.worst_slices(result, "observed_expected").slice_.values) == by_hand
+    places = worst_strata(Results(result.drop_vars([name for name in result if str(name).startswith("mean_gap")])), 4)
+    assert [str(result.slice_.values[place]) for place in places] == by_hand
+
+
+@pytest.mark.parametrize("adjust", ["bonferroni", None])
+def test_with_intervals_evidence_of_either_side_ranks(adjust: Any) -> None:
+    result = ratios(0.95)
+    for metric in ("observed_expected", "mean_gap"):
+        worst = cd.worst_slices(result, metric, adjust=adjust)
+        assert list(worst.slice_.values)[:2] == ["half", "more"]
+        only = result[[name for name in result if str(name).startswith(metric)]]
+        places = worst_strata(Results(only), 2, adjust)
+        assert [str(result.slice_.values[place]) for place in places] == ["half", "more"]
+
+
+def test_slopes_are_ranked_by_their_distance_from_one() -> None:
+    rng = np.random.default_rng(6)
+    slices = np.repeat(["flat", "steep", "fair"], 5000)
+    power = np.select([slices == "flat", slices == "steep"], [0.5, 1.2], 1.0)
+    logit = rng.normal(0, 1.5, slices.size)
+    labels = (rng.random(slices.size) < 1 / (1 + np.exp(-power * logit))).astype(int)
+    result = cd.evaluate(labels, 1 / (1 + np.exp(-logit)), cd.CalibrationSlope(), by={"site": slices})
+    assert list(cd.worst_slices(result, "calibration_slope_slope").site.values) == ["flat", "steep", "fair"]
+    assert order_text(Results(result)) == "By |calibration_slope_slope - 1|, of 3 slices."

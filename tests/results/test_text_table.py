@@ -1,6 +1,5 @@
 """Tables of results: as text of any width, in notebooks, in Markdown, as data frames."""
 
-import math
 import re
 from typing import Any
 
@@ -72,26 +71,14 @@ def test_numbers_stand_in_columns(whole: xr.Dataset) -> None:
                 assert line[:end].rstrip().endswith(text), (width, part.variable)
 
 
-def test_ends_stay_with_their_number(sliced: xr.Dataset) -> None:
-    """Beside it where that fits, else beneath; each table has the labels."""
-    beside = [line.split() for line in texts(sliced, 300) if line.startswith("country")]
-    assert [head.count("low") for head in beside] == [head.count("high") for head in beside] == [8]
-    lines = texts(sliced, 80)
-    heads = [line for line in lines if line.startswith("country")]
-    assert 1 < len(heads) < 5
-    slices = math.prod(sliced.sizes[dim] for dim in BY)
-    for end in ("low", "high"):
-        assert sum(line.split()[:1] == [end] for line in lines) == slices * len(heads)
-
-
-def test_slices_with_intervals_fit_in_one_table() -> None:
-    """The six numbers of five slices with their intervals, in a hundred columns."""
-    by = {"country": np.array(["de", "es", "fr", "it", "uk"])[RNG.integers(0, 5, ROWS)]}
-    lines = texts(cd.evaluate(LABELS, SCORES, by=by, ci=0.9, n_boot=5), 100)
-    assert max(map(width_of, lines)) <= 100
-    (head,) = [line for line in lines if line.startswith("country")]
-    assert head.split()[:2] == ["country", "rows"]
-    assert sum(line.startswith("─") for line in lines) == 1
+@pytest.mark.parametrize("width", [80, 100, 400])
+def test_ends_stay_beside_their_number(sliced: xr.Dataset, width: int) -> None:
+    """Where columns do not fit there are several tables, each with the labels."""
+    heads = [line.split() for line in texts(sliced, width) if line.startswith("country")]
+    assert (len(heads) > 1) == (width < 400)
+    ends = [[word for word in head if word in ("low", "high")] for head in heads]
+    assert all(of == ["low", "high"] * (len(of) // 2) for of in ends)
+    assert sum(map(len, ends)) == 2 * sum(part.has_interval for part in Results(sliced).shown)
 
 
 def test_tables_that_nothing_fits_into_keep_their_numbers(whole: xr.Dataset) -> None:
@@ -134,7 +121,7 @@ def test_html_of_numbers(whole: xr.Dataset) -> None:
 
 def test_html_of_slices(sliced: xr.Dataset) -> None:
     rows = Cells(sliced.calib.table()._repr_html_()).rows
-    assert rows[0][:9] == ["country", "day", "rows", "events", "mean_score", "frequency", "ece", "low", "high"]
+    assert rows[0][:9] == ["country", "day", "rows", "events", "mean score", "frequency", "ece", "low", "high"]
     result = {(row[0], row[1]): row[2:9] for row in rows[1:7]}
     here = sliced.sel(country="日本", day=2)
     assert result["日本", "2"][0] == str(int(here.rows))
@@ -197,19 +184,43 @@ def test_what_is_no_result_has_no_table() -> None:
         xr.Dataset({"ece": 0.1}).calib.table()
 
 
-def test_curves_have_no_single_numbers() -> None:
-    curve = cd.evaluate(LABELS, SCORES, [cd.ReliabilityCurve(), cd.ReliabilityDiagram()])
+def test_curves_are_shown_at_some_points_and_diagrams_by_bin() -> None:
+    curve = cd.evaluate(LABELS, SCORES, [cd.ReliabilityCurve(), cd.ReliabilityDiagram(bins=5)])
     curve = curve.drop_vars([name for name, values in curve.data_vars.items() if not values.ndim])
-    assert repr(curve.calib.table()).splitlines()[0] == "These metrics return curves; use --out or --chart."
+    lines = repr(curve.calib.table()).splitlines()
+    assert lines[:2] == ["Reliability curve by score", "score  reliability  density"]
+    # A line for each tenth of the scores, as the curve has them.
+    for line, score in zip(lines[3:14], np.linspace(0, 1, 11), strict=True):
+        at, reliability, _ = map(float, line.split())
+        assert at == pytest.approx(score, abs=1e-9)
+        assert reliability == pytest.approx(
+            float(curve.reliability_curve_reliability.sel(reliability_curve_score=at, method="nearest")), abs=5e-3
+        )
+    assert "11 of 301 points; --out and --chart have all." in lines
+    start = lines.index("Reliability diagram by bin")
+    assert [line.split()[0] for line in lines[start + 3 : start + 8]] == ["0", "1", "2", "3", "4"]
     assert "600 rows" in curve.calib.table()._repr_html_()
 
 
-def test_names_of_metrics_keep_their_underscores() -> None:
+def test_metrics_of_classes_show_the_worst_classes_first() -> None:
+    rng = np.random.default_rng(8)
+    scores = rng.dirichlet(np.ones(4), 3000)
+    wrong = scores * [1, 1, 0.3, 1]
+    wrong /= wrong.sum(1, keepdims=True)
+    labels = (rng.random((3000, 1)) > wrong.cumsum(1)).sum(1)
+    result = cd.evaluate(labels, scores, cd.MeanGap(setting="classwise"), ci=0.9, n_boot=20)
+    lines = [joined(line) for line in result_lines(result, 100, classes=2)]
+    assert lines[0] == "mean gap by class, the worst first"
+    assert lines[1].split() == ["class", "mean", "gap", "low", "high", "score", "outcome"]
+    assert lines[3].split()[0] == "2"
+    assert len([line for line in lines[3:] if line[:1].isdigit()]) == 2
+    assert lines[-1].endswith("shown are not adjusted.")
+
+
+def test_headings_are_whole_words() -> None:
     metrics = {"ece_lo": cd.ECE(bins=5), "error_of_calibration": cd.ECE()}
     head = texts(cd.evaluate(LABELS, SCORES, metrics, by={"day": BY["day"]}), 100)
-    assert [line.split() for line in head[:4]] == [
-        ["error_"],
-        ["of_"],
-        ["mean_", "calibr"],
-        ["day", "rows", "events", "score", "frequency", "ece_lo", "ation"],
+    assert [line.split() for line in head[:2]] == [
+        ["mean", "error", "of"],
+        ["day", "rows", "events", "score", "frequency", "ece", "lo", "calibration"],
     ]

@@ -162,7 +162,7 @@ def test_results_that_are_joined_have_the_dimension_of_joining() -> None:
     joined = xr.concat(results, xr.Variable("model", ["a", "b"]))
     assert Results(joined).batch == ("model",)
     assert [part.variable for part in Results(joined).numbers] == ["ece"]
-    assert "These metrics return curves" in repr(cd_table(cd.evaluate(LABELS, SCORES, cd.ReliabilityDiagram())))
+    assert "Reliability diagram by bin" in repr(cd_table(cd.evaluate(LABELS, SCORES, cd.ReliabilityDiagram())))
 
 
 def test_models_of_a_summary_are_no_slices() -> None:

@@ -115,8 +115,12 @@ class CalibrationSlope(ColumnEstimator):
     @override
     def describe(self, layout: Layout) -> Description:
         return {
-            "slope": PartInfo("slope of the outcome on the logit of the score, 1 if calibrated", "number"),
-            "intercept": PartInfo("intercept with slope 1, 0 if calibrated: calibration in the large", "number"),
+            "slope": PartInfo(
+                "slope of the outcome on the logit of the score, 1 if calibrated", "number", quantity="slope"
+            ),
+            "intercept": PartInfo(
+                "intercept with slope 1, 0 if calibrated: calibration in the large", "number", quantity="offset"
+            ),
             "statistic": PartInfo("likelihood ratio of slope and intercept, chi-square with 2 df", "statistic"),
             "pvalue": PartInfo(PVALUE, "pvalue"),
         }

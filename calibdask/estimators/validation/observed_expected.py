@@ -92,7 +92,9 @@ class ObservedExpected(ColumnEstimator):
     @override
     def describe(self, layout: Layout) -> Description:
         return {
-            "": PartInfo("observed over expected outcomes, 1 if calibrated", "number", bounds=(0.0, np.inf)),
+            "": PartInfo(
+                "observed over expected outcomes, 1 if calibrated", "number", quantity="ratio", bounds=(0.0, np.inf)
+            ),
             "observed": PartInfo("outcomes", "count"),
             "expected": PartInfo("sum of the scores", "statistic"),
         }

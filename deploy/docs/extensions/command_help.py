@@ -9,6 +9,8 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+from calibdask.cli.metric_options import WHOLE_HELP
+
 _COLUMNS = 88
 
 
@@ -28,6 +30,7 @@ class CommandHelp(SphinxDirective):
         context = click.Context(
             command, info_name=name, terminal_width=_COLUMNS, max_content_width=_COLUMNS, help_option_names=["--help"]
         )
+        context.meta[WHOLE_HELP] = True
         block = nodes.literal_block(text=command.get_help(context), language="none")
         section = nodes.section("", nodes.title(text=name), block, ids=[nodes.make_id(name)])
         self.state.document.note_implicit_target(section, section)

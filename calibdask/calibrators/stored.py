@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Of what is stored. Format 1 has no checksum: so are maps of earlier versions, and those that are written by hand.
 _FORMAT = 2
+FINGERPRINT = "rows_fingerprint"
 _KEYS = ("format", "calibrator", "parameters", "classes", "columns", "rows", "slices", "cautions", "numbers")
 
 
@@ -51,6 +52,12 @@ def to_dict(
         **(further or {}),
     }
     return {**stored, "checksum": _checksum(stored)}
+
+
+def with_fingerprint(stored: Mapping[str, Any], fingerprint: str) -> dict[str, Any]:
+    """A stored calibrator that also knows the rows that it was fitted to, by their `calibdask.fingerprint`."""
+    known = {**stored, FINGERPRINT: fingerprint}
+    return {**known, "checksum": _checksum(known)}
 
 
 def from_dict(

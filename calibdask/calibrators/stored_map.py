@@ -10,6 +10,7 @@ import numpy as np
 
 from calibdask.calibrators.base import MIN_ROWS, Calibrator
 from calibdask.calibrators.mapping import MapsRows, mapped_rows, warn_of_unknown
+from calibdask.calibrators.stored import FINGERPRINT
 from calibdask.data.data import Data
 from calibdask.engine.arrays import is_dask
 from calibdask.safe_text import listed
@@ -80,6 +81,16 @@ class StoredMap:
             raise ValueError("holds numbers that give no probabilities; it is damaged.")
 
     @property
+    def rows(self) -> int:
+        """Number of rows that it was fitted to."""
+        return int(self.calibrator._sliced.rows[-1])
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the rows that it was fitted to, without slices; empty if it is not known."""
+        return str(self.document.get(FINGERPRINT, ""))
+
+    @property
     def columns(self) -> int:
         """Number of columns of scores, 1 for a vector of P(y = 1)."""
         return int(self.calibrator.n_features_in_)
@@ -102,9 +113,8 @@ class StoredMap:
     @property
     def described(self) -> str:
         """Short description of the map."""
-        rows = int(self.calibrator._sliced.rows[-1])
         by = f", by {listed(self.further)}" if self.further else ""
-        return f"{type(self.calibrator).__name__} of {self.url}, fitted to {rows:,} rows{by}"
+        return f"{type(self.calibrator).__name__} of {self.url}, fitted to {self.rows:,} rows{by}"
 
     @cached_property
     def row_map(self) -> MapsRows:

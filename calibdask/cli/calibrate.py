@@ -134,8 +134,13 @@ def calibrate(
         target = checked_output(out, (".json",), overwrite=overwrite)
     store = request.opened()
     options = {} if min_rows is None else {"min_rows": min_rows}
-    calibrator, why = _fitted(request, store, method, features, options)
-    text = json.dumps(calibrator.to_dict(), indent=1, ensure_ascii=False) + "\n"
+    calibrator, why, fingerprint = _fitted(request, store, method, features, options)
+    stored = calibrator.to_dict()
+    if fingerprint:
+        from calibdask.calibrators.stored import with_fingerprint
+
+        stored = with_fingerprint(stored, fingerprint)
+    text = json.dumps(stored, indent=1, ensure_ascii=False) + "\n"
     if target is None:
         click.echo(text, nl=False)
     else:
@@ -194,8 +199,8 @@ def _fitted(
     method: Expression | None,
     features: tuple[str, ...],
     options: dict[str, int],
-) -> "tuple[Calibrator, str]":
-    """The calibrator, fitted, and why it is this one where none was named."""
+) -> "tuple[Calibrator, str, str]":
+    """The fitted calibrator, why it is this one where none was named, and the fingerprint of rows."""
     from calibdask.calibrators.map_table import rows_behind
     from calibdask.calibrators.stored_map import fit_to_data
     from calibdask.cli.summary_input import pooled, refuse_row_options
@@ -211,7 +216,7 @@ def _fitted(
         with store.dataset, connected(request.cluster), shown_progress("calibrating"), shown_warnings():
             pooled(store, request.by)
             chosen, why = (method, "") if method is not None else _usual("scores alone, of a summary")
-            return fit_to_data(chosen.make(), Data.of(store, by=request.by), **options), why
+            return fit_to_data(chosen.make(), Data.of(store, by=request.by), **options), why, ""
     with connected(request.cluster), shown_progress("calibrating"), shown_warnings():
         rows = rows_of(store)
         table = _with_features(request, rows, features).table(rows)
@@ -220,8 +225,9 @@ def _fitted(
         calibrator = chosen.make().set_params(logits=request.logits)
         data = request.data_of(table)
         fit_to_data(calibrator, data, **options)
+        fingerprint = request.fingerprint_of(table)
         request.note_excluded(calibrator.excluded_, rows_behind(calibrator))
-    return calibrator, why
+    return calibrator, why, fingerprint
 
 
 def _with_features(request: RowsRequest, rows: "StoredRows", features: tuple[str, ...]) -> RowsRequest:

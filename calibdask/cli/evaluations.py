@@ -49,7 +49,25 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
         else:
             result = cd.evaluate(request.data_of(table), metrics=chosen, **request.intervals)
             request.note_excluded(result.attrs)
+        _warn_of_rows_of_the_fit(request, rows, result.attrs.get("rows"))
     return Evaluation(result, chosen, shape.vector, models)
+
+
+def _warn_of_rows_of_the_fit(request: EvaluateRequest, rows: "StoredRows", number: int | None) -> None:
+    """Say on stderr that a map is evaluated on the rows that it was fitted to.
+
+    The fingerprint takes a pass of its own, so it is only taken of as many rows as the map was fitted to.
+    """
+    stored_map = request.stored_map
+    if stored_map is None or not stored_map.fingerprint or number != stored_map.rows:
+        return
+    as_fitted = replace(request, map_path=None, by=(), logits=stored_map.takes_logits)
+    if as_fitted.fingerprint_of(as_fitted.table(rows)) == stored_map.fingerprint:
+        click.echo(
+            f"calibdask: these are the rows that {visible_address(stored_map.url)} was fitted to, on which errors look "
+            "smaller than they are; evaluate the map on other rows",
+            err=True,
+        )
 
 
 def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) -> Evaluation:

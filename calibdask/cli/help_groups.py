@@ -72,11 +72,13 @@ class GroupedCommand(Remembering):
         super().__init__(*arguments, **options)
         self.examples = examples
 
-    def format_help_text(
-        self, ctx: click.Context, formatter: click.HelpFormatter, *, paragraphs: int | None = None
-    ) -> None:
-        """The first paragraph of the text, the examples, and the rest; of so many paragraphs, or all."""
-        text = "\n\n".join(cleandoc(self.help or "").split("\n\n")[:paragraphs])
+    def help_paragraphs(self, ctx: click.Context) -> list[str]:
+        """The paragraphs of the text that the help shows."""
+        return cleandoc(self.help or "").split("\n\n")
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The first paragraph of the text, the examples, and the rest."""
+        text = "\n\n".join(self.help_paragraphs(ctx))
         first, _, rest = text.partition("\n\n")
         with formatter.indentation():
             formatter.write_paragraph()

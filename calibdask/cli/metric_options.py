@@ -119,9 +119,9 @@ class MetricCommand(GroupedCommand):
         helping = {*ctx.help_option_names}
         return [one for one in self.get_params(ctx) if one.name in self.usual or helping & {*one.opts}]
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The text, of which the short help has the first two paragraphs."""
-        super().format_help_text(ctx, formatter, paragraphs=None if ctx.meta.get(WHOLE_HELP) else 2)
+    def help_paragraphs(self, ctx: click.Context) -> list[str]:
+        """All paragraphs; the short help has the first two."""
+        return super().help_paragraphs(ctx)[: None if ctx.meta.get(WHOLE_HELP) else 2]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Its own in groups, and the choices under a heading of their own."""

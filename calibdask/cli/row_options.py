@@ -280,6 +280,13 @@ class RowsRequest:
 
         return Data.of(table, options=InputOptions(**self.reading_of_population))
 
+    def fingerprint_of(self, table: "RowTable") -> str:
+        """Fingerprint of labels, scores and weights, in one pass; empty for several problems at once."""
+        from calibdask.analyses.receipts.fingerprint import fingerprint_of
+
+        read = self.data_of(replace(table, by={})).read()
+        return "" if read.batch else fingerprint_of(read).whole
+
     def note_excluded(self, attributes: Mapping[str, Any], rows: int | None = None) -> None:
         """Say on stderr how many rows were left out, and why; ``rows`` are left where no attribute says how many."""
         left = attributes["rows"] if rows is None else rows

@@ -27,6 +27,7 @@ def same(one: Any, other: Any) -> bool:
         document["slices"] = document["slices"] and {**document["slices"], "kinds": None}
         # Which is of these, too.
         del document["checksum"]
+        document.pop("rows_fingerprint", None)
     return bool(documents[0] == documents[1])
 
 
@@ -130,7 +131,9 @@ def test_evaluating_through_a_map(file: str, run: Run, data: Path) -> None:
     assert run("calibrate", data / "rows.csv", "--method", "platt", "--by", "day", "--out", path)[0] == 0
     command = ("evaluate", data / file, "--map", path, "--metric", "ece,brier", "--by", "day")
     status, out, err = run(*command, "--out", data / "result.nc", "--report", data / "page.html")
-    assert (status, err) == (0, "")
+    assert status == 0
+    assert err.startswith(f"calibdask: these are the rows that {path} was fitted to, on which errors look smaller")
+    assert err.count("\n") == 1
     calibrated = fitted(path).predict_proba(SCORES, by=DAY)
     expected = cd.evaluate(LABELS, calibrated, ["ece", "brier"], by={"day": DAY})
     result = open_result(data / "result.nc")
@@ -152,6 +155,27 @@ def test_evaluating_a_vector_through_a_map(run: Run, data: Path) -> None:
         "class 1",
         f"PlattScaling of {path}, fitted to {len(LABELS)} rows",
     )
+
+
+def test_a_map_knows_the_rows_of_its_fit(run: Run, tmp_path: Path) -> None:
+    """In another order, another format and with other slices, but not other rows of the same number."""
+    labels, scores = LABELS > 0, 1 - SCORES[:, 0]
+    frame = pd.DataFrame({"label": labels.astype(int), "score": scores, "day": DAY})
+    frame.to_csv(tmp_path / "fit.csv", index=False)
+    frame[::-1].to_parquet(tmp_path / "reversed.parquet")
+    frame.assign(score=np.where(np.arange(len(frame)) == 7, 0.123, scores)).to_parquet(tmp_path / "changed.parquet")
+    frame[1:].to_parquet(tmp_path / "fewer.parquet")
+    path = tmp_path / "map.json"
+    assert run("calibrate", tmp_path / "fit.csv", "--by", "day", "--out", path)[0] == 0
+    warned = {"fit.csv": True, "reversed.parquet": True, "changed.parquet": False, "fewer.parquet": False}
+    for name, is_fit in warned.items():
+        status, _, err = run("evaluate", tmp_path / name, "--map", path, "--metric", "brier")
+        assert (status, bool(err)) == (0, is_fit), name
+    # Maps of earlier versions do not know their rows.
+    document = json.loads(path.read_text())
+    del document["rows_fingerprint"], document["checksum"]
+    path.write_text(json.dumps({**document, "format": 1}))
+    assert run("evaluate", tmp_path / "fit.csv", "--map", path, "--metric", "brier")[2] == ""
 
 
 CALIBRATE = ["calibrate", "binary.npz"]

@@ -44,14 +44,14 @@ def understands_scikit_learn(cls: Class) -> Class:
     >>> cd.ECE(n_bins=10, strategy="quantile") == cd.ECE(bins=10, binning="equal-mass")
     True
     """
-    construct = cls.__init__
+    construct: Any = vars(cls)["__init__"]
 
     # The signature stays that of the class: the aliases are understood, not documented options.
     @functools.wraps(construct)
     def __init__(self: Any, *arguments: Any, **options: Any) -> None:
         construct(self, *arguments, **translated(options))
 
-    cls.__init__ = __init__
+    cls.__init__ = __init__  # type: ignore[misc]
     return cls
 
 

@@ -88,7 +88,7 @@ def apply_map(
     _check_columns(stored_map, rows.url, parts)
     if not unfinished.folder.exists():
         checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
-    if unfinished.begin(anew=overwrite):
+    if unfinished.begin(output.check, anew=overwrite):
         mark = mark_of(target) or unfinished.state
         return Applied(mark["rows"], mark["rows"], mark["unknown"], output.left_out)
     checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
@@ -144,7 +144,7 @@ def _streamed(
         table = stored if output.keeps_texts else values
         if number == 0:
             unfinished.clear()
-            output.lay_out(table, calibrated)
+            unfinished.state["layout"] = output.lay_out(table, calibrated)
         records.append({"rows": table.num_rows, "hashes": output.write(number, table, calibrated)})
         number, written = number + 1, written + table.num_rows
         unknown += unseen

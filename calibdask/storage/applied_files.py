@@ -21,7 +21,8 @@ from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
 from calibdask.storage.atomic_replace import write_whole
 from calibdask.storage.column_blocks import stacked
 from calibdask.storage.columns import ColumnNames
-from calibdask.storage.manifest import IDENTITY, content_hash, file_hash
+from calibdask.storage.documents import parse_json
+from calibdask.storage.manifest import HASH, IDENTITY, content_hash, file_hash, is_intact
 from calibdask.storage.writers import APPLIED, texts_settled
 
 # The attribute of a Zarr group that says what it is.
@@ -79,12 +80,32 @@ class AppliedFile(ABC):
     keeps_texts: ClassVar[bool] = False
 
     @abstractmethod
-    def lay_out(self, table: Any, calibrated: np.ndarray) -> None:
-        """Create the folder, with column types from the first chunk."""
+    def lay_out(self, table: Any, calibrated: np.ndarray) -> dict[str, str]:
+        """Create the folder, with column types from the first chunk; texts of the files in it, by their paths."""
 
     @abstractmethod
     def write(self, number: int, table: Any, calibrated: np.ndarray) -> dict[str, str]:
         """Write the chunk of this number, again if need be; the hashes of its files, by file or array."""
+
+    @abstractmethod
+    def place(self, number: int, name: str) -> Path:
+        """The file of a chunk that has this name in its record."""
+
+    def check(self, state: Mapping[str, Any]) -> None:
+        """Raise ValueError unless the chunks of a saved state are those that were written; restore the layout.
+
+        All are read once more: a run that goes on vouches for what an earlier one has written.
+        """
+        for number, chunk in enumerate(state.get("records", ())):
+            for name, expected in chunk["hashes"].items():
+                path = self.place(number, name)
+                if not path.is_file():
+                    raise ValueError(f"{str(path)!r} is missing")
+                with path.open("rb") as file:
+                    if file_hash(file) != expected:
+                        raise ValueError(f"{str(path)!r} is not what was written")
+        for path_in_part, text in state.get("layout", {}).items():
+            (self.part / path_in_part).write_text(text, encoding="utf-8")
 
     @abstractmethod
     def seal(self, mark: Mapping[str, Any], chunks: Sequence["ChunkRecord"]) -> None:
@@ -97,13 +118,16 @@ class AppliedFile(ABC):
 
 
 def mark_of(folder: Path) -> dict[str, Any]:
-    """The mark of a whole output; empty without."""
+    """The mark of a whole output; empty without, and if it is not what was written."""
+    from calibdask.storage.checked_store import GroupManifest
+
     try:
         if (folder / APPLIED).exists():
-            mark = json.loads((folder / APPLIED).read_text(encoding="utf-8"))
-        else:
-            mark = json.loads((folder / "zarr.json").read_text(encoding="utf-8"))["attributes"][_MARK]
-        return dict(mark)
+            mark = parse_json((folder / APPLIED).read_text(encoding="utf-8"))
+            return dict(mark) if is_intact(mark) or HASH not in mark else {}
+        attributes = parse_json((folder / "zarr.json").read_text(encoding="utf-8"))["attributes"]
+        GroupManifest.of(str(folder), attributes)
+        return dict(attributes[_MARK])
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
@@ -114,9 +138,14 @@ class AppliedParquet(AppliedFile):
 
     suffix: ClassVar[str] = ".parquet"
 
-    def lay_out(self, table: Any, calibrated: np.ndarray) -> None:
+    def lay_out(self, table: Any, calibrated: np.ndarray) -> dict[str, str]:
         """Make the folder."""
         self.part.mkdir()
+        return {}
+
+    def place(self, number: int, name: str) -> Path:
+        """The Parquet file."""
+        return self.part / name
 
     def write(self, number: int, table: Any, calibrated: np.ndarray) -> dict[str, str]:
         """Write a file, which appears whole and has the identity of the output."""
@@ -203,10 +232,15 @@ class AppliedCsv(AppliedParquet):
     def _chunks(self) -> Path:
         return self.part.with_name("chunks")
 
-    def lay_out(self, table: Any, calibrated: np.ndarray) -> None:
+    def lay_out(self, table: Any, calibrated: np.ndarray) -> dict[str, str]:
         """Make the folder of the chunks."""
         shutil.rmtree(self._chunks, ignore_errors=True)
         self._chunks.mkdir()
+        return {}
+
+    def place(self, number: int, name: str) -> Path:
+        """The file of rows."""
+        return self._chunks / name
 
     def write(self, number: int, table: Any, calibrated: np.ndarray) -> dict[str, str]:
         """Write the rows of a chunk, of the first one with the names of the columns."""
@@ -274,7 +308,7 @@ class AppliedZarr(AppliedFile):
 
     suffix: ClassVar[str] = ".zarr"
 
-    def lay_out(self, table: Any, calibrated: np.ndarray) -> None:
+    def lay_out(self, table: Any, calibrated: np.ndarray) -> dict[str, str]:
         """Make the arrays, with room for all rows."""
         import zarr
 
@@ -293,6 +327,15 @@ class AppliedZarr(AppliedFile):
                     compressors=CHUNK_CODECS,
                     dimension_names=("sample", *columns[: values.ndim - 1]),
                 )
+        paths = sorted(self.part.rglob("zarr.json"))
+        return {path.relative_to(self.part).as_posix(): path.read_text(encoding="utf-8") for path in paths}
+
+    def place(self, number: int, name: str) -> Path:
+        """The chunk of an array."""
+        path = self.part / name / "c" / str(number)
+        while path.is_dir():
+            path /= "0"
+        return path
 
     def write(self, number: int, table: Any, calibrated: np.ndarray) -> dict[str, str]:
         """Write a chunk of each array, whole: what a kill has left of it is not read."""
@@ -316,8 +359,7 @@ class AppliedZarr(AppliedFile):
                 missing = self.chunk_rows - len(values)
                 filling = np.full((missing, *values.shape[1:]), "" if values.dtype.kind == "O" else 0, values.dtype)
                 array[start : start + self.chunk_rows] = np.concatenate([values, filling]) if missing else values
-                file = self.part / name / "c" / "/".join([str(number), *["0"] * (values.ndim - 1)])
-                hashes[name] = content_hash(file.read_bytes())
+                hashes[name] = content_hash(self.place(number, name).read_bytes())
         return hashes
 
     def seal(self, mark: Mapping[str, Any], chunks: Sequence["ChunkRecord"]) -> None:

@@ -17,7 +17,7 @@ from calibdask.storage.atomic_replace import is_other_running, owned_name, put_i
 from calibdask.storage.documents import parse_json
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.location import Location
-from calibdask.storage.manifest import is_intact, sealed
+from calibdask.storage.manifest import file_hash, is_intact, sealed
 
 _PROGRESS = "progress.json"
 _OLD = "old"
@@ -41,6 +41,11 @@ def files_digest(location: Location) -> str:
         else:
             infos = [fs.info(path) for path in FileSet.of(location).paths]
     return digest([[info["name"], info.get("size"), *(str(info.get(name)) for name in _VERSIONS)] for info in infos])
+
+
+def _hash_of(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_hash(file)
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
@@ -82,22 +87,29 @@ class ResumableOutput:
         """Path of the unfinished output."""
         return self.folder / self.target.name
 
-    def begin(self, *, anew: bool) -> bool:
+    def begin(self, check: Callable[[Mapping[str, Any]], None], *, anew: bool) -> bool:
         """Resume an unfinished output or start a new one; return whether the output is already complete.
+
+        Parameters
+        ----------
+        check : function
+            Raises ValueError if the files of a saved state are not those that were written.
+        anew : bool
+            Begin anew if the unfinished output is another one, or damaged.
 
         Raises
         ------
         ValueError
-            If another process writes it, or it was begun with something else, and ``anew`` is false.
+            If another process writes it; if it was begun with something else or is damaged, and ``anew`` is false.
         """
         begun = self.folder.exists()
-        owner, key, state = self._progress(anew=anew)
+        owner, key, state = self._progress(check, anew=anew)
         if is_other_running(owner):
             raise ValueError(f"{str(self.target)!r} is being written by another process; wait for it, or end it first.")
         if key == self.key:
             self.state.update(state)
             if state.get(_PLACING):
-                if self.part.exists() and not self._is_whole:
+                if not self._is_placed:
                     put_in_place(self.part, self.target, self.folder / _OLD)
                 self.remove()
                 return True
@@ -117,7 +129,9 @@ class ResumableOutput:
         self._save()
         return False
 
-    def _progress(self, *, anew: bool) -> tuple[str, Mapping[str, str] | None, dict[str, Any]]:
+    def _progress(
+        self, check: Callable[[Mapping[str, Any]], None], *, anew: bool
+    ) -> tuple[str, Mapping[str, str] | None, dict[str, Any]]:
         """Who writes it, the key and the state; empty if it was killed before anything was written.
 
         Raises
@@ -134,15 +148,39 @@ class ResumableOutput:
             known = parse_json(content)
             if not is_intact(known):
                 raise ValueError("its hash does not match its contents")
-            _check_state(known["state"])
-            return str(known["owner"]), known["key"], dict(known["state"])
+            owner, key, state = str(known["owner"]), known["key"], dict(known["state"])
+            _check_state(state)
+            if key == self.key and not is_other_running(owner):
+                self._check_files(state, check)
+            return owner, key, state
         except (ValueError, KeyError, TypeError) as error:
             if anew:
                 return "", None, {}
             raise ValueError(
-                f"{str(path)!r}, which says how far {str(self.target)!r} is, is damaged ({error}); give overwrite=True "
-                "(--overwrite at the shell) to begin anew."
+                f"{str(path)!r}, which says how far {str(self.target)!r} is, is damaged, or files that it lists are "
+                f"({error}); give overwrite=True (--overwrite at the shell) to begin anew."
             ) from error
+
+    def _check_files(self, state: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None]) -> None:
+        """Raise ValueError unless a state has the files that it was saved with."""
+        if not (placing := state.get(_PLACING)):
+            check(state)
+            return
+        self.state.update(state)
+        if self._is_placed:
+            return
+        if not self.part.exists():
+            raise ValueError(f"{str(self.part)!r} is missing")
+        if placing is not True and self.part.is_file() and _hash_of(self.part) != placing:
+            raise ValueError(f"{str(self.part)!r} is not what was written")
+
+    @property
+    def _is_placed(self) -> bool:
+        """Whether the output, all of which was written, has got its name."""
+        placing = self.state[_PLACING]
+        return self._is_whole or bool(
+            placing is not True and self.target.is_file() and _hash_of(self.target) == placing
+        )
 
     @property
     def _is_whole(self) -> bool:
@@ -169,7 +207,8 @@ class ResumableOutput:
 
     def finish(self) -> None:
         """Give it its name, in the place of what has that name."""
-        self.save(**{_PLACING: True})
+        # A folder has a manifest, and a file none.
+        self.save(**{_PLACING: _hash_of(self.part) if self.part.is_file() else True})
         put_in_place(self.part, self.target, self.folder / _OLD)
         self.remove()
 

@@ -2,7 +2,10 @@
 
 import json
 import random
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,7 @@ from typing import Any
 import fsspec
 import numpy as np
 import pandas as pd
+import pytest
 import xarray as xr
 
 import calibdask as cd
@@ -18,11 +22,13 @@ from calibdask.calibrators.stored_map import StoredMap
 from calibdask.cli.watch_state import WatchState
 from calibdask.inference.sequential.saved import SavedState
 from calibdask.storage.open_store import StoredRows, open_store
+from calibdask.storage.resumable_output import ResumableOutput
 from calibdask.storage.summary import Summary
 from calibdask.storage.writers import write_dataset
 from calibdask.study.example import Means
 from calibdask.study.running import lay_out
 from tests.storage import damage
+from tests.storage.kills import Killed
 
 ROWS = 60
 Content = dict[str, bytes]
@@ -167,10 +173,40 @@ def remove_last(case: Case, now: Content, draw: random.Random) -> Change:
     return {(logs or members)[-1]: None} if members else {}
 
 
+def blocks(name: str, content: bytes) -> list[bytes]:
+    """The members of a single file: what is between commas in JSON, else blocks of a fixed size."""
+    if content.lstrip().startswith(b"{"):
+        return content.split(b",")
+    return [content[start : start + _BLOCK] for start in range(0, len(content), _BLOCK)]
+
+
+def within_file(case: Case, now: Content, draw: random.Random) -> Change:
+    """Blocks of a single file change places, are doubled or lost, or come from another or an older file."""
+    (name,) = case.whole
+    mine = blocks(name, now.get(name, b""))
+    others = blocks(name, draw.choice((case.other, case.older)).get(name, b""))
+    if not mine or not others:
+        return {}
+    joint = b"," if now[name].lstrip().startswith(b"{") else b""
+    one, two = (draw.randrange(len(mine)) for _ in range(2))
+    match draw.choice(("swap", "double", "lose", "other")):
+        case "swap":
+            mine[one], mine[two] = mine[two], mine[one]
+        case "double":
+            mine.insert(one, mine[one])
+        case "lose":
+            del mine[one]
+        case _:
+            mine[one] = others[one % len(others)]
+    return {name: joint.join(mine)}
+
+
+_BLOCK = 64
 Harm = Callable[[Case, Content, random.Random], Change]
-FILE_DAMAGE: Mapping[str, Harm] = {"flip": flip, "truncate": truncate, "delete": delete}
+_ANYWHERE: Mapping[str, Harm] = {"flip": flip, "truncate": truncate, "delete": delete}
+FILE_DAMAGE: Mapping[str, Harm] = {**_ANYWHERE, "within a file": within_file}
 DAMAGE: Mapping[str, Harm] = {
-    **FILE_DAMAGE,
+    **_ANYWHERE,
     "duplicate": duplicate,
     "swap within": swap,
     "swap between": swap_between,
@@ -223,6 +259,68 @@ def write_applied(url: str, seed: int) -> None:
     apply_map(StoredMap.read(file), given, url, overwrite=True)
 
 
+def apply_platt(folder: Path, seed: int, out: Path) -> None:
+    """Apply a map to rows; both are written where they are not there, so that an output can be gone on with."""
+    labels, scores, country = rows(seed)
+    source, file = folder / f"rows-{seed}.parquet", folder / f"map-{seed}.json"
+    if not source.exists():
+        frame = pd.DataFrame({"label": labels, "score": scores, "country": country})
+        frame.to_parquet(source, row_group_size=ROWS // 3)
+        file.write_text(json.dumps(cd.PlattScaling().fit(labels, scores).to_dict()))
+    given = open_store(str(source))
+    assert isinstance(given, StoredRows)
+    apply_map(StoredMap.read(file), given, str(out))
+
+
+def write_unfinished(url: str, seed: int, saves: int = 3) -> None:
+    """What a kill leaves of an output after some of its states were saved: the first one is that of no rows."""
+    out = Path(tempfile.mkdtemp(dir=Path(url).parent)) / f"out{Path(url).suffix}"
+    done = []
+
+    def save(output: ResumableOutput) -> None:
+        if len(done) == saves:
+            raise Killed
+        done.append(saved(output))
+
+    saved = ResumableOutput._save
+    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+        patch.setattr(ResumableOutput, "_save", save)
+        apply_platt(Path(url).parent, seed, out)
+    out.with_name(f".{out.name}.unfinished").rename(url)
+
+
+def read_unfinished(url: str) -> Any:
+    """What comes of going on with an output that was not finished."""
+    place = Path(url)
+    with tempfile.TemporaryDirectory(dir=place.parent) as folder:
+        out = Path(folder, f"out{place.suffix}")
+        if place.is_dir():
+            shutil.copytree(place, out.with_name(f".{out.name}.unfinished"))
+        apply_platt(place.parent, 1, out)
+        return read_store(str(out))
+
+
+def accumulator() -> cd.Accumulator:
+    return cd.Accumulator([cd.ECE(bins=3), cd.BrierScore()], step=0.01)
+
+
+def write_accumulator(url: str, seed: int) -> None:
+    labels, scores, _ = rows(seed)
+    Path(url).mkdir()
+    for name, array in accumulator().update(labels, scores).state_dict().items():
+        np.save(Path(url, name.replace("/", "-")), array)
+
+
+def read_accumulator(url: str) -> Any:
+    names = {name.replace("/", "-"): name for name in accumulator().update(*rows(1)[:2]).state_dict()}
+    try:
+        state = {names.get(path.stem, path.stem): np.load(path) for path in sorted(Path(url).iterdir())}
+    except Exception as error:
+        # Of the container, which is NumPy's.
+        raise ValueError(str(error)) from error
+    return accumulator().load_state_dict(state).result().to_dict()
+
+
 def write_map(url: str, seed: int) -> None:
     labels, scores, country = rows(seed)
     fitted = cd.PlattScaling().fit(labels, scores, by={"country": country}, min_rows=5)
@@ -268,8 +366,12 @@ WRITERS: Mapping[str, tuple[Callable[[str, int], None], Callable[[str], Any]]] =
     "cube.zarr": (write_cube, read_store),
     "applied.zarr": (write_applied, read_store),
     "applied.parquet": (write_applied, read_store),
+    "unfinished.zarr": (write_unfinished, read_unfinished),
+    "unfinished.parquet": (write_unfinished, read_unfinished),
+    "unfinished.csv": (write_unfinished, read_unfinished),
     "map.json": (write_map, read_map),
     "state.json": (write_state, read_state),
+    "accumulator": (write_accumulator, read_accumulator),
 }
 
 
@@ -291,7 +393,10 @@ def older_content(name: str, folder: Path) -> Content:
         cd.run(study, url, "threads:1")
         url.rename(folder / name)
         return before
-    write(str(url), 3)
+    if name.startswith("unfinished"):
+        write_unfinished(str(url), 1, saves=2)
+    else:
+        write(str(url), 3)
     write(str(folder / name), 1)
     return Tree(str(url)).content()
 

@@ -60,6 +60,17 @@ def checksum(state: Arrays) -> Counts:
     return np.array([*sums, *(np.array(parts) * bool(state[LAYOUT][0]))], np.int64)
 
 
+def check_shapes(state: Arrays) -> None:
+    """Raise ValueError unless the layout is a list of whole numbers, and the number of rows one."""
+    for name, shapes in ((LAYOUT, [(LAYOUT_SIZE,), (LAYOUT_SIZE + 1,)]), (ROWS, [()])):
+        if state[name].shape not in shapes or state[name].dtype != np.int64:
+            found = f"{state[name].dtype} of shape {state[name].shape}"
+            raise ValueError(
+                f"load_state_dict expects {name} of state_dict, int64 of shape {' or '.join(map(str, shapes))}, got "
+                f"{found}: the state is damaged, or was made by hand."
+            )
+
+
 def check_intact(state: Arrays) -> None:
     """Raise ValueError for a state, or a sum of states, that was changed."""
     if CHECKSUM not in state or state[CHECKSUM].shape != (4,) or state[CHECKSUM].dtype != np.int64:
@@ -73,8 +84,7 @@ def check_intact(state: Arrays) -> None:
     if not intact:
         raise ValueError(
             "load_state_dict expects what state_dict returned, or the sum of several, entry by entry; its checksum "
-            "does "
-            "not match: it was corrupted or edited."
+            "does not match: it was corrupted or edited."
         )
 
 

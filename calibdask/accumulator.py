@@ -16,6 +16,7 @@ from calibdask.accumulated_state import (
     as_numbers,
     check_intact,
     check_possible,
+    check_shapes,
     checksum,
     entry_name,
     from_numbers,
@@ -248,8 +249,9 @@ class Accumulator:
         arrays = {name: np.asarray(array) for name, array in state.items()}
         if missing := [name for name in (LAYOUT, ROWS) if name not in arrays]:
             raise ValueError(f"load_state_dict expects what state_dict returned; it lacks {listed(missing)}.")
+        check_shapes(arrays)
         # States of earlier versions have no checksum.
-        if CHECKSUM in arrays or arrays[LAYOUT].shape == (LAYOUT_SIZE + 1,):
+        if CHECKSUM in arrays or arrays[LAYOUT].size > LAYOUT_SIZE:
             check_intact(arrays)
         layout = from_numbers(arrays[LAYOUT][:LAYOUT_SIZE])
         if layout is None:

@@ -22,7 +22,11 @@ _PARAMETER = re.compile(rf"(?<=[?&;#/,]){_SECRET}=[^\s&;#/,'\"<>]+", re.IGNORECA
 _QUERY = re.compile(rf"(?<=[?&]){_SECRET}=[^\s&;#,'\"<>]+", re.IGNORECASE)
 # Addresses, and the parameters of their queries and fragments.
 _ADDRESS = re.compile(r"[a-z][\w+.-]*://[^\s'\"<>]+", re.IGNORECASE)
-_ANY_PARAMETER = re.compile(r"(?<=[?&;#])([^\s=&;#,]+)=([^\s&;#,]+)")
+# A comma is a sign of the value, unless a text goes on behind it.
+_ANY_PARAMETER = re.compile(r"(?<=[?&;#])([^\s=&;#]+)=([^\s&;#]*[^\s&;#,])")
+# A web server may take a query that is no parameter for a key; elsewhere it is a sign of a pattern.
+_OF_WEB = re.compile(r"(?:^|::)https?://", re.IGNORECASE)
+_BARE_QUERY = re.compile(r"(?<=[?&;])[^\s=&;#]*[^\s=&;#,](?=,?(?:[&;#]|$))")
 # Parameters that say which data, and how they are read; whatever else may give access is called.
 _HARMLESS = {
     *("alt", "branch", "columns", "comp", "compression", "date", "day", "delimiter", "dl", "download"),
@@ -68,7 +72,10 @@ def _without_credentials(text: str, unknown: Callable[[str], str]) -> str:
         text = parameter.sub(lambda found: f"{found[0].partition('=')[0]}={HIDDEN}", text)
 
     def harmless(address: re.Match[str]) -> str:
-        return _ANY_PARAMETER.sub(lambda one: _visible_parameter(one[1], one[2], unknown), address[0])
+        masked = _ANY_PARAMETER.sub(lambda one: _visible_parameter(one[1], one[2], unknown), address[0])
+        if not _OF_WEB.search(masked):
+            return masked
+        return _BARE_QUERY.sub(lambda one: _visible_value(one[0], one[0], unknown), masked)
 
     text = _ADDRESS.sub(harmless, text)
     text = _FOLDER.sub(lambda found: f"{found[0].partition('/')[0]}/{HIDDEN}", text)
@@ -76,8 +83,11 @@ def _without_credentials(text: str, unknown: Callable[[str], str]) -> str:
 
 
 def _visible_parameter(name: str, value: str, unknown: Callable[[str], str]) -> str:
-    is_shown = name.lower() in _HARMLESS or value.startswith(HIDDEN)
-    return f"{name}={value if is_shown else unknown(value)}"
+    return f"{name}={_visible_value(name, value, unknown)}"
+
+
+def _visible_value(name: str, value: str, unknown: Callable[[str], str]) -> str:
+    return value if name.lower() in _HARMLESS or value.startswith(HIDDEN) else unknown(value)
 
 
 def _digest(value: str) -> str:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from itertools import accumulate
 from typing import Any, Literal, TypeAlias
 
 from calibdask.estimators.binned.scikit_learn_names import ALIASES, translated
@@ -24,6 +25,9 @@ Vocabulary: TypeAlias = Literal["metric", "method"]
 _TOKEN = re.compile(r"""\s*([()\[\],=]|"[^"]*"|'[^']*'|[^()\[\],=\s"']+)\s*""")
 _CONSTANTS = {"true": True, "false": False, "none": None}
 _SHAPES = {"metric": "ece or ece(bins=10, setting=classwise)", "method": "platt or platt(smooth_targets=true)"}
+_OPENING, _CLOSING = "([", ")]"
+# More than any metric has; and how much of a text a message shows.
+_MOST_DEPTH, _LONGEST_SHOWN = 32, 200
 # Shorter names of metrics.
 _ALIASES = {"brier": "brier-score"}
 
@@ -167,13 +171,17 @@ class _Parser:
     def __init__(self, text: str, vocabulary: Vocabulary = "metric") -> None:
         self._text, self._vocabulary = text, vocabulary
         self._tokens = _TOKEN.findall(text)
+        depths = accumulate((token in _OPENING) - (token in _CLOSING) for token in self._tokens)
+        if max(depths, default=0) > _MOST_DEPTH:
+            raise self._error(f"it is nested more than {_MOST_DEPTH} levels deep")
         if text.count('"') % 2 or text.count("'") % 2:
             raise self._error("a quotation mark is not closed")
         self._at = 0
 
     def _error(self, reason: str) -> ValueError:
         shape = f"a {self._vocabulary} is written as {_SHAPES[self._vocabulary]}"
-        return ValueError(f"{self._text!r} cannot be read: {reason}; {shape}.")
+        shown = self._text if len(self._text) <= _LONGEST_SHOWN else f"{self._text[:_LONGEST_SHOWN]}..."
+        return ValueError(f"{shown!r} cannot be read: {reason}; {shape}.")
 
     @property
     def _next(self) -> str:

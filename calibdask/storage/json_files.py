@@ -5,6 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.column_types import common_type
 from calibdask.storage.compressed_files import compression_of, opened
@@ -15,6 +17,13 @@ from calibdask.storage.text_types import Kinds, kinds_of, time_type_of
 _BLOCK_BYTES = 64 << 20
 # One object must fit into a block of Arrow's own.
 _LINES_BYTES = 16 << 20
+# Arrow's parser calls itself for each level, and the process would end where the stack does.
+_MOST_DEPTH = 64
+# How each sign changes the depth, and the signs that have nothing to do with it.
+_QUOTE, _LINE_END = b'"\n'
+_STEPS = np.zeros(256, np.int8)
+_STEPS[[*b"[{"]], _STEPS[[*b"]}"]] = 1, -1
+_OTHERS = bytes({*range(256)} - {*b'[]{}"\n'})
 
 _Place = tuple[int, int] | None
 
@@ -99,6 +108,7 @@ def _inferred(text: bytes) -> _Block:
         raise ValueError(
             "it is one JSON array, where an object in each line is expected; convert it, for example by jq -c '.[]'."
         )
+    _check_depth(text)
     try:
         table = _read(text)
     except pyarrow.ArrowInvalid as error:
@@ -117,6 +127,30 @@ def _inferred(text: bytes) -> _Block:
     block = _block({name: column for name in names if (column := _column(values[name])) is not None}, len(rows))
     kinds = {name: block.types.get(name, _mixed()) for name in names}
     return block._replace(types=kinds, missing={name for name in names if None in values[name]})
+
+
+def _check_depth(text: bytes) -> None:
+    """Raise ValueError for objects that are nested too deeply; texts never go on in the next line.
+
+    Examples
+    --------
+    >>> _check_depth(b'{"text": "' + b"[" * 100 + b'"}')
+    >>> _check_depth(b'{"x": ' + b"[" * 100 + b"]" * 100 + b"}")
+    Traceback (most recent call last):
+    ValueError: it is nested more than 64 levels deep
+    """
+    if b"\\" in text:
+        text = text.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # Of texts without such signs two quotation marks are left, one behind the other.
+    marks = np.frombuffer(text.translate(None, _OTHERS).replace(b'""', b""), np.uint8)
+    before = np.cumsum(marks == _QUOTE)
+    line_ends = np.flatnonzero(marks == _LINE_END)
+    earlier = np.concatenate([[0], before[line_ends]])
+    in_line = before - np.repeat(earlier, np.diff(np.concatenate([[0], line_ends, [marks.size]])))
+    depth = np.cumsum(np.where(in_line % 2 == 0, _STEPS[marks], 0), dtype=np.int64)
+    # Whatever was closed that had not been opened: a parser may begin at any line.
+    if (depth - np.minimum.accumulate(np.minimum(depth, 0))).max(initial=0) > _MOST_DEPTH:
+        raise ValueError(f"it is nested more than {_MOST_DEPTH} levels deep")
 
 
 def _block(columns: Mapping[str, Any], rows: int) -> _Block:

@@ -23,7 +23,7 @@ _DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}(T[0-9]{2}(:[0-9]{2}:[0-9]{2}(\
 _MEANT_AS_DATE = re.compile(
     r"\s*(\d{4}{0}\d\d?({0}\d\d?)?|\d\d?{0}\d\d?{0}\d{4})([T\s]\s*\d.*)?\s*".replace("{0}", r"\s*[-/._ ]\s*"), re.DOTALL
 )
-_HOUR = 13
+_DAY = 10
 
 
 def as_label(name: str, value: Any) -> Label:
@@ -100,16 +100,18 @@ def _check_spelling(name: str, text: str) -> None:
 
 
 def other_spelling(label: Label, others: Iterable[Label]) -> Label | None:
-    """A stored timestamp of the moment that the label spells differently, or None.
+    """A stored date of the moment that the label spells differently, or None; midnight is spelled as its day.
 
     Examples
     --------
     >>> other_spelling("2026-11-22T13", ["2026-11-22", "2026-11-22T13:00:00"])
     '2026-11-22T13:00:00'
+    >>> other_spelling("2026-11-22T00", ["2026-11-22", "2026-11"])
+    '2026-11-22'
     """
 
     def moment(one: Label) -> Any:
-        return np.datetime64(one, "s") if isinstance(one, str) and is_date(one) and len(one) >= _HOUR else None
+        return np.datetime64(one, "s") if isinstance(one, str) and is_date(one) and len(one) >= _DAY else None
 
     wanted = moment(label)
     return None if wanted is None else next((one for one in others if moment(one) == wanted), None)

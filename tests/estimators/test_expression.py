@@ -68,10 +68,12 @@ WRONG = [
     ("ece,", "the name of a metric is missing at the end"),
     ("", "the name of a metric is missing at the end"),
     ("ece(setting='classwise)", "a quotation mark is not closed"),
+    (f"ece(bins={'[' * 9000}", "...' cannot be read: it is nested more than 32 levels deep;"),
+    (f"{'consistency-test(statistic=' * 9000}", "it is nested more than 32 levels deep"),
 ]
 
 
-@pytest.mark.parametrize(("text", "message"), WRONG, ids=[f"{text}: {message}" for text, message in WRONG])
+@pytest.mark.parametrize(("text", "message"), WRONG, ids=[f"{text[:60]}: {message}" for text, message in WRONG])
 def test_what_is_wrong_is_said_in_one_sentence(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=re.escape(message)) as error:
         parse_metrics(text)

@@ -250,6 +250,9 @@ def test_states_that_no_rows_can_give_are_refused() -> None:
         ({rows: old[rows] - 10**6}, "numbers from 0 to 500, the rows in rows of BinSums"),
         ({"rows": np.array(-1)}, "the rows"),
         ({"layout": old["layout"] * 0}, "the layout of the rows, which this state has lost"),
+        ({"layout": old["layout"][0]}, r"layout of state_dict, int64 of shape \(9,\) or \(10,\), got int64 of shape"),
+        ({"rows": np.array([1, 2])}, r"rows of state_dict, int64 of shape \(\), got int64 of shape \(2,\)"),
+        ({"rows": np.array(1.0)}, "rows of state_dict, int64 of shape .*, got float64"),
     ]:
         with pytest.raises(ValueError, match=message):
             cd.Accumulator(EXACT).load_state_dict({**old, **change})

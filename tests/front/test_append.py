@@ -220,6 +220,11 @@ def test_dates_have_one_spelling(label: str, message: str, store: Path) -> None:
     assert records(store) == 5
 
 
+def test_midnight_is_its_day(store: Path) -> None:
+    with pytest.raises(ValueError, match="has the day 2026-08-31, of which 2026-08-31T00 is another spelling"):
+        cd.append(summary(), store, {"day": "2026-08-31T00"})
+
+
 def test_a_state_goes_on_after_days_were_merged(tmp_path: Path) -> None:
     store = tmp_path / "store.zarr"
     rng = np.random.default_rng(2)

@@ -99,11 +99,14 @@ class Case:
         return done
 
     def silent(self) -> str:
-        """What a damaged store is read as, if it is neither refused nor the same as before; else an empty text."""
+        """How a damaged store is read, if it is neither refused nor the same as before; else an empty text."""
         try:
             found = self.read(self.tree.url)
         except ValueError:
             return ""
+        except Exception as error:
+            # Of a damaged store, this is no message.
+            return f"{type(error).__name__}: {error}"
         return "" if damage.same(found, self.truth) else "other numbers"
 
 
@@ -347,7 +350,7 @@ def read_store(url: str) -> Any:
 
 
 def read_map(url: str) -> Any:
-    return StoredMap.read(url).document
+    return json.dumps(StoredMap.read(url).document, sort_keys=True)
 
 
 def read_state(url: str) -> Any:

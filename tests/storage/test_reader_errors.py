@@ -89,6 +89,9 @@ def packed(zarr_format: int, **encoding: Any) -> Callable[[Path], None]:
     return make
 
 
+# Without a limit the process ends here, for its stack does.
+DEEP = f'{{"label": 1, "score": 0.5, "x": {"[" * 100_000}{"]" * 100_000}}}\n'
+
 BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("nothing.csv", lambda _: None, r"nothing\.csv does not exist"),
     ("nothing.zarr", lambda _: None, r"nothing\.zarr does not exist"),
@@ -135,6 +138,7 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ),
     ("rows.zarr", packed(2, labels={"add_offset": 1, "_FillValue": -9}), r"'labels' .* \(add_offset=1\); decode"),
     ("rows.zarr", packed(3, labels={"_FillValue": -1}), r"array 'labels' .* packed ones \(_FillValue=-1\)"),
+    ("rows.jsonl", text(DEEP), "cannot be read as JSON Lines: it is nested more than 64 levels deep"),
     ("rows.csv.zip", zipped, r"the archive holds several files, a\.csv, b\.csv; unpack it"),
     ("rows", hudi, "rows is a Hudi table, which is not read here"),
     ("rows.nc", text("no netCDF"), "cannot be read as netCDF"),

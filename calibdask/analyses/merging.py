@@ -14,6 +14,7 @@ from calibdask.storage.checked_summary import check_sums, whole
 from calibdask.storage.compatibility import check_compatible
 from calibdask.storage.slice_labels import positions, united
 from calibdask.storage.summary import Summary, is_summary
+from calibdask.storage.summary_clusters import BY_BUCKET, GROUPS, cluster_variables
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes
 from calibdask.storage.summary_lattice import LATTICE
 from calibdask.storage.summary_scores import SCORES, carried
@@ -85,7 +86,7 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     merged = with_totals(xr.Dataset(sums, coordinates, extra_attributes(first.batch)), first.batch)
     return with_fill(carried(merged).assign_coords({MARK: FORMAT})).assign_attrs(
         calibdask_version=__version__,
-        **({ATTRIBUTE: first.dataset.attrs[ATTRIBUTE]} if ATTRIBUTE in first.dataset.attrs else {}),
+        **{name: first.dataset.attrs[name] for name in (ATTRIBUTE, GROUPS) if name in first.dataset.attrs},
     )
 
 
@@ -129,14 +130,21 @@ def _names(parts: Sequence[Summary]) -> list[str]:
         )
     scores = [] if without else [name for name in SCORES if name in parts[0].dataset]
     lattice = LATTICE if parts[0].cuts is not None else ()
-    return ["rows", *parts[0].histogram_variables, *scores, *lattice]
+    return ["rows", *parts[0].histogram_variables, *scores, *lattice, *_cluster_names(parts[0], scores)]
+
+
+def _cluster_names(part: Summary, scores: Sequence[str]) -> list[str]:
+    """The variables of clusters, with sums of proper scores where all summaries have them."""
+    without = {f"{name}{BY_BUCKET}" for name in SCORES if name not in scores}
+    return [name for name in cluster_variables(part.dataset) if name not in without]
 
 
 def _added(name: str, parts: Sequence[Summary], labels: Mapping[Hashable, Any]) -> xr.Variable:
     """One variable of all summaries, each added where its slices are."""
     own = [dim for dim in parts[0].dataset[name].dims if dim not in labels]
     sizes = [parts[0].dataset.sizes[dim] for dim in own]
-    is_whole = name == "rows" or name.endswith("_rows") or not parts[0].source.layout.weighted
+    plain = name.removesuffix(BY_BUCKET)
+    is_whole = plain == "rows" or plain.endswith("_rows") or not parts[0].source.layout.weighted
     total = np.zeros([*(len(index) for index in labels.values()), *sizes], np.int64 if is_whole else np.float64)
     for part in parts:
         array = part.dataset.get(name)

@@ -3,20 +3,28 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from calibdask import __version__
 from calibdask.analyses.auditing.summarizing import FeatureRequest
 from calibdask.data.data import Data
+from calibdask.data.input import Input
 from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
-from calibdask.engine.axes import slice_dimension
+from calibdask.engine.axes import Axis, slice_dimension
 from calibdask.estimators.smooth.gridded import check_step
+from calibdask.statistics import exact
+from calibdask.statistics.bins.grid import GridHistogram, GridState
+from calibdask.statistics.cluster_cells import ClusterCells
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.score_sums import ScoreSums
+from calibdask.statistics.score_sums import ScoreSums, ScoreSumsState
 from calibdask.statistics.settings import Setting
-from calibdask.storage.summary_format import SummaryAxes, check_names, histograms, to_dataset
+from calibdask.statistics.statistic import ViewedStatistic
+from calibdask.statistics.views.clusters import Buckets
+from calibdask.storage.summary_clusters import CLUSTER_BUCKET, check_buckets
+from calibdask.storage.summary_format import SummaryAxes, check_names, histograms, to_dataset, with_clusters
 
 
 def summarize(
@@ -46,6 +54,8 @@ def summarize(
     score_cells: int | None = None,
     cuts: xr.Dataset | None = None,
     population: Population | None = None,
+    groups: Any = None,
+    buckets: int = 64,
 ) -> xr.Dataset:
     """Summarize predicted probabilities in one pass: `calibdask.evaluate` takes the result in place of the data.
 
@@ -69,6 +79,11 @@ def summarize(
         count as ``other``. ``features`` None: the columns of these names.
     population : Population, optional
         The population that the summary is of, as for `calibdask.evaluate`; it is merged with summaries of the same.
+
+    groups : array of shape (n,), or name of a column, optional
+        The cluster of each row, as for `calibdask.evaluate`: the summary keeps what intervals of clusters need.
+    buckets : int, default 64
+        With ``groups``: to how many buckets clusters are sent by a hash, a power of 2 from 16 to 512.
 
     Returns
     -------
@@ -106,8 +121,16 @@ def summarize(
     Cells are finer next to 0 and 1: 32 for every doubling of the distance to the end, down to 4e-9. With a thousand
     classes, whose scores are mostly below 0.001, equal-mass calibration errors are within 1 % of those of the rows.
 
+    *Clusters.* With ``groups`` every variable has a second one by bucket of clusters, ``<name>_buckets`` (...,
+    cluster_bucket), and ``cluster_rows`` counts clusters. Buckets of different days, files or slices add up, also where
+    a cluster has rows in several of them; `calibdask.evaluate` resamples them, and takes min(buckets, clusters) - 1
+    degrees of freedom. The relative error of a standard error is about 1 / sqrt(2 (buckets - 1)): 9 % for 64 buckets,
+    3 % for 512. ``drop_dims("cluster_bucket")`` is the summary of the same rows without clusters. Analyses that take
+    rows as independent refuse a summary with clusters.
+
     Memory: 156 kB for each class and slice (312 kB with weights), also for every block of rows that waits to be merged;
-    zeros compress well in files. One cell holds up to 2**33 rows.
+    zeros compress well in files. With ``groups`` as much again for each bucket: 10 MB for each class and slice with 64
+    of them, 80 MB with 512; more than 4 GB are refused beforehand. One cell holds up to 2**33 rows.
 
     Examples
     --------
@@ -133,31 +156,59 @@ def summarize(
         score,
         skip_missing,
         population,
+        groups,
     )
+    check_buckets(buckets)
     wanted = FeatureRequest.of(features, depth, values, min_rows, edges, score_cells, cuts)
     if wanted is None:
         given = Data.of(y_true, y_prob, by, sample_weight, options)
     else:
-        if by is not None or sample_weight is not None or population is not None:
+        if any(one is not None for one in (by, sample_weight, population, groups)):
             raise ValueError(
-                "features expects rows without by, sample_weight and population: name columns of slices among the "
-                "features, and audit weighted rows themselves."
+                "features expects rows without by, sample_weight, population and groups: name columns of slices among "
+                "the features, and audit weighted rows themselves."
             )
         given = data_with_features(y_true, y_prob, wanted.columns, None, options)
     # Before anything is read: finding the values of slices may take a pass.
     check_names([slice_dimension(name) for name in given.slice_names], class_dim)
-    data = given.rows_for("summarize", "which it counts").read()
+    data = given.rows_for("summarize", "which it counts").read(takes_groups=True)
     class_dim = data.class_dim(class_dim)
     layout = data.source.layout
     kept = stored_settings(settings, layout)
     requests = histograms(kept, layout.classes, step)
     axes = SummaryAxes(data.batch, data.by, data.classes)
     check_names([axis.name for axis in (*axes.batch, *axes.by)], class_dim)
-    scores, *states = data.source.answer((ScoreSums(), *requests))
-    summary = to_dataset(zip(requests, states, strict=True), scores, layout, axes, class_dim)
+    if layout.clustered:
+        summary = _with_clusters(data, requests, axes, class_dim, Buckets(buckets))
+    else:
+        scores, *states = data.source.answer((ScoreSums(), *requests))
+        summary = to_dataset(zip(requests, states, strict=True), scores, layout, axes, class_dim)
     if wanted is not None:
         summary = wanted.added(summary, data)
     return summary.assign_attrs(calibdask_version=__version__, **data.attributes)
+
+
+def _with_clusters(
+    data: Input, requests: Sequence[GridHistogram], axes: SummaryAxes, class_dim: str, view: Buckets
+) -> xr.Dataset:
+    """The summary of clustered rows: states by bucket, and their sums."""
+    layout = data.source.layout
+    viewed: list[Any] = [ViewedStatistic[Any](view, statistic) for statistic in (ScoreSums(), *requests)]
+    cells, scores, *states = data.source.answer((ClusterCells(view.count), *viewed))
+    along = Axis(CLUSTER_BUCKET, view.count, np.arange(view.count))
+    by_bucket = axes._replace(by=(*axes.by, along))
+    of_buckets = to_dataset(zip(requests, states, strict=True), scores, view.layout(layout), by_bucket, class_dim)
+
+    def summed(sums: Any) -> Any:
+        return exact.pooled(sums.reshape(layout.batch, layout.groups, view.count, *sums.shape[2:]), 2)
+
+    def counted(sums: Any) -> Any:
+        return sums.reshape(layout.batch, layout.groups, view.count, *sums.shape[2:]).sum(2)
+
+    whole = [GridState.of(counted, state) for state in states]
+    of_all = ScoreSumsState(counted(scores.rows), counted(scores.clipped), *map(summed, scores[2:]))
+    summary = to_dataset(zip(requests, whole, strict=True), of_all, layout, axes, class_dim)
+    return with_clusters(summary, of_buckets, cells.rows, [axis.name for axis in axes.batch])
 
 
 def stored_settings(settings: Sequence[str | int] | str | int, layout: Layout) -> tuple[Setting, ...]:

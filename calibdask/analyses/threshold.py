@@ -74,6 +74,7 @@ def threshold(
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
     population: Population | None = None,
+    groups: Any = None,
 ) -> xr.Dataset:
     """Choose the lowest confidence above which predictions can be accepted, with a guarantee on their errors.
 
@@ -102,6 +103,9 @@ def threshold(
     population : Population, optional
         Scores corrected for the sample, by ``train_prevalence`` or ``sampling_rate``. A prevalence weights rows, and is
         refused: the guarantee counts rows.
+    groups : array of shape (n,), or name of a column, optional
+        Clusters of dependent rows, which are refused: the guarantee is for independent rows. For one row of each
+        cluster, drawn at random, it holds; the risk is then that of a random row of a random cluster.
 
     Returns
     -------
@@ -118,7 +122,8 @@ def threshold(
     Raises
     ------
     ValueError
-        If ``risk`` or ``confidence`` is not between 0 and 1, if a summary has weights, or as `calibdask.evaluate`.
+        If ``risk`` or ``confidence`` is not between 0 and 1, if a summary has weights, if rows have clusters, or as
+        `calibdask.evaluate`.
 
     Notes
     -----
@@ -162,7 +167,7 @@ def threshold(
     options = InputOptions(
         task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )
-    options = replace(options, population=population)
+    options = replace(options, population=population, groups=groups, groups_name="")
     return Threshold(risk, confidence, setting).run(Data.of(y_true, y_prob, by, None, options))
 
 
@@ -212,8 +217,15 @@ class Threshold(Analysis):
         check_confidence(self.confidence)
         if data.options.population is not None:
             data.options.population.check_counts_rows("threshold")
-        rows = data.pooled().read()
+        rows = data.pooled().read(takes_groups=True)
         layout = rows.source.layout
+        if layout.clustered:
+            mend = "leave groups out" if data.has_rows else "summarize these without groups"
+            raise ValueError(
+                "threshold expects independent rows: its guarantee is that of exact binomial tests, which do not hold "
+                f"for clusters of dependent rows. Draw one row of each cluster at random, and {mend}: the guarantee is "
+                "then for the risk of a random row of a random cluster."
+            )
         if layout.weighted:
             raise ValueError(
                 "threshold expects rows, or a summary without weights, and multilabel rows without skip_missing: its "

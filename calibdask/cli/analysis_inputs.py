@@ -15,6 +15,7 @@ from calibdask.cli.row_options import (
     by_option,
     key_option,
     place_options,
+    refused_groups_option,
     row_options,
     rows_of,
     shown_warnings,
@@ -172,6 +173,7 @@ def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
         (by_option, signature.slices),
         (weight_option, signature.weights),
         (population_options, signature.population),
+        (refused_groups_option, True),
     ]
     used = [option for option, is_used in chosen if is_used]
     return [click.argument("data", metavar="DATA"), *used, place_options]

@@ -41,6 +41,8 @@ _SLICES = (
     weight_option,
     click.option("--groups", metavar="COLUMN", help="Column of clusters of dependent rows, such as patients."),
 )
+# Of commands that take rows as independent: they read it to refuse it with the reason.
+refused_groups_option = click.option("--groups", hidden=True)
 _LABEL = click.option(
     "--label",
     metavar="NAME[,...]",

@@ -58,6 +58,7 @@ with nothing written; 130 interrupted.
 _EXAMPLES = (
     ("calibdask summarize rows.parquet --out summary.zarr", "one small file instead of all rows"),
     ("calibdask summarize rows.parquet --by day --by country --out summary.zarr", "by day and country"),
+    ("calibdask summarize visits.parquet --groups patient --out summary.zarr", "for intervals of clusters"),
     ("calibdask summarize yesterday.parquet --append summary.zarr --period day=2026-11-22", "append a day"),
     ("calibdask summarize rows.parquet --features age,country --out groups.zarr", "to audit without the rows"),
     ("calibdask summarize --append summary.zarr --expire 90d --into month", "merge old days into months"),
@@ -89,6 +90,7 @@ _EXAMPLES = (
     help="Setting to include in the summary; repeatable.  [default: confidence and classwise]",
 )
 @click.option("--step", type=float, metavar="WIDTH", help="Maximum width of a histogram cell.  [default: 0.0003]")
+@click.option("--buckets", type=int, metavar="N", help="With --groups: number of buckets of clusters.  [default: 64]")
 @click.option(
     "--features", metavar="NAME[,...]|all", multiple=True, help="Columns that define subgroups for audit; repeatable."
 )
@@ -114,6 +116,7 @@ def summarize(
     out: str | None,
     settings: tuple[str | int, ...],
     step: float | None,
+    buckets: int | None,
     overwrite: bool,
     append: str | None,
     period: str | None,
@@ -163,6 +166,9 @@ def summarize(
     )
     stored = {name: rows_of(request.opened(), mend) for name, request in requests.items()}
     choices: dict[str, Any] = {"settings": settings or None, "step": step, "depth": depth, "values": values}
+    if buckets is not None and where["groups"] is None:
+        raise click.UsageError("--buckets has no effect without --groups.")
+    choices["buckets"] = buckets
     choices["cuts"] = periods.cuts() if cuts is None else _cuts(cuts)
     choices = {name: value for name, value in choices.items() if value is not None}
     summary = _summarized(requests, stored, choices, features)
@@ -250,6 +256,7 @@ def written(summary: Any, target: "Output") -> str:
 def described(summary: "Summary") -> str:
     """Rows, slices and classes in words."""
     slices = math.prod(summary.dataset.sizes[name] for name in summary.slices)
+    buckets = summary.source.layout.buckets
     return ", ".join(
         f"{number:,} {word if number == 1 else words}"
         for number, word, words in (
@@ -260,6 +267,7 @@ def described(summary: "Summary") -> str:
             (summary.rows, "row", "rows"),
             (slices, "slice", "slices"),
             (summary.source.layout.classes, "class", "classes"),
+            *([(buckets, "", "buckets of clusters")] if buckets else []),
         )
     )
 

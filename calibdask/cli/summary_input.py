@@ -46,6 +46,8 @@ def pooled(summary: "Summary", by: Sequence[str]) -> "Summary":
 
 def panel(summary: "Summary", setting: str | int | None, *, full: bool = False) -> dict[str, Any]:
     """The metrics to compute when none are named, for those that name no setting with this one."""
+    from calibdask.analyses.clustered import clustered_panel
     from calibdask.analyses.evaluation import usual_metrics
 
-    return {**usual_metrics(summary.source, setting, full=full)}
+    metrics, layout = usual_metrics(summary.source, setting, full=full), summary.source.layout
+    return clustered_panel(metrics, layout) if layout.clustered else {**metrics}

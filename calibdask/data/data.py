@@ -25,6 +25,7 @@ from calibdask.safe_text import listed
 from calibdask.storage.columns import alike_classes
 from calibdask.storage.readers import RowTable, StoredRows
 from calibdask.storage.summary import Summary, is_summary
+from calibdask.storage.summary_clusters import GROUPS
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,9 +261,10 @@ class Data:
             )
         read = replace(self._read(), guess=self.guess)
         if read.source.layout.clustered and not takes_groups:
+            mend = "Leave groups out" if self.has_rows else "Leave clusters out, by drop_dims('cluster_bucket'),"
             raise ValueError(
                 "groups is not supported here: this analysis takes rows as independent, and clusters of rows are not. "
-                "Leave groups out to have numbers for independent rows, or give one row of each cluster."
+                f"{mend} to have numbers for independent rows, or give one row of each cluster."
             )
         population: Population | None = self.options.population
         if population is None or self.summary is not None:
@@ -290,7 +292,8 @@ def summary_input(summary: Summary) -> Input:
     """The input that a summary is."""
     names = tuple(map(str, summary.batch))
     said = str(summary.dataset.attrs.get(ATTRIBUTE, ""))
-    return Input(summary.source, by=summary.axes, classes=summary.class_labels, batch_names=names, population=said)
+    options = InputOptions(groups_name=str(summary.dataset.attrs.get(GROUPS, "")))
+    return Input(summary.source, (), summary.axes, summary.class_labels, names, options=options, population=said)
 
 
 def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_features: bool) -> Summary | RowTable:

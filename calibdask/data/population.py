@@ -182,6 +182,11 @@ class Population(HtmlRepr):
         """
         if said := summary.dataset.attrs.get(ATTRIBUTE):
             raise ValueError(f"This summary is of a population already: {said}; summarize the rows, or leave it out.")
+        if summary.source.layout.clustered:
+            raise ValueError(
+                "population expects rows, or a summary without clusters of rows: summarize the rows with population= "
+                "and groups=, or leave clusters out by drop_dims('cluster_bucket')."
+            )
         slices = [name for name in summary.dataset["rows"].dims if name not in summary.batch]
         summary = Summary.of(summary.dataset.transpose(*summary.batch, *slices, ...), summary.url)
         source, layout = summary.source, summary.source.layout

@@ -9,9 +9,10 @@ from calibdask.estimators.about import Description, PartInfo
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, FixedPart
-from calibdask.statistics.cluster_sums import ClusterSums, SliceClusters, slice_clusters
+from calibdask.statistics.cluster_sums import ClustersOfSlices, SliceClusters
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
 
 # The names of the coordinates of a result.
@@ -45,9 +46,10 @@ class ClusterTotals(Estimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        state = yield from ClusterSums(layout.setting(None))
+        # Prefetch, to be counted in the same pass.
+        yield from Prefetch(RowCount())
+        known = yield from ClustersOfSlices(layout.setting(None))
         rows = (yield from RowCount()).rows
-        known = slice_clusters(state, layout.groups)
         with np.errstate(divide="ignore", invalid="ignore"):
             worth = rows / known.design_effect
         values = {

@@ -43,10 +43,11 @@ DOMINANT = 0.2
 
 @dataclass(frozen=True)
 class ClusterBootstrap:
-    """Replicates of the clusters of data of a layout."""
+    """Replicates of the clusters of data of a layout; summaries have no rows."""
 
     choice: IntervalChoice
     layout: Layout
+    has_rows: bool = True
 
     def __post_init__(self) -> None:
         if self.choice.method == "bca":
@@ -69,7 +70,7 @@ class ClusterBootstrap:
             replicated = interval.for_replicates if isinstance(interval, FromHistograms) else metric
             if replicated is not metric:
                 requests[name, "centre"] = replicated.estimate()
-            by_rows = not isinstance(interval, FromHistograms | KnownEnds)
+            by_rows = self.has_rows and not isinstance(interval, FromHistograms | KnownEnds)
             for field in ("clusters", "rows") if by_rows else ("clusters",):
                 buckets = Buckets(self.buckets, by_rows=field == "rows")
                 view = BucketWeights(self.choice.n_boot, self.choice.seed, buckets)

@@ -53,7 +53,7 @@ def estimates_with_intervals(
     }
     by_chance = {name for name, metric in metrics.items() if metric.errs_by_chance(source.layout)}
     rows = RowBootstrap(choice)
-    clusters = ClusterBootstrap(choice, source.layout) if source.layout.clustered else None
+    clusters = ClusterBootstrap(choice, source.layout, summary is None) if source.layout.clustered else None
     if clusters is not None:
         # Those of independent rows are what design effects are relative to.
         choice, by_rows, by_chance = replace(choice, method="percentile", keep=False), set(), set()

@@ -11,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels.cluster_codes import cluster_codes, cluster_sums
+from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.block import Block
+from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 
@@ -198,6 +201,23 @@ def slice_clusters(state: ClusterSumsState, groups: int) -> SliceClusters:
         np.where(rows > count, correlation, np.nan),
         int(state.level[0]),
     )
+
+
+@dataclass(frozen=True)
+class ClustersOfSlices(Derived[SliceClusters]):
+    """Cluster totals of each slice, of the residuals in the first column of a setting."""
+
+    setting: Setting
+
+    def derive(self) -> Requests[SliceClusters]:
+        """From sums of each cluster."""
+        layout = yield from Layout()
+        return slice_clusters((yield from ClusterSums(self.setting)), layout.groups)
+
+    def from_histograms(self, histograms: Histograms) -> Requests[SliceClusters]:
+        """As a summary has them."""
+        yield from ()
+        return histograms.clusters(self.setting)
 
 
 def _correlation(between: Array, total: Array, count: Array, rows: Array, typical: Array) -> Array:

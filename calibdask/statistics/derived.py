@@ -52,3 +52,9 @@ class _ViewedDerived(Derived[AnswerT]):
         if self.view.copies and self.derived.fixed_in_replicates:
             return self.derived.tiled((yield from self.derived), self.view.copies)
         return (yield from view_requests(self.view, self.derived.derive()))
+
+    def from_histograms(self, histograms: Histograms) -> Requests[AnswerT]:
+        seen = histograms.seen_through(self.view)
+        if seen is None or (self.view.copies and self.derived.fixed_in_replicates):
+            return (yield from self.derive())
+        return (yield from view_requests(self.view, self.derived.from_histograms(seen)))

@@ -40,6 +40,8 @@ class Layout(Request["Layout"]):
         Whether the scores are given as float16; kernels take them as float32.
     clustered : bool
         Whether each row has a cluster; only rows of different clusters are independent.
+    buckets : int or None
+        Number of buckets of clusters, where a summary has it; None where it may be chosen.
     by_cells : bool
         Whether curves of the score are fitted to cells of a fine grid, however few distinct scores there are.
     sum_tolerance : float
@@ -60,6 +62,7 @@ class Layout(Request["Layout"]):
     one_hot: bool = False
     half: bool = False
     clustered: bool = False
+    buckets: int | None = None
     by_cells: bool = False
     sum_tolerance: float = field(default=1e-3, compare=False)
     most_rows: int | None = field(default=None, compare=False)

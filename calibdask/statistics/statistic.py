@@ -201,6 +201,11 @@ class ViewedStatistic(Statistic[StateT]):
         """Memory of a state."""
         return self.statistic.bytes(self.view.memory_layout(layout))
 
+    def from_histograms(self, histograms: Histograms) -> StateT:
+        """From histograms of the rows as seen through the view."""
+        seen = histograms.seen_through(self.view)
+        return super().from_histograms(histograms) if seen is None else self.statistic.from_histograms(seen)
+
     @property
     def display_name(self) -> str:
         """Name of the wrapped statistic in messages."""

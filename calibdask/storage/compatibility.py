@@ -15,6 +15,12 @@ def check_compatible(first: Summary, other: Summary, expected: str) -> None:
         ("settings", [", ".join(sorted({str(kept.setting) for kept in part.source.histograms})) for part in both], ""),
         ("step", [f"{part.step:.4g}" for part in both], ""),
         ("weights", ["weights" if layout.weighted else "none" for layout in layouts], ""),
+        (
+            "buckets of clusters",
+            [str(layout.buckets or "none") for layout in layouts],
+            "; summarize all rows with groups and the same buckets, or leave clusters out by "
+            "drop_dims('cluster_bucket')",
+        ),
         ("population", [part.dataset.attrs.get("population", "in the sample") for part in both], ""),
         ("names of classes", [listed(part.classes) for part in both], ""),
         (

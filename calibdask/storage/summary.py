@@ -2,8 +2,8 @@
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.engine.axes import Axis, slice_dimension
-from calibdask.engine.sources.summary import SummarySource
+from calibdask.engine.sources.summary import StoredClusters, SummarySource
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import GridHistogram
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
+from calibdask.storage.summary_clusters import bucket_view, by_bucket, cluster_rows
 from calibdask.storage.summary_format import (
     class_labels,
     extra_dims,
@@ -94,9 +95,13 @@ class Summary:
             vector=bool(scalar(given, "vector")),
             weighted=any(str(name).endswith("_square") for name in given.data_vars),
         )
+        clusters = _stored_clusters(given, layout, batch)
+        if clusters is not None:
+            layout = replace(layout, clustered=True, buckets=clusters.view.count)
         rows = int(given["rows"].isel(dict.fromkeys(batch, 0)).sum())
         labels = class_labels(given) if any(histogram.setting.per_class for histogram in states) else None
-        return cls(given, SummarySource(states, layout, rows, stored_scores(given)), axes, batch, labels, url)
+        source = SummarySource(states, layout, rows, stored_scores(given), clusters)
+        return cls(given, source, axes, batch, labels, url)
 
     @property
     def slices(self) -> tuple[str, ...]:
@@ -168,6 +173,16 @@ class Summary:
     def _telling(self, setting: Setting) -> list[GridHistogram]:
         layout, histograms = self.source.layout, self.source.histograms
         return [kept for kept in histograms if SummarySource({kept: _unread}, layout).has_histogram(setting)]
+
+
+def _stored_clusters(given: xr.Dataset, layout: Layout, batch: tuple[str, ...]) -> StoredClusters | None:
+    """The clusters of a summary; None without."""
+    view = bucket_view(given)
+    if view is None:
+        return None
+    own = by_bucket(given, batch)
+    source = SummarySource(stored_states(own), view.layout(layout), None, stored_scores(own))
+    return StoredClusters(view, source, partial(cluster_rows, given, batch))
 
 
 def is_summary(given: Any) -> bool:

@@ -12,11 +12,13 @@ import xarray as xr
 from calibdask.engine.axes import Axis
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, cells_of, support
+from calibdask.statistics.exact import Counts
 from calibdask.statistics.lattice.lattice_sums import LatticeState
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.storage.checked_summary import check_format, check_histogram, check_opened, check_scores, whole
+from calibdask.storage.summary_clusters import BY_BUCKET, CLUSTER_BUCKET, CLUSTER_CELL, CLUSTER_DIMS, CLUSTER_ROWS
 from calibdask.storage.summary_lattice import CELL as SEGMENT_CELL
 from calibdask.storage.summary_lattice import CUTS, LATTICE, SEGMENT, Cuts, lattice_variables
 from calibdask.storage.summary_scores import SCORES, WORD, WORD_UNIT, score_state, score_variables
@@ -89,6 +91,23 @@ def to_dataset(
     return with_fill(with_totals(xr.Dataset(variables, coordinates, extra_attributes(batch)), batch))
 
 
+def with_clusters(summary: xr.Dataset, of_buckets: xr.Dataset, cells: Counts, batch: Sequence[Hashable]) -> xr.Dataset:
+    """A summary with clusters: ``of_buckets`` is one whose last slices are the buckets.
+
+    ``cells`` (1, groups, buckets, cells) are the rows by cell of the hash of their cluster.
+    """
+    names = [str(name) for name in of_buckets.data_vars if name not in TOTALS]
+    variables = {f"{name}{BY_BUCKET}": of_buckets.variables[name] for name in names}
+    dims = of_buckets.variables["rows"].dims
+    shape = [of_buckets.sizes[dim] for dim in dims]
+    slices = cells.reshape(*shape[len(batch) :], -1)
+    variables[CLUSTER_ROWS] = xr.Variable(
+        (*dims, CLUSTER_CELL), np.ascontiguousarray(np.broadcast_to(slices, (*shape, slices.shape[-1])))
+    )
+    buckets = {CLUSTER_BUCKET: np.arange(of_buckets.sizes[CLUSTER_BUCKET])}
+    return with_fill(summary.assign(variables).assign_coords(buckets))
+
+
 def with_lattice(summary: xr.Dataset, cuts: Cuts, state: LatticeState) -> xr.Dataset:
     """A summary without slices, with the sums of its rows by segment."""
     variables, coordinates = lattice_variables(cuts, state)
@@ -112,9 +131,11 @@ def check_names(names: Sequence[Hashable], class_dim: Hashable) -> None:
     ValueError: A summary has something called 'class_1_count' already; rename this slice or dimension.
     """
     own = {*_SCALARS, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
-    own |= {*TOTALS, *SCORES, WORD, WORD_UNIT, *LATTICE, CUTS, SEGMENT, SEGMENT_CELL}
+    own |= {*TOTALS, *SCORES, WORD, WORD_UNIT, *LATTICE, CUTS, SEGMENT, SEGMENT_CELL, *CLUSTER_DIMS, CLUSTER_ROWS}
     for name in names:
-        if name in own or re.fullmatch(_HISTOGRAM + _PART_NAME, str(name)) or names.count(name) > 1:
+        plain = str(name).removesuffix(BY_BUCKET)
+        is_own = plain in own or re.fullmatch(_HISTOGRAM + _PART_NAME, plain)
+        if is_own or name in own or names.count(name) > 1:
             raise ValueError(f"A summary has something called {name!r} already; rename this slice or dimension.")
         if not str(name) or "/" in str(name):
             raise ValueError(
@@ -214,7 +235,8 @@ def _variable(values: Any, axes: tuple[Axis, ...], dims: tuple[Hashable, ...]) -
 
 def _class_dims(summary: xr.Dataset) -> list[Hashable]:
     """The dimension of classes, under whatever name."""
-    known = {"cell", "support_cell", "outcome", WORD, SEGMENT, SEGMENT_CELL, *summary.variables["rows"].dims}
+    known: set[Hashable] = {"cell", "support_cell", "outcome", WORD, SEGMENT, SEGMENT_CELL, *CLUSTER_DIMS}
+    known |= {*summary.variables["rows"].dims}
     return [dim for dim in summary.dims if dim not in known]
 
 

@@ -84,8 +84,13 @@ def test_check_at_the_shell(run: Run, file: str) -> None:
     assert run("check", file, *limit, "--groups", "race")[0] == 3
 
 
-def test_commands_that_take_rows_as_independent_refuse_groups(run: Run, file: str, tmp_path: Path) -> None:
-    out = str(tmp_path / "summary.zarr")
-    status, _, error = run("summarize", file, "--groups", "race", "--out", out)
+def test_commands_that_take_rows_as_independent_refuse_groups(run: Run, file: str) -> None:
+    status, _, error = run("threshold", file, "--groups", "race", "--risk", "0.1")
+    assert status == 2
+    assert "exact binomial tests, which do not hold for clusters" in error
+    status, _, error = run("audit", file, "--groups", "race", "--features", "all")
     assert status == 2
     assert "groups is not supported" in error
+    rows = races()
+    with pytest.raises(ValueError, match="Draw one row of each cluster at random, and leave groups out"):
+        cd.threshold(rows.y, rows.p, groups=rows.g)

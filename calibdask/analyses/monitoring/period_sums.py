@@ -53,6 +53,12 @@ class PeriodSums:
                 f"{name} expects a summary without weights: bets need the weight of each row, which a summary does "
                 "not keep. Summarize the data without sample_weight."
             )
+        if summary.source.layout.clustered and name != "attribute":
+            raise ValueError(
+                f"{name} expects a summary without clusters: bets on dependent rows of one period need how many each "
+                "cluster has there, which buckets of clusters do not keep. Summarize one row of each cluster and "
+                "period without groups; drop_dims('cluster_bucket') leaves clusters out, and raises more false alarms."
+            )
         slices = [by] if isinstance(by, str) else list(by or ())
         if period not in summary.slices or period in slices:
             raise ValueError(

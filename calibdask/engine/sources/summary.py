@@ -1,7 +1,7 @@
 """The source for stored states: histograms on a grid answer without the data, and so do replicates of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from threading import Lock
 from typing import Any, TypeVar
@@ -16,8 +16,11 @@ from calibdask.statistics.bins.binnings import BinEdges, EqualMass
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import GridHistogram, GridState, coarsened
 from calibdask.statistics.bins.grid_bins import HistogramSums
+from calibdask.statistics.cluster_cells import counted_clusters
+from calibdask.statistics.cluster_sums import SliceClusters
 from calibdask.statistics.counts import RowCountState
 from calibdask.statistics.derived import Derived
+from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.replicates.bins import ResampledBins
@@ -26,6 +29,8 @@ from calibdask.statistics.request import Requests
 from calibdask.statistics.score_sums import ScoreSums, ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.views.clusters import Buckets, BucketWeights
+from calibdask.statistics.views.view import View
 
 Answer = TypeVar("Answer")
 
@@ -34,8 +39,8 @@ class SummarySource(Source):
     """Answers from histograms on the grid: those themselves, coarser ones, and what statistics compute from them.
 
     ``stored`` has for each histogram a function that reads its state, called when the state is needed; ``scores`` is
-    one for the sums of proper scores, where there are such. Statistics know this source as
-    `calibdask.statistics.bins.histograms.Histograms`.
+    one for the sums of proper scores, where there are such; ``stored_clusters`` the same by bucket of clusters.
+    Statistics know this source as `calibdask.statistics.bins.histograms.Histograms`.
     """
 
     def __init__(
@@ -44,8 +49,10 @@ class SummarySource(Source):
         layout: Layout,
         rows: int | None = None,
         scores: Callable[[], ScoreSumsState] | None = None,
+        stored_clusters: "StoredClusters | None" = None,
     ) -> None:
         self.layout = layout
+        self.stored_clusters = stored_clusters
         self.rows = rows
         self.scores = None if scores is None else cache(scores)
         self._stored = stored
@@ -53,6 +60,7 @@ class SummarySource(Source):
         self._summed: dict[GridHistogram, HistogramSums] = {}
         self._resampled: dict[tuple[BinSums, bool], ResampledBins] = {}
         self._resampling = Lock()
+        self._seen: dict[View, SummarySource] = {}
 
     def resampled(
         self, seed: int, replicates: range, *, calibrated: bool = False, by_cells: bool = False
@@ -149,6 +157,57 @@ class SummarySource(Source):
             )
         return self.scores()
 
+    def seen_through(self, view: View) -> "SummarySource | None":
+        """The rows by bucket of their clusters, or replicates of these; None for all other views."""
+        if self.stored_clusters is None:
+            return None
+        if view == self.stored_clusters.view:
+            return self.stored_clusters.by_bucket
+        if not isinstance(view, BucketWeights) or view.buckets != self.stored_clusters.view:
+            return None
+        if view not in self._seen:
+            self._seen[view] = self._replicates_of_clusters(view, self.stored_clusters.by_bucket)
+        return self._seen[view]
+
+    def _replicates_of_clusters(self, view: BucketWeights, by_bucket: "SummarySource") -> "SummarySource":
+        """A source of replicates of the clusters along the batch axis."""
+
+        def replicated(stored: GridHistogram) -> GridState:
+            return view.of_states(stored, by_bucket.state(stored), self.layout)
+
+        def scores() -> ScoreSumsState:
+            return view.of_states(ScoreSums(), by_bucket.score_sums(), self.layout)
+
+        histograms = {stored: partial(replicated, stored) for stored in self._stored}
+        has_scores = by_bucket.scores is not None
+        return SummarySource(histograms, view.layout(self.layout), self.rows, scores if has_scores else None)
+
+    def clusters(self, setting: Setting) -> SliceClusters:
+        """Clusters by the cells of their hashes; the design effect by bucket, NaN without such a histogram."""
+        if self.stored_clusters is None:
+            raise ValueError("This summary has no clusters; summarize the rows with groups.")
+        counted = counted_clusters(self.stored_clusters.rows())
+        unknown = np.full(self.layout.groups, np.nan)
+        effect = self._design_effect(setting, self.stored_clusters) if self.has_histogram(setting) else unknown
+        return SliceClusters(*counted, effect, unknown, 0)
+
+    def _design_effect(self, setting: Setting, clusters: "StoredClusters") -> Array:
+        """The variance of the mean residual from sums by bucket, relative to that of independent rows."""
+        source, shape = clusters.by_bucket, (self.layout.groups, clusters.view.count)
+        cells = source._cells(source.finest(setting))
+        mass, score, square, rows = (
+            sums[0, :, 0].reshape(*shape, 2, -1) for sums in (cells.mass, cells.score, cells.square, cells.rows)
+        )
+        mean = np.divide(score, mass, out=np.zeros_like(score), where=mass > 0)
+        residual = np.array([0.0, 1.0])[:, None] - mean
+        weight, count = mass.sum((-1, -2)), rows.sum((-1, -2, -3))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            centre = ((mass * residual).sum((-1, -2, -3)) / weight.sum(-1))[:, None, None, None]
+            of_buckets = (((mass * (residual - centre)).sum((-1, -2))) ** 2).sum(-1)
+            of_rows = (square * (residual - centre) ** 2).sum((-1, -2, -3))
+            filled = (weight > 0).sum(-1)
+            return np.asarray(of_buckets * filled / (filled - 1) / of_rows * (count - 1) / count)
+
     def state(self, histogram: GridHistogram) -> GridState:
         """The stored histogram, the sum of its parts, or one of its columns."""
         stored, columns = self._place(histogram)
@@ -211,6 +270,26 @@ class SummarySource(Source):
         if stored not in self._read:
             self._read[stored] = self._stored[stored]()
         return self._read[stored]
+
+
+@dataclass(frozen=True, eq=False)
+class StoredClusters:
+    """The clusters of the rows of a summary.
+
+    Attributes
+    ----------
+    view : Buckets
+        How rows were sent to buckets.
+    by_bucket : SummarySource
+        The states of each bucket, as slices.
+    rows : function
+        Reads the rows by cell of the hash of their cluster (`calibdask.statistics.cluster_cells`), (groups, buckets,
+        cells).
+    """
+
+    view: Buckets
+    by_bucket: SummarySource
+    rows: Callable[[], Counts]
 
 
 class _Replicates(SummarySource):

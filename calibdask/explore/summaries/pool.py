@@ -82,6 +82,12 @@ class Pool:
 
     def __init__(self, summary: Summary | xr.Dataset) -> None:
         self._opened = Summary.of(summary)
+        if self._opened.source.layout.clustered:
+            raise ValueError(
+                "The explorer takes rows as independent, and this summary has clusters of dependent rows. Open it "
+                "without them, as explore(summary.drop_dims('cluster_bucket')), or summarize the rows without groups; "
+                "calibdask evaluate has its intervals."
+            )
         self.summary = self._opened.dataset
         # Small, and asked for at every sum.
         self._counted = self.summary.assign(rows=self.summary["rows"].load()).assign_coords(

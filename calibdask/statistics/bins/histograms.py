@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from calibdask.statistics.bins.binnings import EqualMass
     from calibdask.statistics.bins.edges import Edges
     from calibdask.statistics.bins.grid import GridHistogram, GridState
+    from calibdask.statistics.cluster_sums import SliceClusters
     from calibdask.statistics.counts import RowCountState
     from calibdask.statistics.score_sums import ScoreSumsState
     from calibdask.statistics.statistic import Statistic
+    from calibdask.statistics.views.view import View
 
 
 class Histograms(Protocol):
@@ -40,3 +42,9 @@ class Histograms(Protocol):
 
     def score_sums(self) -> "ScoreSumsState":
         """Sums of proper scores."""
+
+    def seen_through(self, view: "View") -> "Histograms | None":
+        """Histograms of the rows as a view of their clusters shows them; None if these do not determine them."""
+
+    def clusters(self, setting: Setting) -> "SliceClusters":
+        """Cluster totals of each slice, of the residuals in the first column of a setting."""

@@ -38,11 +38,15 @@ FEWEST_CLUSTERS = 10
 def bucket_count(layout: Layout) -> int:
     """Number of buckets of each slice: a power of 2, fewer of many slices, models or classes, for their memory.
 
+    Summaries have the number that was chosen for them.
+
     Examples
     --------
     >>> bucket_count(Layout()), bucket_count(Layout(groups=20)), bucket_count(Layout(groups=1000))
     (512, 64, 64)
     """
+    if layout.buckets is not None:
+        return layout.buckets
     together = layout.batch * layout.groups * (1 if layout.vector else layout.classes)
     most = max(_FEWEST_BUCKETS, _BUCKETS_TOGETHER // together)
     return int(min(MOST_BUCKETS, 1 << (most.bit_length() - 1)))
@@ -146,22 +150,51 @@ class BucketWeights(Reweighted):
 
     def from_states(self, statistic: Statistic[StateT]) -> Derived[StateT] | None:
         """Weighted sums of the states of the buckets, if replicates are such sums."""
-        return ResampledBuckets(self, statistic) if statistic.is_reweighted else None
+        return ReplicatedBuckets(self, statistic) if statistic.is_reweighted else None
+
+    def of_states(self, statistic: Statistic[StateT], state: StateT, layout: Layout) -> StateT:
+        """States of all replicates, from that of the buckets; ``layout`` is that of the data."""
+        sums, weights = _BucketSums(layout, self.buckets.count), self.of_buckets
+
+        def drawn(values: Sums, axis: int, power: int) -> Any:
+            if power:
+                return sums.weighted(values, axis, weights**power)
+            return np.rint(sums.weighted(values, axis, (weights > 0).astype(np.float64))).astype(np.int64)
+
+        return statistic.reweighted(state, drawn)
 
 
 @dataclass(frozen=True)
 class CalibratedReplicates(BucketWeights):
-    """Replicates of a calibrated model, for statistics that sum outcomes and scores; others see the data."""
+    """Replicates of a calibrated model, for statistics that sum outcomes and scores; others see the data.
+
+    Each replicate has the scores of the data, and outcomes that add up to the scores plus the residuals of each bucket
+    with a random sign: noise that depends within clusters as that of the data does, and has the mean 0 (the wild
+    bootstrap of clusters, Cameron, Gelbach & Miller 2008).
+    """
 
     def from_states(self, statistic: Statistic[StateT]) -> Derived[StateT] | None:
         """As the residuals of the buckets have them."""
         if statistic.has_calibrated_form:
-            return CalibratedBuckets(self, statistic)
+            return ReplicatedBuckets(self, statistic)
         return super().from_states(statistic)
+
+    def of_states(self, statistic: Statistic[StateT], state: StateT, layout: Layout) -> StateT:
+        """States of all replicates: residuals of buckets with random signs."""
+        if not statistic.has_calibrated_form:
+            return super().of_states(statistic, state, layout)
+        sums, noise = _BucketSums(layout, self.buckets.count), self.signs_of_buckets
+        every = np.ones((1, self.buckets.count))
+
+        def total(values: Sums, axis: int) -> Any:
+            once = sums.weighted(values, axis, every)
+            return np.concatenate([once] * len(noise), axis)
+
+        return statistic.as_calibrated(state, total, lambda values, axis: sums.weighted(values, axis, noise))
 
 
 @dataclass(frozen=True)
-class ResampledBuckets(Derived[StateT]):
+class ReplicatedBuckets(Derived[StateT]):
     """States of all replicates, from the states of the buckets."""
 
     view: BucketWeights
@@ -169,42 +202,9 @@ class ResampledBuckets(Derived[StateT]):
 
     def derive(self) -> Requests[StateT]:
         """Request the states of the buckets."""
-        sums = _BucketSums((yield from Layout()), self.view.buckets.count)
-        weights = self.view.of_buckets
+        layout = yield from Layout()
         state = yield from ViewedStatistic(self.view.buckets, self.statistic)
-
-        def drawn(values: Sums, axis: int, power: int) -> Any:
-            if power:
-                return sums.weighted(values, axis, weights**power)
-            return np.rint(sums.weighted(values, axis, (weights > 0).astype(np.float64))).astype(np.int64)
-
-        return self.statistic.reweighted(state, drawn)
-
-
-@dataclass(frozen=True)
-class CalibratedBuckets(Derived[StateT]):
-    """States of replicates of a calibrated model: residuals of buckets with random signs.
-
-    Each replicate has the scores of the data, and outcomes that add up to the scores plus the residuals of each bucket
-    with a random sign: noise that depends within clusters as that of the data does, and has the mean 0 (the wild
-    bootstrap of clusters, Cameron, Gelbach & Miller 2008).
-    """
-
-    view: BucketWeights
-    statistic: Statistic[StateT]
-
-    def derive(self) -> Requests[StateT]:
-        """Request the states of the buckets."""
-        sums = _BucketSums((yield from Layout()), self.view.buckets.count)
-        noise = self.view.signs_of_buckets
-        every = np.ones((1, self.view.buckets.count))
-        state = yield from ViewedStatistic(self.view.buckets, self.statistic)
-
-        def total(values: Sums, axis: int) -> Any:
-            once = sums.weighted(values, axis, every)
-            return np.concatenate([once] * len(noise), axis)
-
-        return self.statistic.as_calibrated(state, total, lambda values, axis: sums.weighted(values, axis, noise))
+        return self.view.of_states(self.statistic, state, layout)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from calibdask.statistics.bins.binnings import Explicit, Uniform
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import Grid, GridHistogram, support
 from calibdask.statistics.bins.tail_sums import TailSums
+from calibdask.statistics.cluster_cells import ClusterCells
 from calibdask.statistics.cluster_sums import ClusterSums
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.confusion import Confusion
@@ -287,6 +288,7 @@ def statistics(layout: Layout) -> list[Statistic]:
         ScoreSums(brier=False),
         ColumnSums(Setting("class", 1)),
         ClusterSums(Setting("class", 1)),
+        ClusterCells(16),
         OutcomeSums(Setting("classwise")),
         RowHashes(FrozenArray(np.arange(layout.groups))),
     ]

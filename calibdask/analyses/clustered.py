@@ -31,6 +31,28 @@ def check_clustered(metrics: Mapping[str, Estimator], layout: Layout) -> None:
     refuse_unsupported("groups", metrics, lambda metric: metric.cluster_refusal(layout), advice)
 
 
+def check_binomial(caller: str, layout: Layout, *, has_rows: bool) -> None:
+    """Refuse rows whose errors are not binomial: dependent ones, and those with weights.
+
+    Raises
+    ------
+    ValueError
+        If there are such; the message of ``caller`` says why.
+    """
+    if layout.clustered:
+        mend = "leave groups out" if has_rows else "summarize these without groups"
+        raise ValueError(
+            f"{caller} expects independent rows: its guarantee is that of exact binomial tests, which do not hold for "
+            f"clusters of dependent rows. Draw one row of each cluster at random, and {mend}: the guarantee is then "
+            "for the risk of a random row of a random cluster."
+        )
+    if layout.weighted:
+        raise ValueError(
+            f"{caller} expects rows, or a summary without weights, and multilabel rows without skip_missing: its "
+            "guarantee counts rows."
+        )
+
+
 def clustered_panel(panel: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
     """The metrics of a panel that have a form for clusters."""
     return supported_metrics(panel, lambda metric: metric.cluster_refusal(layout))

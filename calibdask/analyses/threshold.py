@@ -10,6 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.analyses.analysis import Analysis, Heading, Outcome, SettingName
+from calibdask.analyses.clustered import check_binomial
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
@@ -104,8 +105,7 @@ def threshold(
         Scores corrected for the sample, by ``train_prevalence`` or ``sampling_rate``. A prevalence weights rows, and is
         refused: the guarantee counts rows.
     groups : array of shape (n,), or name of a column, optional
-        Clusters of dependent rows, which are refused: the guarantee is for independent rows. For one row of each
-        cluster, drawn at random, it holds; the risk is then that of a random row of a random cluster.
+        Clusters of dependent rows are refused: the guarantee holds for independent ones, such as one of each cluster.
 
     Returns
     -------
@@ -122,8 +122,7 @@ def threshold(
     Raises
     ------
     ValueError
-        If ``risk`` or ``confidence`` is not between 0 and 1, if a summary has weights, if rows have clusters, or as
-        `calibdask.evaluate`.
+        If ``risk`` or ``confidence`` is not between 0 and 1; if there are weights or clusters; as `calibdask.evaluate`.
 
     Notes
     -----
@@ -219,18 +218,7 @@ class Threshold(Analysis):
             data.options.population.check_counts_rows("threshold")
         rows = data.pooled().read(takes_groups=True)
         layout = rows.source.layout
-        if layout.clustered:
-            mend = "leave groups out" if data.has_rows else "summarize these without groups"
-            raise ValueError(
-                "threshold expects independent rows: its guarantee is that of exact binomial tests, which do not hold "
-                f"for clusters of dependent rows. Draw one row of each cluster at random, and {mend}: the guarantee is "
-                "then for the risk of a random row of a random cluster."
-            )
-        if layout.weighted:
-            raise ValueError(
-                "threshold expects rows, or a summary without weights, and multilabel rows without skip_missing: its "
-                "guarantee counts rows."
-            )
+        check_binomial("threshold", layout, has_rows=data.has_rows)
         chosen = layout.setting("confidence" if self.setting is None else self.setting)
         state, grid = _histogram(rows.source, chosen)
         control = RiskControl(self.risk, 1 - self.confidence, grid.edges)

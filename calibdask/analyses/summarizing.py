@@ -21,7 +21,7 @@ from calibdask.statistics.cluster_cells import ClusterCells
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums, ScoreSumsState
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.statistic import ViewedStatistic
+from calibdask.statistics.statistic import Statistic, ViewedStatistic
 from calibdask.statistics.views.clusters import Buckets
 from calibdask.storage.summary_clusters import CLUSTER_BUCKET, check_buckets
 from calibdask.storage.summary_format import SummaryAxes, check_names, histograms, to_dataset, with_clusters
@@ -193,7 +193,8 @@ def _with_clusters(
 ) -> xr.Dataset:
     """The summary of clustered rows: states by bucket, and their sums."""
     layout = data.source.layout
-    viewed: list[Any] = [ViewedStatistic[Any](view, statistic) for statistic in (ScoreSums(), *requests)]
+    statistics: tuple[Statistic[Any], ...] = (ScoreSums(), *requests)
+    viewed: list[Any] = [ViewedStatistic(view, statistic) for statistic in statistics]
     cells, scores, *states = data.source.answer((ClusterCells(view.count), *viewed))
     along = Axis(CLUSTER_BUCKET, view.count, np.arange(view.count))
     by_bucket = axes._replace(by=(*axes.by, along))

@@ -129,3 +129,10 @@ def test_commands_have_the_options_that_pages_show() -> None:
         _, name, *words = shlex.split(line, comments=True)
         unknown = {word for word in words if word.startswith("--")} - options_of(name)
         assert not unknown, f"{page}: {line}"
+
+
+def test_every_command_has_a_page() -> None:
+    """Deprecated names have none."""
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in DOCS.glob("commands/*.rst")}
+    assert {*pages} == {name for name, command in cli.commands.items() if not command.hidden} - {"test"}
+    assert all(f".. command-help:: calibdask.cli:cli calibdask {name}\n" in text for name, text in pages.items())

@@ -28,7 +28,7 @@ _OF_MATRICES, _OF_VECTORS = ("ece(setting=classwise)",), ("brier-decomposition",
 _LEVEL, _N_BOOT = 0.95, 200
 _CLOSE = 1e-9
 
-PROFILES = ("default", "ml", "clinical", "credit", "forecast")
+PROFILES = ("default", "ml", "clinical", "credit", "ads", "forecast")
 _LIMIT: dict[str, Any] = {"metavar": "X|METRIC[.PART]=X|X..Y", "multiple": True}
 _OPTIONS: tuple[Callable[..., Any], ...] = (
     click.option(

@@ -232,7 +232,7 @@ def test_assertions_read_well() -> None:
     assert lines[-1].endswith(" more of 41")
 
 
-@pytest.mark.parametrize("profile", ["default", "clinical", "credit", "forecast", "ml"])
+@pytest.mark.parametrize("profile", ["default", "clinical", "credit", "ads", "forecast", "ml"])
 def test_profiles_of_a_summary_with_wide_cells(profile: str) -> None:
     """Its own grid serves the metrics of a profile as well."""
     rng = np.random.default_rng(3)
@@ -244,3 +244,13 @@ def test_profiles_of_a_summary_with_wide_cells(profile: str) -> None:
     ]
     assert [gate.outcome for gate in gates] == ["met", "met"]
     assert {*gates[0].result} == {*gates[1].result}
+
+
+@pytest.mark.parametrize("profile", ["default", "clinical", "credit", "ads", "forecast", "ml"])
+def test_profiles_with_slices_need_no_limits(profile: str) -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.random(600)
+    labels = (rng.random(600) < scores).astype(int)
+    gate = cd.check(labels, scores, {}, profile=profile, by={"sex": rng.choice(["f", "m"], 600)}, n_boot=10)
+    assert not gate.judgements
+    assert {*gate.slices} == ({"sex"} if profile in ("credit", "ads") else set())

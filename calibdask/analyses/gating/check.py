@@ -68,7 +68,7 @@ def check(
         By how much the scores may be worse than the baseline, such as ``{"log-loss": 0.001}``.
     baseline : array of the shape of y_prob, optional
         Scores of another model for the same rows.
-    profile : {"", "default", "ml", "clinical", "credit", "forecast"}
+    profile : {"", "default", "ml", "clinical", "credit", "ads", "forecast"}
         Numbers that are measured besides, see the notes.
     confidence : float, default 0.95
         Each decision uses intervals of this level; of slices of level 1 - (1 - confidence) / slices, so that all of
@@ -112,6 +112,7 @@ def check(
     Profiles: ``default`` (six numbers), ``ml`` (calibration errors, proper scores, risk and coverage, conformal sets),
     ``clinical`` (observed to expected, calibration intercept and slope, ICI, belt, net benefit, c statistic, Brier
     score), ``credit`` (observed to expected, tests of grades, Hosmer-Lemeshow, AUC; the first two of each slice too),
+    ``ads`` (normalized entropy and observed to expected, of each slice too; calibration by score decile),
     ``forecast`` (decompositions of Brier score and log loss, reliability with consistency bars, CORP, Murphy curve).
 
     Examples
@@ -163,7 +164,8 @@ def check(
     shown = _of_this_grid(chosen.metrics(layout) or ({} if whole else {"mean_gap": MeanGap()}), data)
     judgements, result = Judges.of(whole, layout).judge(data, choice, shown)
     measured = {}
-    for one in sliced:
+    # Not every profile has numbers of slices.
+    for one in sliced if of_slices or chosen.of_slices else ():
         own, by_slice = Judges.of(of_slices, layout).judge(
             one, choice, _of_this_grid(chosen.metrics(layout, of_slices=True), one)
         )

@@ -169,6 +169,24 @@ PROFILES: Mapping[str, Profile] = {
         of_slices=("observed-expected", "grade-tests"),
         note="By grade and by year: name these columns as slices. The tests take defaults as independent.",
     ),
+    "ads": Profile(
+        "Calibration of click and conversion probabilities",
+        {
+            "normalized-entropy": {"": "Normalized entropy (NE)"},
+            "observed-expected": {"": "Observed / expected events (O:E)"},
+            "mean-gap": {"": "Observed rate minus mean prediction"},
+            "cutoff-error": {"": "Cut-off calibration error"},
+            "ece(bins=10, binning=equal-mass)": {"": "Calibration error (ECE) of score deciles"},
+            "reliability-diagram(bins=10, binning=equal-mass)": {
+                "score": "Mean prediction, score decile",
+                "outcome": "Observed rate, score decile",
+            },
+            "c-statistic": {"": "AUC"},
+            "log-loss": {"": "Log loss"},
+        },
+        of_slices=("observed-expected", "normalized-entropy"),
+        note="Deciles count from 0, the lowest scores. By campaign, placement or day: name these columns as slices.",
+    ),
     "forecast": Profile(
         "Verification of probability forecasts",
         {

@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, Literal
 
@@ -17,8 +17,9 @@ from calibdask.results.format import plain
 SettingName = Literal["confidence", "classwise", "binary"]
 # What an exit status of the shell says: all is well, something was found or broken, nothing can be decided.
 Outcome = Literal["met", "found", "undecided"]
-# What the command of an analysis reads: scored rows or a summary; the scores of several models for the same rows.
-Inputs = Literal["rows", "models"]
+# What the command of an analysis reads: scored rows or a summary; the scores of several models for the same rows; a
+# summary.
+Inputs = Literal["rows", "models", "summary"]
 # Headings of the help text of the command line.
 Heading = Literal["Measure", "Decide", "Find and watch", "Fix"]
 
@@ -38,17 +39,22 @@ class Analysis(HtmlRepr, ABC):
         Of the command, and in results.
     heading : str
         The heading above the command in the help text of the command line.
-    inputs : {"rows", "models"}
+    inputs : {"rows", "models", "summary"}
         What the command reads.
+    resumes : bool
+        Whether a result has the attributes ``state``, from which a later run with the field ``state`` goes on, and
+        ``alarms``, which are reported once.
     json_format : int
         Version of the JSON, which grows when what programs rely on changes.
     json_head : sequence of str
         Attributes of the result at the head of its JSON.
+    json_lines : str
+        The records that the shell prints in a line each, together with the head; empty for one document.
     json_shape : str
         What the JSON holds, as the help text of the command shows it.
     examples : sequence of (str, str)
         Commands, and what each does.
-    slices, weights, features, population : bool
+    slices, weights, takes_features, population : bool
         Whether rows may have slices, weights, further columns that describe them, and a target population.
     statuses : mapping from outcome to str
         What each exit status means here.
@@ -57,13 +63,15 @@ class Analysis(HtmlRepr, ABC):
     name: ClassVar[str]
     heading: ClassVar[Heading]
     inputs: ClassVar[Inputs] = "rows"
+    resumes: ClassVar[bool] = False
     json_format: ClassVar[int] = 1
     json_head: ClassVar[Sequence[str]] = ("rows", "rows_skipped", "rows_ignored", "passes", "calibdask_version")
+    json_lines: ClassVar[str] = ""
     json_shape: ClassVar[str] = ""
     examples: ClassVar[Sequence[tuple[str, str]]] = ()
     slices: ClassVar[bool] = True
     weights: ClassVar[bool] = False
-    features: ClassVar[bool] = False
+    takes_features: ClassVar[bool] = False
     population: ClassVar[bool] = False
     statuses: ClassVar[Mapping[Outcome, str]] = {"met": "done"}
 
@@ -79,7 +87,7 @@ class Analysis(HtmlRepr, ABC):
         """Name and fields as JSON, from which `calibdask.analyses.catalogue.analysis_of` makes the analysis again."""
         recorded = [field for field in fields(self) if field.metadata.get("recorded", True)]  # type: ignore[arg-type]
         values = {field.name: getattr(self, field.name) for field in recorded}
-        return json.dumps({"name": self.name, "fields": values}, default=list)
+        return json.dumps({"name": self.name, "fields": values}, default=_plain_field)
 
     @abstractmethod
     def document(self, result: xr.Dataset) -> Document:
@@ -101,3 +109,13 @@ class Analysis(HtmlRepr, ABC):
         """The result as plain values for JSON: its head, and its records."""
         head = {name: plain(result.attrs[name]) for name in self.json_head if name in result.attrs}
         return {"format": self.json_format, **head, **self.records(result)}
+
+    def to_json_lines(self, result: xr.Dataset) -> list[dict[str, Any]]:
+        """The records of ``json_lines``, each with the head."""
+        head = self.to_json(result)
+        return [{**head, **record} for record in head.pop(self.json_lines)]
+
+
+def _plain_field(value: Any) -> Any:
+    """Numbers and texts for a field of another type, such as a sequence or a length of time."""
+    return list(value) if isinstance(value, Iterable) else str(value)

@@ -7,11 +7,12 @@ import xarray as xr
 from calibdask.analyses.analysis import Analysis
 from calibdask.analyses.auditing.audit import Audit
 from calibdask.analyses.comparison import Compare
+from calibdask.analyses.monitoring.watch import Watch
 from calibdask.analyses.shrinkage import SliceShrinkage
 from calibdask.analyses.threshold import Threshold
 
 ANALYSES: dict[str, type[Analysis]] = {
-    analysis.name: analysis for analysis in (Audit, Compare, SliceShrinkage, Threshold)
+    analysis.name: analysis for analysis in (Audit, Compare, SliceShrinkage, Threshold, Watch)
 }
 
 

@@ -208,7 +208,7 @@ class Compare(Analysis):
     """
 
     metrics: Mapping[str, Estimator] | None = field(default=None, hash=False, metadata={"recorded": False})
-    baseline: str | None = None
+    baseline: str | None = field(default=None, metadata={"placeholder": "NAME"})
     ci: float = 0.95
     ci_method: PairedMethod | None = None
     n_boot: int = 1000

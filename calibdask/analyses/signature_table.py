@@ -149,18 +149,21 @@ def _analysis(analysis: type[Analysis]) -> dict[str, Any]:
     every = _fields(analysis)
     choices = {field.name: every[field.name] for field in shown}
     for field in shown:
+        choices[field.name]["placeholder"] = field.metadata.get("placeholder", "")
         choices[field.name]["required"] = field.default is MISSING and field.default_factory is MISSING
     return _entry(analysis.__name__, analysis, choices) | {
         "module": analysis.__module__,
         "heading": analysis.heading,
         "inputs": analysis.inputs,
+        "resumes": analysis.resumes,
+        "json_lines": analysis.json_lines,
         "details": " ".join(details.split("\n")),
         "examples": [list(example) for example in analysis.examples],
         "json_shape": analysis.json_shape,
         "statuses": dict(analysis.statuses),
         "slices": analysis.slices,
         "weights": analysis.weights,
-        "features": analysis.features,
+        "takes_features": analysis.takes_features,
         "population": analysis.population,
     }
 

@@ -32,7 +32,6 @@ from calibdask.cli.summarize import summarize as _summarize
 from calibdask.cli.terminals import discard_output, substitute_characters
 from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm
-from calibdask.cli.watch import watch as _watch
 from calibdask.errors import NotInstalled, Unavailable, with_notes
 from calibdask.estimators.signatures import analysis_signatures
 from calibdask.safe_text import message, visible_lines, without_credentials
@@ -46,8 +45,7 @@ _INTERRUPTED = 130
 _UNREAD = 141
 # Commands whose status 1 says what they have found in the data, and nothing else.
 _FINDERS = frozenset(
-    {"check", "verify", "watch"}
-    | {name for name, analysis in analysis_signatures().items() if "found" in analysis.statuses}
+    {"check", "verify"} | {name for name, analysis in analysis_signatures().items() if "found" in analysis.statuses}
 )
 
 
@@ -107,7 +105,7 @@ def _commands() -> dict[str, list[Any]]:
     headings: dict[str, list[Any]] = {
         "Measure": [_evaluate, _summarize, _merge, _report, _explore],
         "Decide": [_check, _verify],
-        "Find and watch": [_watch],
+        "Find and watch": [],
         "Fix": [_calibrate, _apply],
         "Studies": [_run, _status],
         "More": [_certs, _completion, _demo, _warm],

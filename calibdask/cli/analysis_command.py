@@ -1,5 +1,6 @@
 """The command of an analysis, derived from its description: options, help, output and exit status."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.alarm_reports import REPORT_NAMES, REPORT_OPTIONS, AlarmReports
 from calibdask.cli.analysis_inputs import INPUTS, AnalysisInput, input_options
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.metric_options import first_clause, option_metavar
@@ -40,16 +42,20 @@ def analysis_command(word: str) -> click.Command:
 
     def run(as_text: bool, out: str | None, report: str | None, overwrite: bool, **options: Any) -> int:
         choices = {name: options.pop(name) for name in signature.choices}
+        reporting = {name: options.pop(name) for name in REPORT_NAMES if signature.resumes}
         data = INPUTS[signature.inputs](**options)
-        files = OutputFiles.checked(data.files, out, report, overwrite=overwrite)
-        return run_analysis(signature, data, choices, files, as_text=as_text)
+        further = {"--state": reporting.get("state"), "--metrics-file": reporting.get("metrics_file")}
+        files = OutputFiles.checked(data.files, out, report, further, overwrite=overwrite)
+        reports = AlarmReports.of(**reporting) if reporting else AlarmReports()
+        return run_analysis(signature, data, choices, files, reports, as_text=as_text)
 
     command: Any = run
     argument, *options = input_options(signature)
     fields = [
         _field_option(choice, is_required=name in signature.required) for name, choice in signature.choices.items()
     ]
-    for option in reversed([argument, *fields, *options, *_output_options()]):
+    reporting = REPORT_OPTIONS if signature.resumes else ()
+    for option in reversed([argument, *fields, *options, *reporting, *_output_options()]):
         command = option(command)
     help_text = "\n\n".join(filter(None, (signature.summary, signature.details)))
     decorate = click.command(
@@ -101,9 +107,11 @@ def _epilog(signature: AnalysisSignature) -> str:
     parts = []
     if signature.json_shape:
         shape = "\n".join(f"  {line}" for line in signature.json_shape.splitlines())
-        parts.append(f"\b\nJSON (--json, --out FILE.json):\n{shape}")
+        uses = "a line for each alarm, also the input of --on-alarm" if signature.json_lines else "--out FILE.json"
+        parts.append(f"\b\nJSON (--json, {uses}):\n{shape}")
     statuses = [f"{STATUSES[outcome]} {meaning}" for outcome, meaning in signature.statuses.items()]
-    statuses += ["2 invalid use or input, explained in one line on stderr, with nothing written", "130 interrupted"]
+    failed = "a failed COMMAND, or invalid use or input" if signature.resumes else "invalid use or input"
+    statuses += [f"2 {failed}, explained in one line on stderr, with nothing written", "130 interrupted"]
     statuses.sort(key=lambda text: int(text.partition(" ")[0]))
     parts.append(f"Exit status: {'; '.join(statuses)}.")
     return "\n\n".join(parts)
@@ -117,12 +125,20 @@ class OutputFiles:
     report: "Output | None"
 
     @classmethod
-    def checked(cls, data: Iterable[str], out: str | None, report: str | None, *, overwrite: bool) -> "OutputFiles":
-        """Files that may be written, where these data are read."""
+    def checked(
+        cls,
+        data: Iterable[str],
+        out: str | None,
+        report: str | None,
+        further: Mapping[str, str | None] | None = None,
+        *,
+        overwrite: bool,
+    ) -> "OutputFiles":
+        """Files that may be written, where these data are read, and ``further`` files are written."""
         from calibdask.storage.writers import check_apart, checked_output
 
         for path in data:
-            check_apart(path, {"--out": out, "--report": report})
+            check_apart(path, {**(further or {}), "--out": out, "--report": report})
         return cls(
             None if out is None else checked_output(out, FORMATS, overwrite=overwrite),
             None if report is None else checked_output(report, (".html",), overwrite=overwrite),
@@ -134,32 +150,42 @@ def run_analysis(
     data: AnalysisInput,
     choices: Mapping[str, Any],
     files: OutputFiles,
+    reports: AlarmReports,
     *,
     as_text: bool,
 ) -> int:
-    """Compute, write, print; the exit status."""
+    """Compute, write, report alarms, print; the exit status."""
     from calibdask.cli.tables import json_text, print_document
 
     values = {name: _field_value(signature.choices[name], given) for name, given in choices.items()}
     analysis: Analysis = signature.constructor(**values)
-    result = data.result(analysis)
+    result = reports.with_earlier(data.result(reports.resumed(analysis)))
     # Pages and terminals show the same document, which JSON does without.
     document = cache(lambda: analysis.document(result))
 
     def in_json() -> str:
         return json_text(analysis.to_json(result))
 
-    with ExitStack() as written:
-        if files.out is not None:
-            write_result(result, in_json, written, files.out, lines=analysis.lines, document=document)
-        if files.report is not None:
-            _write_page(document(), result.attrs.get("rows"), data.source, written, files.report)
-    if as_text:
-        click.echo(in_json())
-    else:
+    if not reports.is_dry:
+        with ExitStack() as written:
+            if files.out is not None:
+                write_result(result, in_json, written, files.out, lines=analysis.lines, document=document)
+            if files.report is not None:
+                _write_page(document(), result.attrs.get("rows"), data.source, written, files.report)
+            reports.write(result, written)
+        reports.tell(analysis, result)
+    if not as_text:
         print_document(document())
-        for path in filter(None, (files.out, files.report)):
-            click.echo(f"wrote {visible(path)}")
+        wrote = [f"wrote {visible(path)}" for path in (files.out, files.report) if path is not None]
+        lines = ["dry run: nothing was written or run"] if reports.is_dry else wrote
+        click.echo("".join(f"{line}\n" for line in lines), nl=False)
+    elif signature.json_lines:
+        click.echo(
+            "".join(f"{json.dumps(line, allow_nan=False)}\n" for line in analysis.to_json_lines(result)), nl=False
+        )
+    else:
+        click.echo(in_json())
+    reports.finish()
     return STATUSES[analysis.outcome(result)]
 
 

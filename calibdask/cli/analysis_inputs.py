@@ -1,4 +1,4 @@
-"""What the command of an analysis reads: scored rows or a summary, or the scores of several models."""
+"""What the command of an analysis reads: scored rows or a summary, the scores of several models, or a summary alone."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
-from calibdask.cli.data_names import source_of
+from calibdask.cli.data_names import named_data, source_of
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.population_options import population_options
@@ -93,7 +93,7 @@ class RowsInput:
                 return analysis.run(self._summary_data(analysis, store))
         rows = rows_of(store)
         with shown_warnings():
-            if analysis.features:
+            if analysis.takes_features:
                 request = replace(request, feature_columns=feature_names(request, rows, self.features))
             table = request.table(rows)
             with request.connected(table), shown_progress(f"computing: {analysis.name}"):
@@ -106,14 +106,14 @@ class RowsInput:
         from calibdask.data.data import Data
 
         refuse_row_options(self.request)
-        if analysis.features:
+        if analysis.takes_features:
             # Segments take the place of slices, which are added up.
             return Data(summary=summary)
         return Data.of(pooled(summary, self.request.by), by=self.request.by)
 
 
 def _rows_data(analysis: "Analysis", request: RowsRequest, table: "RowTable") -> "Data":
-    if not analysis.features:
+    if not analysis.takes_features:
         return request.data_of(table)
     from calibdask.data.named_features import data_with_features
     from calibdask.data.options import InputOptions
@@ -164,12 +164,48 @@ class ModelsInput:
             return result
 
 
+@dataclass(frozen=True)
+class SummaryInput:
+    """A stored summary, with slices that are looked at each for itself."""
+
+    source: str
+    path: str
+    by: tuple[str, ...]
+
+    @classmethod
+    def of(cls, data: str, by: tuple[str, ...]) -> "SummaryInput":
+        """Input from the options of a command."""
+        ((name, path),) = named_data([data]).items()
+        return cls(name, path, by)
+
+    @property
+    def files(self) -> tuple[str]:
+        """SUMMARY."""
+        return (self.path,)
+
+    def result(self, analysis: "Analysis") -> "xr.Dataset":
+        """The result, which knows the name of the summary."""
+        from calibdask.data.data import Data
+        from calibdask.storage.open_store import open_store
+        from calibdask.storage.summary import Summary
+
+        store = open_store(self.path)
+        if not isinstance(store, Summary):
+            raise click.UsageError(
+                f"{self.path} is {store.kind}; {analysis.name} expects a summary that calibdask summarize wrote."
+            )
+        with store.dataset, shown_warnings():
+            return analysis.run(Data(by=self.by, summary=store)).assign_attrs(summary=self.source)
+
+
 def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
     """The argument of data and the options that say how they are read, those that the analysis has a use for."""
     if signature.inputs == "models":
         return [click.argument("data", metavar="A B...", nargs=-1, required=True), key_option, row_options]
+    if signature.inputs == "summary":
+        return [click.argument("data", metavar="[NAME=]SUMMARY"), by_option]
     chosen: list[tuple[Any, bool]] = [
-        (_FEATURES, signature.features),
+        (_FEATURES, signature.takes_features),
         (by_option, signature.slices),
         (weight_option, signature.weights),
         (population_options, signature.population),
@@ -180,4 +216,8 @@ def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
 
 
 # By what an analysis declares as its ``inputs``.
-INPUTS: dict[str, Callable[..., AnalysisInput]] = {"rows": RowsInput.of, "models": ModelsInput.of}
+INPUTS: dict[str, Callable[..., AnalysisInput]] = {
+    "rows": RowsInput.of,
+    "models": ModelsInput.of,
+    "summary": SummaryInput.of,
+}

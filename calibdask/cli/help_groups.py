@@ -37,7 +37,7 @@ _GROUPS = {
         "limit",
         "slice_limit",
     ),
-    "Watching": ("period_name", "tolerance", "due", "now", "state", "on_alarm", "dry_run"),
+    "Time and alarms": ("period", "every", "zone", "tolerance", "due", "now", "state", "on_alarm", "dry_run"),
     "Output": (
         *(
             "as_text",

@@ -42,11 +42,11 @@ class ChoiceType(click.ParamType):  # type: ignore[type-arg]  # generic only sin
 
     def __init__(self, choice: Choice) -> None:
         self.choice = choice
-        self.name = "|".join(_placeholders(choice)) or "VALUE"
+        self.name = choice.placeholder or "|".join(_placeholders(choice)) or "VALUE"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Parse; whether the numbers make sense is for the estimators to say."""
-        if not isinstance(value, str):
+        if not isinstance(value, str) or self.choice.is_text:
             return value
         try:
             parsed = self._parsed(value)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from calibdask.cli.alarm_reports import AlarmReports
 from calibdask.cli.analysis_command import OutputFiles, run_analysis
 from calibdask.cli.analysis_inputs import RowsInput
 from calibdask.cli.row_options import RowsRequest, check_every
@@ -43,7 +44,7 @@ def show_shrunken(given: Mapping[str, Any]) -> None:
     signature = analysis_signatures()["shrink"]
     choices = {name: choice.default for name, choice in signature.choices.items()}
     output = OutputFiles.checked((data,), given["out"], None, overwrite=given["overwrite"])
-    run_analysis(signature, RowsInput(request), choices, output, as_text=given["as_text"])
+    run_analysis(signature, RowsInput(request), choices, output, AlarmReports(), as_text=given["as_text"])
 
 
 def _is_chosen(name: str, value: Any) -> bool:

@@ -30,6 +30,8 @@ class Choice:
         Its default.
     description : str
         What its class says of it.
+    placeholder : str
+        What stands for a value in help texts; by default derived from the kinds.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Choice:
     words: tuple[str, ...] = ()
     default: Any = None
     description: str = ""
+    placeholder: str = ""
 
     def __or__(self, other: "Choice") -> "Choice":
         """Union of the values that two estimators allow, with the first description."""
@@ -48,6 +51,11 @@ class Choice:
     def is_flag(self) -> bool:
         """Whether it is yes or no."""
         return self.kinds == {"bool"}
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it is any text, also one that looks like a number."""
+        return not self.words and self.kinds - {"none"} == {"word"}
 
     @property
     def takes_lists(self) -> bool:

@@ -92,13 +92,15 @@ class AnalysisSignature:
     module: str
     heading: str
     inputs: str
+    resumes: bool
+    json_lines: str
     details: str
     examples: tuple[tuple[str, str], ...]
     json_shape: str
     statuses: Mapping[str, str]
     slices: bool
     weights: bool
-    features: bool
+    takes_features: bool
     population: bool
 
     @property
@@ -141,6 +143,8 @@ def _signature(word: str, public: str, summary: str, choices: Mapping[str, Any])
     return CallSignature(word, public, summary, {name: _choice(name, **choice) for name, choice in choices.items()})
 
 
-def _choice(name: str, kinds: list[str], words: list[str], default: Any, description: str) -> Choice:
+def _choice(
+    name: str, kinds: list[str], words: list[str], default: Any, description: str, placeholder: str = ""
+) -> Choice:
     plain_default = tuple(default) if isinstance(default, list) else default
-    return Choice(name, frozenset(kinds), tuple(words), plain_default, description)
+    return Choice(name, frozenset(kinds), tuple(words), plain_default, description, placeholder)

@@ -270,7 +270,7 @@ BAD = [
     (["SUMMARY", "--now", "2026-01-01"], "now has no effect without due"),
     (["SUMMARY", "--state", "w.txt"], "ends in one of .json"),
     (["SUMMARY", "--metrics-file", "w.txt"], "ends in one of .prom"),
-    (["SUMMARY", "--out", "w.json"], "ends in one of .csv, .parquet, .nc, .zarr"),
+    (["SUMMARY", "--out", "w.docx"], "ends in one of .json, .csv, .parquet, .nc, .zarr"),
     (["SUMMARY", "--state", "broken.json"], "is not a state of calibdask watch --state, or it is corrupted: "),
     (["SUMMARY", "--state", "other.json"], "is not a state of calibdask watch --state, or it is corrupted: "),
     (["SUMMARY", "--on-alarm", "no-such-program-here x"], "there is no such program"),

@@ -20,6 +20,7 @@ from calibdask.analyses.analysis import Analysis
 from calibdask.analyses.auditing.audit import Audit
 from calibdask.analyses.catalogue import ANALYSES, analysis_of
 from calibdask.analyses.comparison import Compare
+from calibdask.analyses.monitoring.watch import Watch
 from calibdask.analyses.shrinkage import SliceShrinkage
 from calibdask.analyses.threshold import Threshold
 from calibdask.cli import main
@@ -29,12 +30,14 @@ from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions
 from calibdask.render.html import page
 from calibdask.results.document import Document, Table
+from calibdask.storage.writers import write_dataset
 
 # An instance of each, and the words of its command.
 EXAMPLES: dict[str, tuple[Analysis, list[str]]] = {
     "audit": (Audit(min_rows=200), ["--features", "country", "--min-rows", "200"]),
     "compare": (Compare(n_boot=20), ["--score", "old=old", "--score", "new=score", "--n-boot", "20"]),
     "shrink": (SliceShrinkage(limit=0.05), ["--limit", "0.05", "--by", "country"]),
+    "watch": (Watch(), []),
     "threshold": (Threshold(risk=0.2), ["--risk", "0.2", "--by", "country"]),
 }
 ROWS = 6000
@@ -46,7 +49,14 @@ def frame() -> pd.DataFrame:
     country = rng.choice(["at", "be", "ch", "cz", "de", "dk"], ROWS)
     truth = np.where(country == "at", score**2, score)
     label = (rng.random(ROWS) < truth).astype(int)
-    return pd.DataFrame({"label": label, "score": score, "country": country, "old": np.sqrt(score)})
+    rows = {"label": label, "score": score, "country": country, "old": np.sqrt(score), "day": np.arange(ROWS) // 600}
+    return pd.DataFrame(rows)
+
+
+def summary_of(labels: Any, scores: Any) -> xr.Dataset:
+    """A summary by day and country."""
+    by = {name: frame()[name].to_numpy() for name in ("day", "country")}
+    return cd.summarize(labels, scores, by=by, settings=["binary"])
 
 
 def data_of(analysis: Analysis, source: str) -> Data:
@@ -59,14 +69,17 @@ def data_of(analysis: Analysis, source: str) -> Data:
     labels, scores = rows.label.to_numpy(), rows.score.to_numpy()
     countries: Any = {"country": rows.country.to_numpy()}
     options = InputOptions()
-    if source == "summary":
-        if analysis.features:
+    if source == "summary" and analysis.inputs == "rows":
+        if analysis.takes_features:
             return Data.of(cd.summarize(labels, scores, features=countries))
         return Data.of(cd.summarize(labels, scores, by=countries), by=("country",))
     if source == "dask":
         labels, scores = da.from_array(labels, 700), da.from_array(scores, 700)
+    if analysis.inputs == "summary":
+        return Data.of(summary_of(labels, scores), by=())
+    if source == "dask":
         countries = {"country": da.from_array(rows.country.to_numpy().astype("U2"), 700)}
-    if analysis.features:
+    if analysis.takes_features:
         return data_with_features(labels, scores, countries, None, options)
     return Data.of(labels, scores, countries, None, options)
 
@@ -107,7 +120,7 @@ def test_sources_give_the_same_numbers(analysis: Analysis, result: xr.Dataset, s
     # Descriptions of subgroups in a summary may be longer, see `calibdask.audit`.
     numbers = [name for name, values in result.data_vars.items() if values.dtype.kind in "fiu" and name != "described"]
     assert numbers
-    if source == "summary" and analysis.features:
+    if source == "summary" and analysis.takes_features:
         # Quantiles of scores are those of the cells of the summary.
         numbers = ["gap"]
     for variable in numbers:
@@ -169,25 +182,36 @@ def test_json_is_plain(analysis: Analysis, result: xr.Dataset) -> None:
     document = analysis.to_json(result)
     assert json.loads(json.dumps(document, allow_nan=False)) == document
     assert document["format"] == analysis.json_format
-    assert document["rows"] == ROWS
+    assert "rows" not in analysis.json_head or document["rows"] == ROWS
+
+
+def json_texts(printed: str, analysis: Analysis) -> list[str]:
+    """One document, or a line for each record."""
+    return printed.splitlines() if analysis.json_lines else [printed]
 
 
 @pytest.mark.parametrize("suffix", [".json", ".csv", ".parquet", ".nc", ".zarr", ".md", ".txt"])
 def test_the_command_is_the_analysis(
     name: str, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    frame().to_parquet(tmp_path / "rows.parquet")
+    rows = frame()
+    rows.to_parquet(tmp_path / "rows.parquet")
+    write_dataset(summary_of(rows.label.to_numpy(), rows.score.to_numpy()), tmp_path / "days.nc")
     analysis, words = EXAMPLES[name]
     out = tmp_path / f"out{suffix}"
-    command = [name, str(tmp_path / "rows.parquet"), *words, "--json", "--out", str(out)]
+    source = tmp_path / ("days.nc" if analysis.inputs == "summary" else "rows.parquet")
+    command = [name, str(source), *words, "--json", "--out", str(out)]
     status = main([*command, "--report", str(tmp_path / "page.html")])
-    printed = json.loads(capsys.readouterr().out)
+    printed = [json.loads(text) for text in json_texts(capsys.readouterr().out, analysis)]
     expected = analysis.run(data_of(analysis, "memory"))
-    assert printed == json.loads(json.dumps(analysis.to_json(expected)))
+    if analysis.inputs == "summary":
+        expected = expected.assign_attrs(summary="days")
+    documents = analysis.to_json_lines(expected) if analysis.json_lines else [analysis.to_json(expected)]
+    assert printed == json.loads(json.dumps(documents))
     assert status == STATUSES[analysis.outcome(expected)]
     assert (tmp_path / "page.html").read_text().startswith("<!DOCTYPE html>")
     assert out.exists()
     if suffix == ".json":
-        assert json.loads(out.read_text()) == printed
+        assert json.loads(out.read_text()) == json.loads(json.dumps(analysis.to_json(expected)))
     assert main([*command]) == 2
     assert "already exists" in capsys.readouterr().err

@@ -267,7 +267,7 @@ class Audit(Analysis):
     json_shape: ClassVar[str] = _JSON
     slices: ClassVar[bool] = False
     weights: ClassVar[bool] = True
-    features: ClassVar[bool] = True
+    takes_features: ClassVar[bool] = True
     statuses: ClassVar[Mapping[Outcome, str]] = {
         "met": "nothing is found",
         "found": "a subgroup is found",

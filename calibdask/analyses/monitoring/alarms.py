@@ -1,14 +1,17 @@
 """Alarms of a watch: where and when each was raised, since when, and how far off the scores were."""
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from calibdask.analyses.monitoring.watch_run import WatchRun
+from calibdask.analyses.monitoring.slice_processes import numbers_so_far
+from calibdask.inference.sequential.processes import Monitor
+from calibdask.inference.sequential.saved import SavedState
 from calibdask.results.format import plain
 
 _NUMBERS = ("log_e", "pvalue", "gap", "gap_low", "gap_high", "error", "error_low", "error_high")
@@ -70,26 +73,81 @@ def slice_key(by: Mapping[str, Any]) -> str:
     return json.dumps(dict(by), sort_keys=True)
 
 
-def raised_alarms(run: WatchRun, known: Collection[str]) -> list[Alarm]:
-    """The alarms of the periods of a run, the first ones first; slices whose keys are known have had theirs."""
-    result, period = run.result, run.saved.watched.period
-    if not result.sizes[period]:
+@dataclass(frozen=True, eq=False)
+class WatchResult:
+    """A result of `calibdask.watch`, read back.
+
+    Attributes
+    ----------
+    dataset : xarray.Dataset
+    saved : SavedState
+        The processes after this run.
+    """
+
+    dataset: xr.Dataset
+    saved: SavedState
+
+    @classmethod
+    def of(cls, dataset: xr.Dataset) -> "WatchResult":
+        """The result with the state in its attributes."""
+        return cls(dataset, SavedState.from_dict(json.loads(dataset.attrs["state"])))
+
+    @property
+    def name(self) -> str:
+        """Name of the summary, where the dataset knows it."""
+        return str(self.dataset.attrs.get("summary", "summary"))
+
+    @property
+    def period(self) -> str:
+        """Name of the dimension of periods."""
+        return self.saved.watched.period
+
+    @property
+    def alarms(self) -> list[dict[str, Any]]:
+        """Alarms that stand, as records of `Alarm`, with ``new`` for those that were not reported."""
+        return list(json.loads(self.dataset.attrs["alarms"]))
+
+    @property
+    def pending(self) -> list[dict[str, Any]]:
+        """Periods that are not due, each with its rows and the moment when it is."""
+        return list(json.loads(self.dataset.attrs["pending"]))
+
+    @property
+    def late(self) -> list[Any]:
+        """Periods that came after later ones had been watched."""
+        return list(json.loads(self.dataset.attrs["late"]))
+
+    @cached_property
+    def standing(self) -> xr.Dataset:
+        """Numbers of all rows so far, at the end of the last period that was watched in this run or before."""
+        watched, state = self.saved.watched, self.saved.processes
+        monitor = Monitor(watched.tolerance, watched.alpha)
+        numbers = numbers_so_far(state, monitor, self.saved.periods, self.saved.periods.size - 1)
+        numbers["rows"] = state.rows.sum(-1).astype(np.int64)
+        dims = [dim for dim in self.dataset["log_e"].dims if dim != self.period]
+        shape = [self.dataset.sizes[dim] for dim in dims]
+        variables = {name: (dims, values.reshape(shape)) for name, values in numbers.items()}
+        return xr.Dataset(variables, {dim: self.dataset[dim].values for dim in dims})
+
+
+def raised_alarms(result: WatchResult) -> list[Alarm]:
+    """The alarms of the periods of a run, the first ones first."""
+    dataset, period = result.dataset, result.period
+    if not dataset.sizes[period]:
         return []
-    found = result["found"].transpose(..., period)
-    rows = result["rows"].transpose(..., period)
-    before = run.standing["rows"].values - rows.values.sum(-1)
+    found = dataset["found"].transpose(..., period)
+    rows = dataset["rows"].transpose(..., period)
+    before = result.standing["rows"].values - rows.values.sum(-1)
     rows_so_far = rows.copy(data=before[..., None] + rows.values.cumsum(-1))
     alarms: list[tuple[int, Alarm]] = []
     for at in map(tuple, np.argwhere(found.values.any(-1)).tolist()):
         where = dict(zip(found.dims, at, strict=False))
-        by = slice_labels(result, where)
-        if slice_key(by) not in known:
-            number = int(found.values[at].argmax())
-            here = result.isel({**where, period: number})
-            numbers = {name: plain(here[name].values) for name in _NUMBERS}
-            labels = {"period": plain(here[period].values), "since": plain(here["since"].values)}
-            count = int(rows_so_far.values[(*at, number)])
-            alarms.append((number, Alarm(by=by, rows=count, **labels, **numbers)))
+        number = int(found.values[at].argmax())
+        here = dataset.isel({**where, period: number})
+        numbers = {name: plain(here[name].values) for name in _NUMBERS}
+        labels = {"period": plain(here[period].values), "since": plain(here["since"].values)}
+        count = int(rows_so_far.values[(*at, number)])
+        alarms.append((number, Alarm(by=slice_labels(dataset, where), rows=count, **labels, **numbers)))
     return [alarm for _, alarm in sorted(alarms, key=lambda pair: (pair[0], -pair[1].log_e))]
 
 

@@ -2,14 +2,14 @@
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
-from calibdask.analyses.monitoring.alarms import slice_key, slice_labels
+from calibdask.analyses.monitoring.alarms import WatchResult, slice_key, slice_labels
 from calibdask.analyses.monitoring.due_dates import dates_of
-from calibdask.analyses.monitoring.watch_run import WatchRun
 
 _PREFIX = "calibdask_watch"
 # All are gauges: the names of counters differ between the two formats. Help texts need no escapes.
@@ -35,17 +35,17 @@ _OF_ALL = {
 _OWN = ("summary", "setting", "tolerance")
 
 
-def exposition(name: str, run: WatchRun, alarmed: Collection[str]) -> str:
-    """Gauges of every slice and of the whole; ``alarmed`` has the keys of slices with an alarm.
+def exposition(dataset: xr.Dataset) -> str:
+    """Gauges of every slice and of the whole, of a result of `calibdask.watch`.
 
     The text is valid as version 0.0.4 of Prometheus' format, where ``# EOF`` is a comment, and as OpenMetrics.
     """
-    return "".join(f"{line}\n" for line in (*_lines(name, run, alarmed), "# EOF"))
+    return "".join(f"{line}\n" for line in (*_lines(WatchResult.of(dataset)), "# EOF"))
 
 
-def _lines(name: str, run: WatchRun, alarmed: Collection[str]) -> Iterator[str]:
-    watched = run.saved.watched
-    own = dict(zip(_OWN, (name, watched.setting, f"{watched.tolerance:g}"), strict=True))
+def _lines(run: WatchResult) -> Iterator[str]:
+    watched, alarmed = run.saved.watched, {slice_key(alarm["by"]) for alarm in run.alarms}
+    own = dict(zip(_OWN, (run.name, watched.setting, f"{watched.tolerance:g}"), strict=True))
     standing = run.standing
     dims = standing["log_e"].dims
     positions = list(np.ndindex(*standing["log_e"].shape)) if run.saved.periods.size else []
@@ -62,13 +62,13 @@ def _lines(name: str, run: WatchRun, alarmed: Collection[str]) -> Iterator[str]:
         yield from _family(metric, _OF_ALL[metric], {_labels(own): value})
 
 
-def _whole(run: WatchRun) -> dict[str, float]:
+def _whole(run: WatchResult) -> dict[str, float]:
     pending = run.pending
     values: dict[str, float] = {"periods": run.saved.periods.size}
     if run.saved.periods.size and (last := dates_of(run.saved.periods[-1:])) is not None:
         values["last_period_timestamp_seconds"] = float(last.astype("datetime64[s]").astype(np.int64)[0])
     values |= {"pending_periods": len(pending), "pending_rows": sum(period["rows"] for period in pending)}
-    return values | {"late_periods": run.late.size}
+    return values | {"late_periods": len(run.late)}
 
 
 def _family(metric: str, help_text: str, values: Mapping[str, float]) -> Iterator[str]:

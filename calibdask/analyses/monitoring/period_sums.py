@@ -45,9 +45,7 @@ class PeriodSums:
         ValueError
             If the summary has weights, or no such period, slices or setting; if periods have no label, or the same.
         """
-        if not is_summary(given):
-            raise TypeError(f"{name} expects a summary of calibdask.summarize, got {type(given).__name__}.")
-        summary = Summary.of(given)
+        summary = summary_argument(name, given)
         if summary.source.layout.weighted:
             raise ValueError(
                 f"{name} expects a summary without weights: bets need the weight of each row, which a summary does "
@@ -128,6 +126,13 @@ class PeriodSums:
         source = Summary.of(dataset).source
         histogram = source.finest(self.setting)
         return source.state(histogram), histogram.grid
+
+
+def summary_argument(name: str, given: Any) -> Summary:
+    """The summary that was passed to the function ``name``; raises TypeError if it is none."""
+    if not is_summary(given):
+        raise TypeError(f"{name} expects a summary of calibdask.summarize, got {type(given).__name__}.")
+    return Summary.of(given)
 
 
 def as_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:

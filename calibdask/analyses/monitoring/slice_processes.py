@@ -95,28 +95,13 @@ def period_numbers(
     processes: SliceProcesses, moment: PeriodTotals, monitor: Monitor, periods: Labels, number: int
 ) -> dict[str, npt.NDArray[Any]]:
     """The values of all variables at the end of a period, in the shape of the slices."""
-    state, alpha = processes.state, monitor.alpha
-    count, residual = state.rows.sum(-1), state.events - state.scores
-    log_e, since = state.log_e, state.since
-    gap = _over(residual.sum(-1), count)
-    gap_low, gap_high = gap_ends(count, residual.sum(-1), state.square, alpha)
-    error_low, error_high = error_ends(state.rows, residual, state.square, alpha)
+    alpha = monitor.alpha
     frequency, mean_score = _over(moment.events, moment.rows), _over(moment.scores, moment.rows)
     period_gap = frequency - mean_score
     spread = _over(moment.square, moment.rows) - period_gap**2
     period_low, period_high = GapMeans(mean_score, frequency, spread, moment.rows).ends(1 - alpha)
     values = {
-        "log_e": log_e,
-        "pvalue": np.exp(-state.largest),
-        "alarm": state.largest >= monitor.threshold,
-        # Without any period there is none from which on.
-        "since": periods[np.where(since < 0, number, since)] if periods.size else np.zeros(since.shape, periods.dtype),
-        "gap": gap,
-        "gap_low": gap_low,
-        "gap_high": gap_high,
-        "error": _over(np.abs(residual).sum(-1), count),
-        "error_low": error_low,
-        "error_high": error_high,
+        **numbers_so_far(processes.state, monitor, periods, number),
         "log_detector": moment.log_detector,
         "detected": moment.detected,
         "run_length": moment.run_length,
@@ -132,6 +117,27 @@ def period_numbers(
     shaped = {name: value.reshape(processes.shape) for name, value in values.items()}
     shaped["found"] = _discoveries(shaped["log_e"], len(processes.sums.summary.batch), alpha)
     return shaped
+
+
+def numbers_so_far(state: ProcessState, monitor: Monitor, periods: Labels, number: int) -> dict[str, npt.NDArray[Any]]:
+    """The values of the variables that are of all rows up to the end of a period, by process."""
+    count, residual = state.rows.sum(-1), state.events - state.scores
+    gap_low, gap_high = gap_ends(count, residual.sum(-1), state.square, monitor.alpha)
+    error_low, error_high = error_ends(state.rows, residual, state.square, monitor.alpha)
+    since = state.since
+    return {
+        "log_e": state.log_e,
+        "pvalue": np.exp(-state.largest),
+        "alarm": state.largest >= monitor.threshold,
+        # Without any period there is none from which on.
+        "since": periods[np.where(since < 0, number, since)] if periods.size else np.zeros(since.shape, periods.dtype),
+        "gap": _over(residual.sum(-1), count),
+        "gap_low": gap_low,
+        "gap_high": gap_high,
+        "error": _over(np.abs(residual).sum(-1), count),
+        "error_low": error_low,
+        "error_high": error_high,
+    }
 
 
 def _period_pvalue(moment: PeriodTotals) -> Array:

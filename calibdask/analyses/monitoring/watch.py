@@ -1,13 +1,27 @@
 """`watch`: calibration over time, with alarms that hold at whatever times one looks."""
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import xarray as xr
 
-from calibdask.analyses.monitoring.watch_run import WatchRun
+from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome, SettingName
+from calibdask.analyses.monitoring.alarms import raised_alarms
+from calibdask.analyses.monitoring.period_sums import summary_argument
+from calibdask.analyses.monitoring.watch_document import watch_document
+from calibdask.analyses.monitoring.watch_run import run_watch
+from calibdask.data.data import Data
+from calibdask.results.document import Document
+
+_JSON = """{"format": 1, "summary": NAME, "setting": str, "tolerance": float, "alpha": float,
+ "by": {COLUMN: value}, "period": value, "since": value, "rows": int,
+ "log_e": float, "pvalue": float, "gap": float, "gap_low": float, "gap_high": float,
+ "error": float, "error_low": float, "error_high": float, "new": bool}
+Numbers refer to all rows of the slice up to the end of the period of the alarm."""
 
 
 def watch(
@@ -148,4 +162,88 @@ def watch(
     >>> bool((later.log_e == result.log_e[7:]).all())
     True
     """
-    return WatchRun.of(summary, period, by, tolerance, alpha, setting, state, due, now, features).result
+    slices = (by,) if isinstance(by, str) else tuple(by or ())
+    chosen = cast("SettingName | int | None", setting)  # checked where it is used
+    analysis = Watch(period, features, chosen, tolerance, alpha, due, now, state)
+    return analysis.run(Data(by=slices, summary=summary_argument("watch", summary)))
+
+
+@dataclass(frozen=True)
+class Watch(Analysis):
+    """Monitor calibration with a guaranteed false-alarm rate.
+
+    The share of models calibrated within the tolerance that ever raise a false alarm is at most alpha, however often
+    one looks. With several slices or classes, alarms are discoveries of e-BH. Alarms persist: every later run exits
+    with status 1 until monitoring restarts without the state, for example after the model was repaired. With --state,
+    each alarm is "new" once, and --on-alarm runs once for it.
+
+    Parameters
+    ----------
+    period : str, optional
+        Dimension of periods. None: as stored, else day.
+    features : bool, default False
+        Monitor each value of the columns given to summarize --features.
+    setting : str or int, optional
+        Setting to monitor. None: the usual one, or the first.
+    tolerance : float, default 0
+        Allowed difference of observed rate and mean prediction.
+    alpha : float, default 0.05
+        Share of calibrated models that ever raise a false alarm.
+    due : str or timedelta, optional
+        Delay until the outcomes of a period are known, such as 30d, until when it is pending.
+    now : str or datetime, optional
+        With --due: current time in UTC. None: now.
+    state : mapping or str, optional
+        The state that an earlier result has as an attribute.
+    """
+
+    period: str | None = field(default=None, metadata={"placeholder": "COLUMN"})
+    features: bool = False
+    setting: SettingName | int | None = None
+    tolerance: float = 0.0
+    alpha: float = 0.05
+    due: str | timedelta | np.timedelta64 | None = field(default=None, metadata={"placeholder": "TIME"})
+    now: str | datetime | np.datetime64 | None = field(default=None, metadata={"placeholder": "DATE"})
+    state: Mapping[str, Any] | str | None = field(
+        default=None, hash=False, metadata={"shell": False, "recorded": False}
+    )
+
+    name: ClassVar[str] = "watch"
+    heading: ClassVar[Heading] = "Find and watch"
+    inputs: ClassVar[Inputs] = "summary"
+    resumes: ClassVar[bool] = True
+    json_head: ClassVar[Sequence[str]] = ("summary", "setting", "tolerance", "alpha")
+    json_lines: ClassVar[str] = "alarms"
+    json_shape: ClassVar[str] = _JSON
+    statuses: ClassVar[Mapping[Outcome, str]] = {"met": "no alarm", "found": "alarm"}
+    examples: ClassVar[Sequence[tuple[str, str]]] = (
+        ("calibdask watch summary.zarr --dry-run", "show past alarms; write nothing"),
+        ("calibdask watch summary.zarr --by country --tolerance 0.01", "each country, with a tolerance of 0.01"),
+        ("calibdask watch summary.zarr --state watch.json --on-alarm 'mail -s alarm me@example.org'", "a daily job"),
+        ("calibdask watch summary.zarr --features", "each value of each feature"),
+        (
+            "calibdask watch summary.zarr --state watch.json --due 30d --metrics-file model.prom",
+            "outcomes known after 30 days",
+        ),
+    )
+
+    def compute(self, data: Data) -> xr.Dataset:
+        """Evidence and gaps by slice and period, as `calibdask.watch` returns them."""
+        summary = summary_argument(self.name, data.summary)
+        period = self.period or summary.period or "day"
+        choices = (self.tolerance, self.alpha, self.setting, self.state, self.due, self.now, self.features)
+        result = run_watch(summary, period, data.by, *choices)
+        alarms = [alarm.to_dict() | {"new": True} for alarm in raised_alarms(result)]
+        return result.dataset.assign_attrs(alarms=json.dumps(alarms))
+
+    def document(self, result: xr.Dataset) -> Document:
+        """The verdict, alarms, slices by evidence, and pending periods."""
+        return watch_document(result)
+
+    def records(self, result: xr.Dataset) -> dict[str, Any]:
+        """A record for each alarm that stands."""
+        return {"alarms": json.loads(result.attrs["alarms"])}
+
+    def outcome(self, result: xr.Dataset) -> Outcome:
+        """Found if there is an alarm."""
+        return "found" if json.loads(result.attrs["alarms"]) else "met"

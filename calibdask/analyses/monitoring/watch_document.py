@@ -4,9 +4,9 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
 import numpy as np
+import xarray as xr
 
-from calibdask.analyses.monitoring.alarms import Alarm, slice_key, slice_labels
-from calibdask.analyses.monitoring.watch_run import WatchRun
+from calibdask.analyses.monitoring.alarms import Alarm, WatchResult, slice_key, slice_labels
 from calibdask.render.text_table import MOST_SLICES, label_of
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, numeric, text
 from calibdask.results.format import counted, named, points, shown_number, shown_texts, slice_text
@@ -25,20 +25,12 @@ _COLUMNS = (
 )
 
 
-def watch_document(name: str, run: WatchRun, alarms: Sequence[Alarm], new: Collection[str]) -> Document:
-    """The document of one run.
-
-    Parameters
-    ----------
-    name : str
-        What the summary is called.
-    run : WatchRun
-    alarms : sequence of Alarm
-        All that stand.
-    new : collection of str
-        The keys of those that nobody has been told of.
-    """
-    elements: list[Element] = [Sentence(words, lead=True, name="verdict") for words in _verdict(name, run, alarms, new)]
+def watch_document(dataset: xr.Dataset) -> Document:
+    """The document of a result of `calibdask.watch`."""
+    run = WatchResult.of(dataset)
+    alarms = [Alarm.from_dict(record) for record in run.alarms]
+    new = [alarm.key for alarm, record in zip(alarms, run.alarms, strict=True) if record["new"]]
+    elements: list[Element] = [Sentence(words, lead=True, name="verdict") for words in _verdict(run, alarms, new)]
     shown = sorted(alarms, key=lambda alarm: alarm.key not in new)
     elements += [Sentence(alarm_sentence(alarm, new), name="alarm") for alarm in shown[:_MOST_ALARMS]]
     if len(shown) > _MOST_ALARMS:
@@ -46,10 +38,10 @@ def watch_document(name: str, run: WatchRun, alarms: Sequence[Alarm], new: Colle
         elements.append(Sentence(f"... and {more}; --json gives them all.", quiet=True))
     if run.saved.periods.size:
         elements.append(_table(run, {alarm.key: alarm for alarm in alarms}))
-    late = f"ignored, as they arrived late: {named([*map(slice_text, run.late)])}" if run.late.size else ""
+    late = f"ignored, as they arrived late: {named([*map(slice_text, run.late)])}" if run.late else ""
     notes = filter(None, (_foot(run), _pending(run), late))
     elements += [Sentence(note, quiet=True) for note in notes]
-    return Document(f"Calibration over time of {name}", "", [Section("watch", "", elements)], name="watch")
+    return Document(f"Calibration over time of {run.name}", "", [Section("watch", "", elements)], name="watch")
 
 
 def alarm_sentence(alarm: Alarm, new: Collection[str]) -> str:
@@ -72,8 +64,8 @@ def _size(alarm: Alarm) -> str:
     return "the error over all rows was too small to estimate"
 
 
-def _verdict(name: str, run: WatchRun, alarms: Sequence[Alarm], new: Collection[str]) -> Iterator[str]:
-    watched, periods = run.saved.watched, run.saved.periods
+def _verdict(run: WatchResult, alarms: Sequence[Alarm], new: Collection[str]) -> Iterator[str]:
+    name, watched, periods = run.name, run.saved.watched, run.saved.periods
     if not periods.size:
         first = run.pending[0] if run.pending else {"due": "later"}
         count = f"{len(run.pending):,} pending, the first is due on {first['due']}"
@@ -90,7 +82,7 @@ def _verdict(name: str, run: WatchRun, alarms: Sequence[Alarm], new: Collection[
     yield f"{name}: NOT calibrated{within}: {count}, {fresh or 'none'} new, in {until}."
 
 
-def _table(run: WatchRun, alarms: Mapping[str, Alarm]) -> Table:
+def _table(run: WatchResult, alarms: Mapping[str, Alarm]) -> Table:
     """A line for each slice, those with alarms first, then by their evidence."""
     standing = run.standing
     dims, shape = standing["log_e"].dims, standing["log_e"].shape
@@ -106,7 +98,7 @@ def _table(run: WatchRun, alarms: Mapping[str, Alarm]) -> Table:
     return Table("", columns, rows, _remainder(run), name="slices")
 
 
-def _numbers(run: WatchRun, place: int) -> list[Cell]:
+def _numbers(run: WatchResult, place: int) -> list[Cell]:
     """Rows, gap, error and evidence of one slice at the end of the last period."""
 
     def value(variable: str) -> float:
@@ -130,12 +122,12 @@ def _alarm_cells(alarm: Alarm | None) -> list[Cell]:
     return [text(slice_text(alarm.since)), text(slice_text(alarm.period))]
 
 
-def _remainder(run: WatchRun) -> str:
+def _remainder(run: WatchResult) -> str:
     more = int(np.prod(run.standing["log_e"].shape)) - MOST_SLICES
     return f"... and {more:,} more slices; --out or --metrics-file give them all." if more > 0 else ""
 
 
-def _foot(run: WatchRun) -> str:
+def _foot(run: WatchResult) -> str:
     watched = run.saved.watched
     level = f"alarms at E of {1 / watched.alpha:g} (log E {-math.log(watched.alpha):.2f})"
     if run.standing["log_e"].size > 1:
@@ -144,7 +136,7 @@ def _foot(run: WatchRun) -> str:
     return f"setting {watched.setting}, tolerance {watched.tolerance:g}; {level}; {ends}"
 
 
-def _pending(run: WatchRun) -> str:
+def _pending(run: WatchResult) -> str:
     """Periods that are not due, each with its rows."""
     period = run.saved.watched.period
     texts = [f"{slice_text(one[period])} ({counted(one['rows'], 'row')}, due {one['due']})" for one in run.pending]

@@ -1,14 +1,15 @@
-"""One run of a watch: from a summary and an earlier state to results and a new state."""
+"""One run of a watch: from a summary and an earlier state to a result and a new state."""
 
 import json
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.analyses.monitoring.alarms import WatchResult
 from calibdask.analyses.monitoring.period_choice import PeriodChoice, choose_periods, digests_of
 from calibdask.analyses.monitoring.period_sums import PeriodSums
 from calibdask.analyses.monitoring.segment_sums import SegmentSums
@@ -43,83 +44,54 @@ OVER_TIME: Mapping[str, PartInfo] = {
     "period_gap": PartInfo("observed rate minus mean prediction of this period", "difference"),
     "period_pvalue": PartInfo("p-value of this period alone", "pvalue"),
 }
-# Those that are of all rows so far.
-SO_FAR = (
-    *("log_e", "pvalue", "alarm", "found", "since"),
-    *("gap", "gap_low", "gap_high", "error", "error_low", "error_high"),
-)
 
 
-@dataclass(frozen=True, eq=False)
-class WatchRun:
-    """Result of `calibdask.watch`.
-
-    ``result`` has the periods of this run, ``standing`` the numbers of all rows so far, at the end of the last period
-    that was watched in this run or before (of no period, ``saved.periods`` is empty). ``pending`` are the periods that
-    are not due, and ``late`` those that came after later ones had been watched.
-    """
-
-    result: xr.Dataset
-    standing: xr.Dataset
-    saved: SavedState
-    pending: list[dict[str, Any]]
-    late: Labels
-
-    @classmethod
-    def of(
-        cls,
-        summary: xr.Dataset | Summary,
-        period: str = "day",
-        by: str | Sequence[str] | None = None,
-        tolerance: float = 0.0,
-        alpha: float = 0.05,
-        setting: str | int | None = None,
-        state: Mapping[str, Any] | str | None = None,
-        due: Any = None,
-        now: Any = None,
-        features: bool = False,
-    ) -> "WatchRun":
-        """Monitor the periods of a summary; arguments and errors as in `calibdask.watch`."""
-        check_level(alpha, "alpha")
-        if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
-            raise ValueError(f"tolerance expects a number from 0 to below 1 such as 0.01, got {tolerance!r}.")
-        if features and by:
-            raise ValueError("by has no effect with features, whose values are watched in its place; leave one out.")
-        sums = (
-            SegmentSums.of_features(summary, period, setting)
-            if features
-            else PeriodSums.of("watch", summary, period, by, setting)
-        )
-        layout = sums.summary.source.layout
-        cells = sums.summary.source.finest(sums.setting).grid.cells
-        watched = MonitoringSettings(str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells)
-        past = _past(sums, watched, state)
-        choice = choose_periods(sums, past.periods, past.digests, due, now)
-        processes = SliceProcesses(sums, past)
-        monitor = Monitor(watched.tolerance, watched.alpha)
-        labels = sums.periods[choice.new]
-        periods = np.concatenate([past.periods, labels]) if past.periods.size else labels
-        columns: list[dict[str, npt.NDArray[Any]]] = []
-        for number, blocks in enumerate(_cells(sums, choice.new), past.periods.size):
-            moment = processes.advance(monitor, blocks, number)
-            columns.append(period_numbers(processes, moment, monitor, periods, number))
-        none = PeriodTotals.none(processes.state)
-        last = columns[-1] if columns else period_numbers(processes, none, monitor, periods, periods.size - 1)
-        over_time = {name: np.stack([column[name] for column in columns or [last]], -1) for name in last}
-        digests = (*past.digests, *digests_of(sums, choice.new))
-        saved = SavedState(watched, processes.slices, sums.columns, periods, digests, processes.state)
-        so_far = {name: last[name] for name in SO_FAR}
-        so_far["rows"] = processes.state.rows.sum(-1).astype(np.int64).reshape(processes.shape)
-        pending = _pending(sums, choice)
-        attributes = _attributes(sums, saved, choice.new) | {"pending": json.dumps(pending)}
-        in_time = {name: values[..., : len(columns)] for name, values in over_time.items()}
-        return cls(
-            _dataset(processes, in_time, {sums.period: labels}, attributes),
-            _dataset(processes, so_far, {}, attributes),
-            saved,
-            pending,
-            sums.periods[choice.late],
-        )
+def run_watch(
+    summary: xr.Dataset | Summary,
+    period: str,
+    by: str | Sequence[str] | None,
+    tolerance: float,
+    alpha: float,
+    setting: str | int | None,
+    state: Mapping[str, Any] | str | None,
+    due: Any,
+    now: Any,
+    features: bool,
+) -> WatchResult:
+    """Monitor the periods of a summary; arguments, dataset and errors as in `calibdask.watch`."""
+    check_level(alpha, "alpha")
+    if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
+        raise ValueError(f"tolerance expects a number from 0 to below 1 such as 0.01, got {tolerance!r}.")
+    if features and by:
+        raise ValueError("by has no effect with features, whose values are watched in its place; leave one out.")
+    sums = (
+        SegmentSums.of_features(summary, period, setting)
+        if features
+        else PeriodSums.of("watch", summary, period, by, setting)
+    )
+    layout = sums.summary.source.layout
+    cells = sums.summary.source.finest(sums.setting).grid.cells
+    watched = MonitoringSettings(str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells)
+    past = _past(sums, watched, state)
+    choice = choose_periods(sums, past.periods, past.digests, due, now)
+    processes = SliceProcesses(sums, past)
+    monitor = Monitor(watched.tolerance, watched.alpha)
+    labels = sums.periods[choice.new]
+    periods = np.concatenate([past.periods, labels]) if past.periods.size else labels
+    columns: list[dict[str, npt.NDArray[Any]]] = []
+    for number, blocks in enumerate(_cells(sums, choice.new), past.periods.size):
+        moment = processes.advance(monitor, blocks, number)
+        columns.append(period_numbers(processes, moment, monitor, periods, number))
+    none = PeriodTotals.none(processes.state)
+    last = columns[-1] if columns else period_numbers(processes, none, monitor, periods, periods.size - 1)
+    over_time = {name: np.stack([column[name] for column in columns or [last]], -1) for name in last}
+    digests = (*past.digests, *digests_of(sums, choice.new))
+    saved = SavedState(watched, processes.slices, sums.columns, periods, digests, processes.state)
+    pending = _pending(sums, choice)
+    late = list(map(plain, sums.periods[choice.late]))
+    attributes = _attributes(sums, saved, choice.new) | {"pending": json.dumps(pending), "late": json.dumps(late)}
+    in_time = {name: values[..., : len(columns)] for name, values in over_time.items()}
+    return WatchResult(_dataset(processes, in_time, {sums.period: labels}, attributes), saved)
 
 
 def _cells(sums: PeriodSums, positions: list[int]) -> Iterator[Iterator[tuple[Index, PeriodCells]]]:

@@ -192,7 +192,7 @@ class Watch(Analysis):
     due : str or timedelta, optional
         Delay until the outcomes of a period are known, such as 30d, until when it is pending.
     now : str or datetime, optional
-        With --due: current time in UTC. None: now.
+        Current time in UTC, with --due. None: now.
     state : mapping or str, optional
         The state that an earlier result has as an attribute.
     """

@@ -6,6 +6,7 @@ from .analyses.appending import append as append
 from .analyses.appending import drop_periods as drop_periods
 from .analyses.appending import expire as expire
 from .analyses.auditing.audit import audit as audit
+from .analyses.calibrator_comparison import compare_calibrators as compare_calibrators
 from .analyses.comparison import compare as compare
 from .analyses.evaluation import evaluate as evaluate
 from .analyses.gating.check import check as check
@@ -30,7 +31,6 @@ from .analyses.shrinkage import shrink_slices as shrink_slices
 from .analyses.summarizing import summarize as summarize
 from .analyses.threshold import threshold as threshold
 from .calibrators.base import Calibrator as Calibrator
-from .calibrators.comparing.comparison import compare_calibrators as compare_calibrators
 from .calibrators.comparing.refinement import Refinement as Refinement
 from .calibrators.curves.beta import BetaCalibration as BetaCalibration
 from .calibrators.curves.histogram_binning import HistogramBinning as HistogramBinning

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.alarm_reports import REPORT_NAMES, REPORT_OPTIONS, AlarmReports
-from calibdask.cli.analysis_inputs import INPUTS, AnalysisInput, input_options
+from calibdask.cli.analysis_inputs import INPUTS, AnalysisInput, RowsInput, input_options
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.metric_options import first_clause, option_metavar
 from calibdask.cli.param_types import ChoiceType, MetricType
 from calibdask.cli.results import RESULTS, write_result
+from calibdask.cli.row_options import RowsRequest
 from calibdask.estimators.choice import Choice
 from calibdask.estimators.signatures import AnalysisSignature, analysis_signatures
 from calibdask.safe_text import visible
@@ -121,8 +122,8 @@ def _epilog(signature: AnalysisSignature) -> str:
 class OutputFiles:
     """The files to write."""
 
-    out: "Output | None"
-    report: "Output | None"
+    out: "Output | None" = None
+    report: "Output | None" = None
 
     @classmethod
     def checked(
@@ -187,6 +188,15 @@ def run_analysis(
         click.echo(in_json())
     reports.finish()
     return STATUSES[analysis.outcome(result)]
+
+
+def run_with_defaults(
+    word: str, request: RowsRequest, files: OutputFiles | None = None, *, as_text: bool = False
+) -> int:
+    """Run the analysis of a command on behalf of an option of another command."""
+    signature = analysis_signatures()[word]
+    choices = {name: choice.default for name, choice in signature.choices.items()}
+    return run_analysis(signature, RowsInput(request), choices, files or OutputFiles(), AlarmReports(), as_text=as_text)
 
 
 def _write_page(document: "Document", rows: Any, source: str, written: ExitStack, target: "Output") -> None:

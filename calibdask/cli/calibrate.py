@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from calibdask.cli.analysis_command import run_with_defaults
 from calibdask.cli.feature_names import feature_names
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import MethodType
@@ -124,7 +125,7 @@ def calibrate(
             raise click.UsageError(
                 "--compare writes no map, and tries the usual methods on all rows: leave out --out, --method and --by."
             )
-        _compare(request, request.opened())
+        run_with_defaults("compare-calibrators", request)
         return
     if out is None:
         raise click.UsageError("Missing option '--out', the map to write; --compare only compares methods.")
@@ -170,27 +171,6 @@ def _check_features(
         )
     if features and request.by:
         raise click.UsageError("--by has no effect with --features: name the column among them.")
-
-
-def _compare(request: RowsRequest, store: "Store") -> None:
-    """Print what each of the usual methods takes away from the loss."""
-    from calibdask.calibrators.comparing.compared_table import compared_lines
-    from calibdask.calibrators.comparing.comparison import compare_calibrators
-    from calibdask.cli.data_names import source_of
-    from calibdask.cluster import connected
-    from calibdask.progress import shown_progress
-    from calibdask.storage.summary import Summary
-
-    if isinstance(store, Summary):
-        raise click.UsageError(
-            f"--compare expects rows, which it divides into folds; {source_of(request)} is a summary."
-        )
-    with connected(request.cluster), shown_progress("comparing"), shown_warnings():
-        table = request.table(rows_of(store))
-        compared = compare_calibrators(request.data_of(table))
-        request.note_excluded(compared.attrs)
-    for line in compared_lines(compared):
-        click.echo(visible(line))
 
 
 def _fitted(

@@ -6,11 +6,8 @@ from typing import Any
 
 import click
 
-from calibdask.cli.alarm_reports import AlarmReports
-from calibdask.cli.analysis_command import OutputFiles, run_analysis
-from calibdask.cli.analysis_inputs import RowsInput
+from calibdask.cli.analysis_command import OutputFiles, run_with_defaults
 from calibdask.cli.row_options import RowsRequest, check_every
-from calibdask.estimators.signatures import analysis_signatures
 
 # Options of evaluate that mean the same, or are for all commands.
 _OUTPUT = ("as_text", "out", "overwrite")
@@ -41,10 +38,8 @@ def show_shrunken(given: Mapping[str, Any]) -> None:
         )
     where = {name: value for name, value in given.items() if name in own}
     request = RowsRequest(**{**where, "data": data, "by": by})
-    signature = analysis_signatures()["shrink"]
-    choices = {name: choice.default for name, choice in signature.choices.items()}
     output = OutputFiles.checked((data,), given["out"], None, overwrite=given["overwrite"])
-    run_analysis(signature, RowsInput(request), choices, output, AlarmReports(), as_text=given["as_text"])
+    run_with_defaults("shrink", request, output, as_text=given["as_text"])
 
 
 def _is_chosen(name: str, value: Any) -> bool:

@@ -10,10 +10,10 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.analyses.calibrator_comparison import compare_calibrators
 from calibdask.analyses.evaluation import evaluate, usual_metrics
 from calibdask.analyses.gating.check import LimitSource, check
 from calibdask.analyses.gating.gate import Gate
-from calibdask.calibrators.comparing.comparison import compare_calibrators
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions, PopulationKeywords
 from calibdask.errors import SuspectScoresWarning

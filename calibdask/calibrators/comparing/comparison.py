@@ -1,4 +1,4 @@
-"""`compare_calibrators`: how much each calibrator improves scores, cross-fitted, and which to take."""
+"""How much each calibrator improves scores, cross-fitted, and which to take."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +25,8 @@ from calibdask.calibrators.curves.venn_abers import VennAbers
 from calibdask.calibrators.softmax.structured import StructuredScaling
 from calibdask.calibrators.softmax.temperature import TemperatureScaling
 from calibdask.calibrators.softmax.vector import VectorScaling
-from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.keys import key_numbers
-from calibdask.data.options import InputOptions, Task
 from calibdask.engine.axes import Axis
 from calibdask.engine.plan import run_requests
 from calibdask.estimators.about import PartInfo
@@ -83,124 +81,24 @@ def default_calibrators(classes: int, *, vector: bool) -> tuple[Calibrator, ...]
     return (*of_vectors, PlattScaling(), IsotonicCalibration(centred=True, bounded=True))
 
 
-def compare_calibrators(
-    y_true: Any,
-    y_prob: Any = None,
-    calibrators: Mapping[str, Any] | Sequence[Any] | None = None,
-    *,
-    folds: int = 5,
-    groups: Any = None,
-    ci: float = 0.95,
-    seed: int = 0,
-    label: Any = None,
-    score: Any = None,
-    sample_weight: Any = None,
-    skip_missing: bool = False,
-    task: Task | None = None,
-    logits: bool = False,
-    labels: Any = None,
-    pos_label: Any = None,
-    ignore_label: Any = None,
-    sample_dim: str | Sequence[str] = "sample",
-    class_dim: str = "class",
-    sum_tolerance: float = 1e-3,
+def compared_calibrators(
+    data: Input, choices: Mapping[str, CalibratorChoice] | None, folds: int, level: float, seed: int
 ) -> xr.Dataset:
-    """Compare calibrators by the loss they remove on rows they were not fitted to, and recommend one.
-
-    Parameters
-    ----------
-    y_true, y_prob, label, score, sample_weight, skip_missing, task, logits, labels, pos_label, ignore_label
-        As in `calibdask.evaluate`; scores of one model.
-    sample_dim, class_dim, sum_tolerance
-        As in `calibdask.evaluate`.
-    calibrators : mapping from name to calibrator, or sequence, optional
-        The simplest first: of equally good ones the first is taken. None: for P(y = 1) all maps of one score, steps
-        bounded and centred, so that their log loss is finite; for K classes temperature, structured and vector scaling,
-        and Platt's and isotonic maps of each class, with more than 20 classes `TemperatureScaling` alone.
-    folds : int, default 5
-        Number of folds. The map that calibrates the rows of a fold is fitted to all others.
-    groups : array of shape (n,), or name of a column, optional
-        A key, such as the customer: rows with the same value stay in one fold, and count as dependent in intervals; at
-        most a million values.
-    ci : float, default 0.95
-        Level of the intervals; p-values below 1 - ci are significant.
-    seed : int, default 0
-        The fold of a row is keyed by it and the number of the row, or the value of the key.
-
-    Returns
-    -------
-    xarray.Dataset
-        Along the dimension ``calibrator``, the first of which is ``"none"``, the scores as they are:
-
-        ``log_loss``, ``brier_score``, ``ece``, ``smooth_ece``, ``mean_gap``
-            Of the cross-fitted scores. The log loss is the refinement loss of the calibrator.
-        ``improvement``, ``improvement_low``, ``improvement_high``
-            Log loss that the calibrator takes away (the calibration loss that it finds), with its interval.
-        ``improvement_pvalue``, ``improvement_pvalue_adjusted``
-            For no improvement, two-sided; and adjusted for the number of calibrators by the distribution of the largest
-            of their statistics, which are highly correlated (single-step max-T).
-        ``brier_improvement``, ``brier_improvement_low``, ``brier_improvement_high``
-            The same of the Brier score.
-        ``monotone``
-            1 if the map fitted to all rows keeps the order of the scores, 0 if not.
-        ``rows_needed``
-            How many rows such an improvement takes to be significant: n (z / t)**2, where t is the improvement divided
-            by its error, and z the normal quantile; NaN where there is none.
-
-        Attributes: ``best``, the calibrator to take, or ``"none"``; ``reason``, why; ``left_out``, calibrators that
-        could not be fitted to the other folds of some fold, and why.
-
-    Raises
-    ------
-    ValueError
-        If the data are invalid, have slices or several models, or are a summary.
-
-    Notes
-    -----
-    *Choice.* Calibrators whose improvement is above 0 with an adjusted p-value below 1 - ci help. Of these the first in
-    order is taken that is not significantly worse (by paired differences of the log loss, adjusted by Holm's method)
-    than the one with the largest improvement.
-
-    *Intervals* are those of `Refinement`, for the map of each calibrator; those of the chosen one are slightly too
-    favourable, as of any choice. With ``groups`` the variance is that between clusters: values of the key, put together
-    into at most 512. With fewer than 5 rows of the rarer outcome there are none; with fewer than 300 rows the reason
-    says that they are rough.
-
-    *Cost.* One pass in which all maps of one score are fitted, for all folds and for all rows, and one in which
-    all of them are measured; maps of several passes take as many as the longest. Without weights results are the same
-    to the last bit for any chunks and workers.
-
-    Examples
-    --------
-    >>> import calibdask as cd
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> y_prob = rng.random(20_000)
-    >>> y_true = rng.random(20_000) < y_prob**2 / (y_prob**2 + (1 - y_prob) ** 2)
-    >>> cd.compare_calibrators(y_true, y_prob, [cd.PlattScaling()]).attrs["reason"]
-    'PlattScaling lowers the log loss by 0.0494 (0.0459 to 0.0529), from 0.3816 to 0.3322.'
-    """
-    check_level(ci, "ci")
+    """The result of `calibdask.compare_calibrators`; slices of the data are clusters, which stay in one fold."""
+    check_level(level, "ci")
     check_whole("folds", folds, 2, MOST_FOLDS)
     check_whole("seed", seed, 0)
-    options = InputOptions(
-        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
-    )
-    by = None if groups is None else groups if isinstance(groups, str) else {"groups": groups}
-    given = Data.of(y_true, y_prob, by, sample_weight, options)
-    data = given.rows_for("compare_calibrators", "which it divides into folds").read()
-    if data.batch or (data.by and groups is None):
-        names = [str(axis.name) for axis in (*data.batch, *data.by)]
-        raise ValueError(f"compare_calibrators expects the scores of one model, got several along {', '.join(names)}.")
     layout = data.source.layout
-    chosen = _named(default_calibrators(layout.classes, vector=layout.vector) if calibrators is None else calibrators)
-    split = _folds(data, folds, seed) if groups is not None else (RowFolds(folds, seed), None)
-    measured = run_requests({"all": _compared(chosen, *split)}, data.source)
+    if choices is None:
+        choices = named_choices(default_calibrators(layout.classes, vector=layout.vector))
+    split = _folds(data, folds, seed) if data.by else (RowFolds(folds, seed), None)
+    measured = run_requests({"all": _compared(choices, *split)}, data.source)
     compared: Any = measured.estimates["all"]
-    return _dataset(compared, replace(data, by=()), measured.passes, ci, seed)
+    return _dataset(compared, replace(data, by=()), measured.passes, level, seed)
 
 
-def _named(given: Any) -> dict[str, CalibratorChoice]:
+def named_choices(given: Any) -> dict[str, CalibratorChoice]:
+    """Calibrators by name, from a mapping, a sequence or a single one; raises ValueError for none."""
     if isinstance(given, Mapping):
         check_distinct("calibrators", given)
         chosen = {str(name): CalibratorChoice.of(calibrator) for name, calibrator in given.items()}

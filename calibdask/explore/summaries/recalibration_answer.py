@@ -7,9 +7,9 @@ import numpy as np
 import xarray as xr
 from sklearn.base import clone
 
+from calibdask.analyses.calibrator_comparison import compare_calibrators
 from calibdask.analyses.summarizing import summarize
 from calibdask.calibrators.base import Calibrator
-from calibdask.calibrators.comparing.comparison import compare_calibrators
 from calibdask.calibrators.curves.isotonic import IsotonicCalibration
 from calibdask.calibrators.curves.platt import PlattScaling
 from calibdask.calibrators.curves.spline import SplineCalibration

@@ -20,7 +20,6 @@ from calibdask.cli.check import check as _check
 from calibdask.cli.completion import completion as _completion
 from calibdask.cli.completion import with_completions
 from calibdask.cli.demo import demo as _demo
-from calibdask.cli.deprecated_alias import alias as _test
 from calibdask.cli.evaluate import evaluate as _evaluate
 from calibdask.cli.explore import explore as _explore
 from calibdask.cli.merge import merge as _merge
@@ -78,6 +77,9 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            if args[0] == "test":
+                moved = "test is a panel of evaluate now: calibdask evaluate DATA --panel tests"
+                raise click.UsageError(moved, ctx) from error
             if not Path(args[0]).exists():
                 raise
             raise click.UsageError(f"{args[0]} is a file, not a command: calibdask evaluate {args[0]}", ctx) from error
@@ -101,7 +103,7 @@ def cli(context: click.Context) -> None:
 
 @cache
 def _commands() -> dict[str, list[Any]]:
-    """All commands but deprecated ones by the headings of the help text; those of analyses are derived from them."""
+    """All commands by the headings of the help text; those of analyses are derived from them."""
     headings: dict[str, list[Any]] = {
         "Measure": [_evaluate, _summarize, _merge, _report, _explore],
         "Decide": [_check, _verify],
@@ -115,7 +117,7 @@ def _commands() -> dict[str, list[Any]]:
     return headings
 
 
-for _command in (*chain.from_iterable(_commands().values()), _test):
+for _command in chain.from_iterable(_commands().values()):
     cli.add_command(_command)
 with_completions(cli)
 for command in cli.commands.values():

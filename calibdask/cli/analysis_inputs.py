@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from calibdask.cli.data_names import named_data, source_of
-from calibdask.cli.feature_names import feature_names
+from calibdask.cli.feature_names import feature_names, features_option
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.population_options import population_options
 from calibdask.cli.row_options import (
@@ -31,13 +31,6 @@ if TYPE_CHECKING:
     from calibdask.estimators.signatures import AnalysisSignature
     from calibdask.storage.readers import RowTable
     from calibdask.storage.summary import Summary
-
-_FEATURES = click.option(
-    "--features",
-    metavar="NAME[,...]|all",
-    multiple=True,
-    help="Columns that describe subgroups, repeatable; all: every column besides labels, scores and weights.",
-)
 
 
 class AnalysisInput(Protocol):
@@ -205,7 +198,7 @@ def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
     if signature.inputs == "summary":
         return [click.argument("data", metavar="[NAME=]SUMMARY"), by_option]
     chosen: list[tuple[Any, bool]] = [
-        (_FEATURES, signature.takes_features),
+        (features_option(), signature.takes_features),
         (by_option, signature.slices),
         (weight_option, signature.weights),
         (population_options, signature.population),

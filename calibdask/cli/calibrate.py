@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.analysis_command import run_with_defaults
-from calibdask.cli.feature_names import feature_names
+from calibdask.cli.feature_names import feature_names, features_option
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.param_types import MethodType
 from calibdask.cli.row_options import RowsRequest, row_options, rows_of, shown_warnings
@@ -79,15 +79,7 @@ def _text(word: str) -> str:
         "summaries, temperature for one column per class if available, multicalibrated with --features]"
     ),
 )
-@click.option(
-    "--features",
-    metavar="NAME[,...]|all",
-    multiple=True,
-    help=(
-        "With multicalibrated: columns that define subgroups; repeatable. all: every column except labels, scores"
-        " and weights. Depth and minimum rows are options of the method."
-    ),
-)
+@features_option("With multicalibrated: columns that describe subgroups")
 @click.option(
     "--min-rows",
     type=click.IntRange(min=1),

@@ -1,6 +1,7 @@
 """The option ``--features``: columns that describe groups, by their names."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,6 +11,12 @@ if TYPE_CHECKING:
     from calibdask.storage.readers import StoredRows
 
 _ALL = "all"
+
+
+def features_option(use: str = "Columns that describe subgroups") -> Callable[[Any], Any]:
+    """The option; ``use`` is what the columns are for."""
+    help_text = f"{use}; repeatable. all: every column besides labels, scores and weights."
+    return click.option("--features", metavar=f"NAME[,...]|{_ALL}", multiple=True, help=help_text)
 
 
 def feature_names(request: RowsRequest, rows: "StoredRows", given: tuple[str, ...]) -> tuple[str, ...]:

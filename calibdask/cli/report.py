@@ -9,6 +9,7 @@ from click.core import ParameterSource
 
 from calibdask.cli.command_line import Remembering, repeatable_command
 from calibdask.cli.data_names import named_data
+from calibdask.cli.feature_names import features_option
 from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_of_options, write_receipt
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.population_options import population_options
@@ -74,12 +75,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 @click.option(
     "--facts", "facts_path", metavar="FILE", help=("Read facts from a TOML file with lines such as version = '2.1'.")
 )
-@click.option(
-    "--features",
-    metavar="NAME[,...]|all",
-    multiple=True,
-    help="Add an audit of the subgroups by these columns.",
-)
+@features_option("Add an audit of the subgroups by these columns")
 @click.option(
     "--period",
     metavar="COLUMN",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.feature_names import feature_names
+from calibdask.cli.feature_names import feature_names, features_option
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
@@ -91,9 +91,7 @@ _EXAMPLES = (
 )
 @click.option("--step", type=float, metavar="WIDTH", help="Maximum width of a histogram cell.  [default: 0.0003]")
 @click.option("--buckets", type=int, metavar="N", help="With --groups: number of buckets of clusters.  [default: 64]")
-@click.option(
-    "--features", metavar="NAME[,...]|all", multiple=True, help="Columns that define subgroups for audit; repeatable."
-)
+@features_option("Columns that describe subgroups, for audit")
 @click.option(
     "--depth",
     type=click.IntRange(min=1),

@@ -62,7 +62,6 @@ def test_words_are_offered() -> None:
         "calibdask evaluate rows.csv --norm m": ["max"],
         "calibdask evaluate rows.csv --json-": ["--json-schema"],
         "calibdask evaluate rows.csv --setting larg": ["largest-2"],
-        "calibdask test rows.csv --setting larg": ["largest-2"],
         "calibdask run study --cluster local": ["local", "local:2"],
         "calibdask completion ": ["bash", "zsh", "fish"],
     }
@@ -75,7 +74,7 @@ def test_words_are_offered() -> None:
     ("line", "kind"),
     [
         ("calibdask evaluate ro", "file"),
-        ("calibdask test one.npz tw", "file"),
+        ("calibdask compare one.npz tw", "file"),
         ("calibdask summarize ro", "file"),
         ("calibdask evaluate rows.csv --out re", "file"),
         ("calibdask evaluate rows.csv --cluster sched", "file"),

@@ -291,7 +291,7 @@ def test_few_rows(run: Run, files: list[str]) -> None:
     assert (status, err) == (0, "")
     assert ["SKCE,", "unbiased", "-"] in [line.split() for line in out.splitlines()]
     assert "otherwise undefined, such as a p-value of one row" in out
-    assert "otherwise undefined, such as a p-value of one row" not in run("test", files[0], *QUICK)[1]
+    assert "otherwise undefined, such as a p-value of one row" not in run(*TESTS, files[0], *QUICK)[1]
 
 
 def test_what_cannot_be_is_said(run: Run, files: list[str]) -> None:
@@ -407,15 +407,13 @@ def test_bad_use_is_one_line_and_writes_nothing(words: list[str], message: str, 
 
 
 def test_help_says_what_is_promised(run: Run) -> None:
-    for command in ("evaluate", "test"):
-        _, out, _ = run(command, "--help-all")
-        words = " ".join(out.split())
-        assert '"files"' in words
-        assert "Widmann et al. 2019" in words
-    assert "test " in run()[1]
+    _, out, _ = run("evaluate", "--help-all")
+    words = " ".join(out.split())
+    assert '"files"' in words
+    assert "Widmann et al. 2019" in words
 
 
-def test_the_old_name_is_deprecated(run: Run, files: list[str]) -> None:
+def test_the_old_name_says_where_the_panel_is(run: Run, files: list[str]) -> None:
     status, out, err = run("test", *files[:2], *QUICK, "--json")
-    assert (status, err) == (0, "calibdask: test is deprecated; use calibdask evaluate --panel tests\n")
-    assert run(*TESTS, *files[:2], *QUICK, "--json") == (0, out, "")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "test is a panel of evaluate now: calibdask evaluate DATA --panel tests" in err

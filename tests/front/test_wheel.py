@@ -88,10 +88,10 @@ def test_every_command_runs(installed: Path, tmp_path: Path) -> None:
 
     lines = {
         "evaluate": [one, "--by", "phone"],
-        "test": [one],
         "summarize": [one, "--by", "day", "--out", "one.zarr"],
         "merge": ["one.zarr", "two.zarr", "--out", "both.zarr"],
         "compare": [f"old={one}", f"new={one}"],
+        "compare-calibrators": [one],
         "calibrate": [one, "--out", "map.json"],
         "apply": ["map.json", two, "--out", "calibrated.parquet"],
         "audit": [one, "--features", "phone"],

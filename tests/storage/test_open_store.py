@@ -113,9 +113,9 @@ class TestKinds:
         assert isinstance(open_store(str(tmp_path / "old.nc")), StoredResult)
 
     def test_results_of_the_command(self, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        for command in (["evaluate"], ["test", "--setting", "confidence"]):
+        for command in (["evaluate"], ["evaluate", "--panel", "tests", "--setting", "confidence"]):
             for suffix in ("nc", "zarr"):
-                out = tmp_path / f"{command[0]}.{suffix}"
+                out = tmp_path / f"{command[-1]}.{suffix}"
                 assert main([*command, str(folder / "data.csv"), "--out", str(out)]) == 0
                 assert isinstance(open_store(str(out)), StoredResult)
         capsys.readouterr()
@@ -207,8 +207,8 @@ class TestUses:
             ("report", "result.zarr", "is a result of calibdask, which holds no scored rows"),
             ("summarize", "summary.zarr", "is a stored summary already; summarize expects scored rows."),
             ("summarize", "cube.zarr", "is the cube of a study, which holds no scored rows"),
-            ("test", "summary.nc", "is a stored summary already; --panel tests expects scored rows."),
-            ("test", "result.nc", "is a result of calibdask, which holds no scored rows"),
+            ("evaluate --panel tests", "summary.nc", "is a stored summary already; --panel tests expects scored rows."),
+            ("evaluate --panel tests", "result.nc", "is a result of calibdask, which holds no scored rows"),
             ("explore", "data.zarr", "scored rows are summarized first: calibdask summarize"),
             ("explore", "rows.nc", "scored rows are summarized first: calibdask summarize"),
             ("explore", "rows.parquet", "scored rows are summarized first: calibdask summarize"),
@@ -218,10 +218,10 @@ class TestUses:
         self, command: str, name: str, message: str, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
         out = {"report": ["--out", str(tmp_path / "x.html")], "summarize": ["--out", str(tmp_path / "x.zarr")]}
-        assert main([command, str(folder / name), *out.get(command, [])]) == 2
+        assert main([*command.split(), str(folder / name), *out.get(command, [])]) == 2
         captured = capsys.readouterr()
         assert message in captured.err
-        assert (captured.out, captured.err.count("\n")) == ("", 2 if command == "test" else 1)
+        assert (captured.out, captured.err.count("\n")) == ("", 1)
         assert list(tmp_path.iterdir()) == []
 
     def test_reading(self, folder: Path) -> None:
@@ -350,7 +350,7 @@ class TestOnce:
             (["evaluate", "data.zarr", "--report", "OUT.html"], "data.zarr"),
             (["evaluate", "data.csv", "--by", "day", "--report", "OUT.html"], "data.csv"),
             (["summarize", "data.zarr", "--out", "OUT.zarr"], "data.zarr"),
-            (["test", "data.zarr", "--setting", "confidence"], "data.zarr"),
+            (["evaluate", "data.zarr", "--panel", "tests", "--setting", "confidence"], "data.zarr"),
         ],
         ids=" ".join,
     )

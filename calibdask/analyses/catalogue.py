@@ -8,12 +8,14 @@ from calibdask.analyses.analysis import Analysis
 from calibdask.analyses.auditing.audit import Audit
 from calibdask.analyses.calibrator_comparison import CompareCalibrators
 from calibdask.analyses.comparison import Compare
+from calibdask.analyses.monitoring.attribution import Attribute
 from calibdask.analyses.monitoring.watch import Watch
 from calibdask.analyses.shrinkage import SliceShrinkage
 from calibdask.analyses.threshold import Threshold
 
 ANALYSES: dict[str, type[Analysis]] = {
-    analysis.name: analysis for analysis in (Audit, Compare, CompareCalibrators, SliceShrinkage, Threshold, Watch)
+    analysis.name: analysis
+    for analysis in (Attribute, Audit, Compare, CompareCalibrators, SliceShrinkage, Threshold, Watch)
 }
 
 

@@ -100,6 +100,7 @@ def test_every_command_runs(installed: Path, tmp_path: Path) -> None:
         "verify": ["receipt.json", one],
         "report": [one, "--limit", "ece=0.5", "--out", "report.html"],
         "watch": ["one.zarr"],
+        "attribute": ["one.zarr", "--before", "2026-01-01", "--after", "2026-01-02"],
     }
     assert set(lines) | ELSEWHERE == set(cli.commands)
     for name, words in lines.items():

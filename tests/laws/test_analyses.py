@@ -21,6 +21,7 @@ from calibdask.analyses.auditing.audit import Audit
 from calibdask.analyses.calibrator_comparison import CompareCalibrators
 from calibdask.analyses.catalogue import ANALYSES, analysis_of
 from calibdask.analyses.comparison import Compare
+from calibdask.analyses.monitoring.attribution import Attribute
 from calibdask.analyses.monitoring.watch import Watch
 from calibdask.analyses.shrinkage import SliceShrinkage
 from calibdask.analyses.threshold import Threshold
@@ -36,6 +37,7 @@ from calibdask.storage.writers import write_dataset
 
 # An instance of each, and the words of its command.
 EXAMPLES: dict[str, tuple[Analysis, list[str]]] = {
+    "attribute": (Attribute("0..4", "5..9"), ["--before", "0..4", "--after", "5..9"]),
     "audit": (Audit(min_rows=200), ["--features", "country", "--min-rows", "200"]),
     "compare": (Compare(n_boot=20), ["--score", "old=old", "--score", "new=score", "--n-boot", "20"]),
     "compare-calibrators": (CompareCalibrators(folds=3), ["--folds", "3"]),

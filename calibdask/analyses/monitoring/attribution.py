@@ -1,22 +1,31 @@
 """`attribute`: a change of the mean gap as other people (mix) and other behaviour (within)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
 from scipy import special
 
-from calibdask.analyses.monitoring.period_sums import PeriodSums
-from calibdask.data.data import summary_input
+from calibdask.analyses.analysis import Analysis, Heading, Inputs, SettingName
+from calibdask.analyses.monitoring.period_sums import PeriodSums, summary_argument
+from calibdask.data.data import Data, summary_input
 from calibdask.estimators.about import PartInfo
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import GROUP_EDGES, GROUPS, PeriodCells
 from calibdask.results.build import described
+from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, numeric, text
+from calibdask.results.format import percent, plain, shown_texts, slice_text
 from calibdask.statistics.exact import Array
 
 _GROUP = "score_group"
+_CHANGES = ("mix", "within", "total")
+_JSON = """{"format": 1, "summary": NAME, "rows": int, "period": str, "setting": str, "ci": float,
+ "all": [{"by": {COLUMN: value}, "mix": float, "mix_low": float, "mix_high": float, ...}],
+ "slices": [{"by": {COLUMN: value}, "mix": float, ..., "rows_before": int,
+             "rows_after": int, "gap_before": float, "gap_after": float}]}"""
 
 _MIX, _WITHIN = "by other shares of the slices", "by other gaps within the slices"
 # What the numbers of `calibdask.attribute` are.
@@ -58,7 +67,7 @@ def attribute(
     summary : xarray.Dataset
         Of `calibdask.summarize`, without weights; the period is one of its slices.
     before, after : label, sequence of labels, or slice of labels
-        The periods of the two windows, which have none in common.
+        The periods of the two windows, which have none in common; in a text also ``first..last``, or commas.
     by : str or sequence of str, optional
         Slices. None: 20 groups of scores.
     period : str, default "day"
@@ -105,21 +114,132 @@ def attribute(
     >>> bool(change.all_mix < -0.03), bool(change.all_within_low < 0 < change.all_within_high)
     (True, True)
     """
-    check_level(ci, "ci")
-    sums = PeriodSums.of("attribute", summary, period, by, setting)
-    of_before, of_after = _window(sums, "before", before), _window(sums, "after", after)
-    if np.intersect1d(of_before, of_after).size:
-        raise ValueError(f"before and after expect different values of {period}, got some in both.")
-    by_score = by is None or not by
-    windows = {
-        name: _Window.of(sums, positions, by_score=by_score)
-        for name, positions in (("before", of_before), ("after", of_after))
-    }
-    for name, window in windows.items():
-        if not (window.rows.sum(window.axes) > 0).all():
-            raise ValueError(f"The window {name} has no rows (of a model).")
-    values, totals = _changes(windows["before"], windows["after"], float(special.ndtri(0.5 + ci / 2)))
-    return _dataset(sums, values, totals, by_score=by_score, ci=ci)
+    slices = (by,) if isinstance(by, str) else tuple(by or ())
+    first, last = (tuple(window) if isinstance(window, list) else window for window in (before, after))
+    chosen = cast("SettingName | int | None", setting)  # checked where it is used
+    analysis = Attribute(first, last, period, chosen, ci)
+    return analysis.run(Data(by=slices, summary=summary_argument("attribute", summary)))
+
+
+@dataclass(frozen=True)
+class Attribute(Analysis):
+    """Attribute a change of the mean gap to other shares of the slices (mix) and other gaps within them.
+
+    Slices are those of --by; without them 20 groups of scores.
+
+    Parameters
+    ----------
+    before : label, sequence of labels, or slice of labels
+        Periods before the change: a label, several between commas, or FIRST..LAST.
+    after : label, sequence of labels, or slice of labels
+        Periods after it.
+    period : str, optional
+        Dimension of periods. None: as stored, else day.
+    setting : str or int, optional
+        Setting. None: the usual one, or the first.
+    ci : float, default 0.95
+        Confidence level of the intervals.
+    """
+
+    before: str | Sequence[Any] | slice = field(hash=False, metadata={"placeholder": "PERIODS"})
+    after: str | Sequence[Any] | slice = field(hash=False, metadata={"placeholder": "PERIODS"})
+    period: str | None = field(default=None, metadata={"placeholder": "COLUMN"})
+    setting: SettingName | int | None = None
+    ci: float = 0.95
+
+    name: ClassVar[str] = "attribute"
+    heading: ClassVar[Heading] = "Find and watch"
+    inputs: ClassVar[Inputs] = "summary"
+    json_head: ClassVar[Sequence[str]] = ("summary", "rows", "calibdask_version", "period", "setting", "ci")
+    json_shape: ClassVar[str] = _JSON
+    examples: ClassVar[Sequence[tuple[str, str]]] = (
+        (
+            "calibdask attribute s.zarr --before 2026-01-01..2026-01-14 --after 2026-01-15..2026-01-31 --by country",
+            "whose shares, or whose gaps, have changed",
+        ),
+    )
+
+    def compute(self, data: Data) -> xr.Dataset:
+        """Changes by slice and of all rows, as `calibdask.attribute` returns them."""
+        summary = summary_argument(self.name, data.summary)
+        period = self.period or summary.period or "day"
+        check_level(self.ci, "ci")
+        sums = PeriodSums.of("attribute", summary, period, data.by, self.setting)
+        of_before, of_after = _window(sums, "before", self.before), _window(sums, "after", self.after)
+        if np.intersect1d(of_before, of_after).size:
+            raise ValueError(f"before and after expect different values of {period}, got some in both.")
+        by_score = not data.by
+        windows = {
+            name: _Window.of(sums, positions, by_score=by_score)
+            for name, positions in (("before", of_before), ("after", of_after))
+        }
+        for name, window in windows.items():
+            if not (window.rows.sum(window.axes) > 0).all():
+                raise ValueError(f"The window {name} has no rows (of a model).")
+        values, totals = _changes(windows["before"], windows["after"], float(special.ndtri(0.5 + self.ci / 2)))
+        return _dataset(sums, values, totals, by_score=by_score, ci=self.ci)
+
+    def document(self, result: xr.Dataset) -> Document:
+        """The change of all rows, and a line for each slice, the largest change first."""
+        every = _parts(result, "all_total")
+        sentences = [Sentence(_sentence(labels, here), lead=True, name="change") for labels, here in every]
+        slices = sorted(_parts(result, "total"), key=lambda part: -abs(float(part[1]["total"])))
+        heads = [(str(head), False) for head in (slices[0][0] if slices else ())]
+        columns = [*heads, ("rows before", True), ("rows after", True)]
+        columns += [(word, True) for name in _CHANGES for word in (name, "low", "high")]
+        rows = [[*map(text, map(slice_text, labels.values())), *_cells(here)] for labels, here in slices]
+        level = Sentence(f"Intervals have the level {percent(result.attrs['ci'])}.", quiet=True)
+        elements: list[Element] = [*sentences, Table("", columns, rows, name="changes"), level]
+        return Document("Change of the mean gap", "", [Section("changes", "", elements)], name=self.name)
+
+    def records(self, result: xr.Dataset) -> dict[str, Any]:
+        """A record for all rows, of each model and class, and one for each slice."""
+        parts = {"all": "all_total", "slices": "total"}
+        return {
+            key: [{"by": labels, **_numbers(here, name.removesuffix("total"))} for labels, here in _parts(result, name)]
+            for key, name in parts.items()
+        }
+
+
+def _parts(result: xr.Dataset, name: str) -> Iterator[tuple[dict[str, Any], xr.Dataset]]:
+    """Labels, and the part of the result, at each position of a variable; groups of scores by their ends."""
+    dims = result[name].dims
+    for at in np.ndindex(*result[name].shape):
+        here = result.isel(dict(zip(dims, at, strict=True)))
+        labels = {str(dim): plain(here[dim].values) for dim in dims if dim != _GROUP}
+        if _GROUP in dims:
+            labels["scores"] = f"{float(here['score_lower']):.3g} to {float(here['score_upper']):.3g}"
+        yield labels, here
+
+
+def _numbers(here: xr.Dataset, prefix: str) -> dict[str, Any]:
+    """All numbers of one slice, or of all rows."""
+    names = [f"{prefix}{name}{end}" for name in _CHANGES for end in ("", "_low", "_high")]
+    names += [] if prefix else ["rows_before", "rows_after", "gap_before", "gap_after"]
+    return {name.removeprefix("all_"): plain(here[name].values) for name in names}
+
+
+def _cells(here: xr.Dataset) -> list[Cell]:
+    rows = [int(here[name]) for name in ("rows_before", "rows_after")]
+    cells = [number(count, f"{count:,}") for count in rows]
+    for name in _CHANGES:
+        values = [float(here[f"{name}{end}"]) for end in ("", "_low", "_high")]
+        shown = shown_texts(*values, kind="difference", rows=sum(rows))
+        cells += [numeric(value, words) for value, words in zip(values, shown, strict=True)]
+    return cells
+
+
+def _sentence(labels: Mapping[str, Any], here: xr.Dataset) -> str:
+    """The change of all rows in words."""
+    texts = []
+    for name in _CHANGES:
+        values = [float(here[f"all_{name}{end}"]) for end in ("", "_low", "_high")]
+        change, low, high = shown_texts(*values, kind="difference")
+        texts.append(f"{change} ({low} to {high})")
+    mix, within, total = texts
+    place = ", ".join(f"{name} {slice_text(label)}" for name, label in labels.items())
+    where = f"{place}: the" if place else "The"
+    return f"{where} mean gap changed by {total}: {mix} {_MIX}, {within} {_WITHIN}."
 
 
 class _Window(NamedTuple):
@@ -222,6 +342,7 @@ def _changes(before: _Window, after: _Window, z: float) -> tuple[dict[str, Array
 def _window(sums: PeriodSums, name: str, given: Any) -> list[int]:
     """Positions of the periods of a window."""
     labels = sums.periods
+    given = _parsed(given, labels)
     index = xr.Dataset(coords={sums.period: labels}).assign(at=(sums.period, np.arange(labels.size)))
     wanted = given if isinstance(given, slice) else np.atleast_1d(np.asarray(given)).tolist()
     if not isinstance(given, slice) and labels.dtype.kind == "M":
@@ -233,6 +354,20 @@ def _window(sums: PeriodSums, name: str, given: Any) -> list[int]:
     if not chosen.size:
         raise ValueError(f"{name} expects values of {sums.period} that the summary has, got {given!r}.")
     return sorted(set(chosen.tolist()))
+
+
+def _parsed(given: Any, labels: npt.NDArray[Any]) -> Any:
+    """A window that is given as a text, such as ``first..last``, or labels between commas."""
+    if not isinstance(given, str) or given in (labels.tolist() if labels.dtype.kind == "U" else ()):
+        return given
+    words = [word.strip() for word in (given.split("..") if ".." in given else given.split(","))]
+    try:
+        typed = words if labels.dtype.kind in "MU" else np.array(words).astype(labels.dtype).tolist()
+    except ValueError:
+        return given
+    if ".." in given:
+        return slice(*typed)
+    return typed if len(typed) > 1 else typed[0]
 
 
 def _over(sums: Array, count: Array) -> Array:

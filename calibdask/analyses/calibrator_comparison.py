@@ -131,9 +131,10 @@ def compare_calibrators(
 
 @dataclass(frozen=True)
 class CompareCalibrators(Analysis):
-    """Compare the usual calibration methods by cross-validation and recommend one.
+    """Compare calibration methods by cross-validation.
 
-    The map that calibrates the rows of a fold is fitted to all other rows. The improvement is the reduction of the log
+    The first method is recommended that is as good as the best. The map that calibrates the rows of a fold is fitted to
+    all other rows. The improvement is the reduction of the log
     loss on rows that the map was not fitted to.
 
     Parameters
@@ -158,15 +159,15 @@ class CompareCalibrators(Analysis):
     seed: int = 0
     grouped: bool = field(default=False, metadata={"shell": False})
 
-    name: ClassVar[str] = "compare-calibrators"
+    name: ClassVar[str] = "compare-maps"
     heading: ClassVar[Heading] = "Fix"
     json_head: ClassVar[Sequence[str]] = (*Analysis.json_head, "folds", "ci", "seed", "best", "reason", "left_out")
     json_shape: ClassVar[str] = _JSON
     slices: ClassVar[bool] = False
     weights: ClassVar[bool] = True
     examples: ClassVar[Sequence[tuple[str, str]]] = (
-        ("calibdask compare-calibrators holdout.parquet", "compare methods and recommend one"),
-        ("calibdask compare-calibrators holdout.parquet --json", "for a program"),
+        ("calibdask compare-maps holdout.parquet", "compare methods and recommend one"),
+        ("calibdask compare-maps holdout.parquet --json", "for a program"),
     )
 
     def compute(self, data: Data) -> xr.Dataset:

@@ -117,7 +117,7 @@ def calibrate(
             raise click.UsageError(
                 "--compare writes no map, and tries the usual methods on all rows: leave out --out, --method and --by."
             )
-        run_with_defaults("compare-calibrators", request)
+        run_with_defaults("compare-maps", request)
         return
     if out is None:
         raise click.UsageError("Missing option '--out', the map to write; --compare only compares methods.")

@@ -91,7 +91,7 @@ def test_every_command_runs(installed: Path, tmp_path: Path) -> None:
         "summarize": [one, "--by", "day", "--out", "one.zarr"],
         "merge": ["one.zarr", "two.zarr", "--out", "both.zarr"],
         "compare": [f"old={one}", f"new={one}"],
-        "compare-calibrators": [one],
+        "compare-maps": [one],
         "calibrate": [one, "--out", "map.json"],
         "apply": ["map.json", two, "--out", "calibrated.parquet"],
         "audit": [one, "--features", "phone"],

@@ -40,7 +40,7 @@ EXAMPLES: dict[str, tuple[Analysis, list[str]]] = {
     "attribute": (Attribute("0..4", "5..9"), ["--before", "0..4", "--after", "5..9"]),
     "audit": (Audit(min_rows=200), ["--features", "country", "--min-rows", "200"]),
     "compare": (Compare(n_boot=20), ["--score", "old=old", "--score", "new=score", "--n-boot", "20"]),
-    "compare-calibrators": (CompareCalibrators(folds=3), ["--folds", "3"]),
+    "compare-maps": (CompareCalibrators(folds=3), ["--folds", "3"]),
     "shrink": (SliceShrinkage(limit=0.05), ["--limit", "0.05", "--by", "country"]),
     "watch": (Watch(), []),
     "threshold": (Threshold(risk=0.2), ["--risk", "0.2", "--by", "country"]),

@@ -123,9 +123,9 @@ def attribute(
 
 @dataclass(frozen=True)
 class Attribute(Analysis):
-    """Attribute a change of the mean gap to other shares of the slices (mix) and other gaps within them.
+    """Explain a change of the mean gap between two periods.
 
-    Slices are those of --by; without them 20 groups of scores.
+    The change is the sum of two parts: other shares of the slices (mix), and other gaps within the slices. Slices are those of --by; without them 20 groups of scores.
 
     Parameters
     ----------

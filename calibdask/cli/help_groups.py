@@ -37,7 +37,7 @@ _GROUPS = {
         "limit",
         "slice_limit",
     ),
-    "Time and alarms": ("period", "every", "zone", "tolerance", "due", "now", "state", "on_alarm", "dry_run"),
+    "Watching": ("before", "after", "tolerance", "due", "now", "state", "on_alarm", "dry_run"),
     "Output": (
         *(
             "as_text",

@@ -125,7 +125,8 @@ def attribute(
 class Attribute(Analysis):
     """Explain a change of the mean gap between two periods.
 
-    The change is the sum of two parts: other shares of the slices (mix), and other gaps within the slices. Slices are those of --by; without them 20 groups of scores.
+    The change is the sum of two parts: other shares of the slices (mix), and other gaps within the slices. Slices are
+    those of --by; without them 20 groups of scores.
 
     Parameters
     ----------

@@ -132,7 +132,6 @@ def test_commands_have_the_options_that_pages_show() -> None:
 
 
 def test_every_command_has_a_page() -> None:
-    """Deprecated names have none."""
     pages = {page.stem: page.read_text(encoding="utf-8") for page in DOCS.glob("commands/*.rst")}
-    assert {*pages} == {name for name, command in cli.commands.items() if not command.hidden} - {"test"}
+    assert {*pages} == {name for name, command in cli.commands.items() if not command.hidden}
     assert all(f".. command-help:: calibdask.cli:cli calibdask {name}\n" in text for name, text in pages.items())

@@ -38,6 +38,7 @@ _EPILOG = """\b
 Limits file (--limits):
   confidence = 0.95
   by = ["country"]
+  groups = "patient"
   profile = "clinical"
   owner = "Model risk committee"
   declared = 2026-01-15
@@ -137,7 +138,7 @@ def check(
     if receipt is not None and not_worse:
         raise click.UsageError("--receipt is one of one model; leave out --not-worse.")
     kept = checked_receipt(receipt, overwrite=overwrite)
-    request = RowsRequest(data=data, **{**where, "by": by})
+    request = RowsRequest(data=data, **{**where, "by": by, "groups": where["groups"] or limits.groups or None})
     if baseline is None and request.key is not None:
         raise click.UsageError("--key has no effect without --baseline: it joins the rows of two files.")
     level = confidence if confidence is not None else limits.confidence or 0.95
@@ -183,6 +184,9 @@ def _checked(
 
     store = request.opened()
     if isinstance(store, Summary):
+        if store.source.layout.clustered:
+            # It has its clusters inside.
+            request = replace(request, groups=None)
         refuse_row_options(request)
         if baseline is not None or with_receipt:
             raise click.UsageError("--baseline and --receipt need rows; a summary has none.")

@@ -156,6 +156,7 @@ def report(
     limits = limits_of_options(limits_path, limits_of_all, of_slices)
     facts = _origin(limits_path, limits, given=bool(limits_of_all or of_slices)) | _facts(facts_path, own_facts)
     given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
+    given["groups"] = given["groups"] or limits.groups or None
     target = _checked(data, {"--out": out, "--receipt": receipt}, overwrite=overwrite)
     kept = checked_receipt(receipt, overwrite=overwrite)
     watched = [given.pop(name) for name in _WATCHING]

@@ -252,6 +252,11 @@ class _Request:
 
     def of_summary(self, summary: Summary, by: Any) -> Measured:
         """From histograms, added up."""
+        if summary.source.layout.clustered:
+            raise ValueError(
+                "A report takes rows as independent, and this summary has clusters of dependent rows; evaluate and check"
+                " have forms for clusters. Report drop_dims('cluster_bucket') of it, or rows summarized without groups."
+            )
         if summary.batch:
             raise ValueError(
                 f"A report of a summary with {listed(summary.batch)} expects one place, such as "

@@ -9,6 +9,7 @@ import pytest
 
 import calibdask as cd
 from calibdask.cli import main
+from calibdask.report import measure
 from calibdask.testing import assert_calibrated
 from tests.clustered.clustered_data import ClusteredRows, clustered_rows
 
@@ -94,3 +95,32 @@ def test_commands_that_take_rows_as_independent_refuse_groups(run: Run, file: st
     rows = races()
     with pytest.raises(ValueError, match="Draw one row of each cluster at random, and leave groups out"):
         cd.threshold(rows.y, rows.p, groups=rows.g)
+
+
+def test_a_limits_file_names_clusters(run: Run, file: str, tmp_path: Path) -> None:
+    limits = tmp_path / "limits.toml"
+    limits.write_text('groups = "race"\n[limits]\n"brier-score" = 0.21\n')
+    assert run("check", file, "--limits", str(limits))[0] == 3
+    summary = str(tmp_path / "summary.zarr")
+    options = ["--setting", "binary", "--out", summary]
+    assert run("summarize", file, "--groups", "race", *options)[0] == 0
+    assert run("check", summary, "--limits", str(limits))[0] == 3
+    assert run("summarize", file, *options, "--overwrite")[0] == 0
+    status, _, error = run("check", summary, "--limits", str(limits))
+    assert status == 2
+    assert "--groups has no effect" in error
+    page = str(tmp_path / "page.html")
+    status, _, error = run("report", file, "--limits", str(limits), "--out", page)
+    assert status == 2
+    assert "groups is not supported" in error
+    limits.write_text("groups = 3\n[limits]\nece = 0.1\n")
+    status, _, error = run("check", file, "--limits", str(limits))
+    assert status == 2
+    assert "groups expects a name, got 3" in error
+
+
+def test_a_report_refuses_a_summary_with_clusters() -> None:
+    rows = races()
+    summary = cd.summarize(rows.y, rows.p, groups=rows.g, settings=["binary"])
+    with pytest.raises(ValueError, match="A report takes rows as independent"):
+        measure(summary)

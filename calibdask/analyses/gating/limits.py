@@ -19,7 +19,7 @@ _TARGET = re.compile(r"\s*([\w-]+(?:\(.*\))?)(?:\.([\w-]+))?\s*")
 _NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 _RANGE = re.compile(rf"\s*({_NUMBER})?\s*\.\.\s*({_NUMBER})?\s*")
 _TABLES = {"limits", "slice-limits"}
-_KEYS = {*_TABLES, "profile", "confidence", "by", "owner", "declared"}
+_KEYS = {*_TABLES, "profile", "confidence", "by", "groups", "owner", "declared"}
 _EXAMPLE = "ece=0.03, or a range such as calibration-slope.slope=0.9..1.1"
 
 
@@ -174,6 +174,8 @@ class Limits:
         None: 0.95.
     owner, declared : str
         Who declared them, and when; empty where the file does not say it.
+    groups : str
+        Column of clusters of dependent rows; empty where rows are independent.
     """
 
     limits: tuple[Limit, ...] = ()
@@ -182,6 +184,7 @@ class Limits:
     confidence: float | None = None
     owner: str = ""
     declared: str = ""
+    groups: str = ""
 
     @classmethod
     def read(cls, path: str) -> "Limits":
@@ -207,9 +210,10 @@ class Limits:
         by = [by] if isinstance(by, str) else by
         if not (isinstance(by, list) and all(isinstance(name, str) for name in by)):
             raise ValueError(f"{visible(path)}: by expects names of columns, got {by!r}.")
-        profile = given.get("profile", "")
-        if not isinstance(profile, str):
-            raise ValueError(f"{visible(path)}: profile expects a name, got {profile!r}.")
+        for name in ("profile", "groups"):
+            if not isinstance(given.get(name, ""), str):
+                raise ValueError(f"{visible(path)}: {name} expects a name, got {given[name]!r}.")
+        profile, groups = given.get("profile", ""), given.get("groups", "")
         declaration = [given.get(name, "") for name in ("owner", "declared")]
         if not (isinstance(declaration[0], str) and isinstance(declaration[1], str | date)):
             raise ValueError(
@@ -219,7 +223,7 @@ class Limits:
         if "confidence" in given:
             check_confidence(given["confidence"], f"{visible(path)}: confidence")
         whole, slices = (limits_of(given.get(name), of_slices=name != "limits") for name in ("limits", "slice-limits"))
-        return cls((*whole, *slices), profile, tuple(by), given.get("confidence"), *map(str, declaration))
+        return cls((*whole, *slices), profile, tuple(by), given.get("confidence"), *map(str, declaration), groups)
 
 
 def limits_of(given: Any, *, of_slices: bool = False) -> tuple[Limit, ...]:

@@ -254,8 +254,8 @@ class _Request:
         """From histograms, added up."""
         if summary.source.layout.clustered:
             raise ValueError(
-                "A report takes rows as independent, and this summary has clusters of dependent rows, which evaluate and "
-                "check resample. Report drop_dims('cluster_bucket') of it, or a summary of the rows without groups."
+                "A report takes rows as independent, and this summary has clusters of dependent rows, which evaluate "
+                "and check resample. Report drop_dims('cluster_bucket') of it, or a summary of the rows without groups."
             )
         if summary.batch:
             raise ValueError(

@@ -223,7 +223,8 @@ class Limits:
         if "confidence" in given:
             check_confidence(given["confidence"], f"{visible(path)}: confidence")
         whole, slices = (limits_of(given.get(name), of_slices=name != "limits") for name in ("limits", "slice-limits"))
-        return cls((*whole, *slices), profile, tuple(by), given.get("confidence"), *map(str, declaration), groups)
+        owner, declared = map(str, declaration)
+        return cls((*whole, *slices), profile, tuple(by), given.get("confidence"), owner, declared, groups)
 
 
 def limits_of(given: Any, *, of_slices: bool = False) -> tuple[Limit, ...]:

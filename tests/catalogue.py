@@ -17,6 +17,7 @@ from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import Explicit, Uniform
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import Grid, GridHistogram, support
+from calibdask.statistics.bins.sparse_grid import SparseHistogram
 from calibdask.statistics.bins.tail_sums import TailSums
 from calibdask.statistics.cluster_cells import ClusterCells
 from calibdask.statistics.cluster_sums import ClusterSums
@@ -315,6 +316,7 @@ def statistics(layout: Layout) -> list[Statistic]:
     for setting in SETTINGS:
         made += [KeyCounts(setting), windows(setting, layout)]
         made.append(GridHistogram(setting, Grid(300, support(setting, layout.classes), refined=setting.per_class)))
+        made.append(SparseHistogram(made[-1]))
         made.append(TailSums(setting, finished(Uniform(5).edges(setting))))
         for edges in binnings:
             made += [BinSums(setting, finished(edges(setting)), second) for second in ("none", "squares", "offsets")]

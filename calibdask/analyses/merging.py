@@ -1,5 +1,6 @@
 """`merge`: summaries of different rows as one, whatever slices each of them has."""
 
+import math
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -10,9 +11,11 @@ import xarray as xr
 
 from calibdask import __version__
 from calibdask.data.population import ATTRIBUTE
+from calibdask.statistics.bins.sparse_grid import MOST_BYTES
 from calibdask.storage.checked_summary import check_sums, whole
 from calibdask.storage.compatibility import check_compatible
 from calibdask.storage.slice_labels import positions, united
+from calibdask.storage.sparse_cells import SparseCells, settled, sparse_cells
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_clusters import BY_BUCKET, GROUPS, cluster_variables
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes
@@ -145,18 +148,56 @@ def _added(name: str, parts: Sequence[Summary], labels: Mapping[Hashable, Any]) 
     sizes = [parts[0].dataset.sizes[dim] for dim in own]
     plain = name.removesuffix(BY_BUCKET)
     is_whole = plain == "rows" or plain.endswith("_rows") or not parts[0].source.layout.weighted
-    total = np.zeros([*(len(index) for index in labels.values()), *sizes], np.int64 if is_whole else np.float64)
+    shape = [*(len(index) for index in labels.values()), *sizes]
+    arrays = [part.dataset.variables[name].data for part in parts if name in part.dataset]
+    if any(isinstance(array, SparseCells) for array in arrays) or 8 * math.prod(shape) > MOST_BYTES:
+        return xr.Variable((*labels, *own), _sparsely_added(name, parts, labels, own, shape, is_whole=is_whole))
+    total = np.zeros(shape, np.int64 if is_whole else np.float64)
     for part in parts:
-        array = part.dataset.get(name)
-        if array is None or {*array.dims} != {*labels, *own} or [array.sizes[dim] for dim in own] != sizes:
-            raise ValueError(
-                f"A summary has lost {name} or a part of it; select slices only, without dropping variables."
-            )
-        values = array.transpose(*labels, *own).values
+        values = _values(name, part, labels, own, sizes).values
         check_sums(name, values)
         at = [_positions(part, axis, index) for axis, index in labels.items()]
         _add_at(total, at, whole(values) if is_whole else values)
     return xr.Variable((*labels, *own), total)
+
+
+def _values(
+    name: str, part: Summary, labels: Mapping[Hashable, Any], own: Sequence[Hashable], sizes: Sequence[int]
+) -> xr.Variable:
+    """One variable of a summary, slices first.
+
+    Raises
+    ------
+    ValueError
+        If the summary has lost it.
+    """
+    array = part.dataset.get(name)
+    if array is None or {*array.dims} != {*labels, *own} or [array.sizes[dim] for dim in own] != list(sizes):
+        raise ValueError(f"A summary has lost {name} or a part of it; select slices only, without dropping variables.")
+    return array.variable.transpose(*labels, *own)
+
+
+def _sparsely_added(
+    name: str,
+    parts: Sequence[Summary],
+    labels: Mapping[Hashable, Any],
+    own: Sequence[Hashable],
+    shape: Sequence[int],
+    *,
+    is_whole: bool,
+) -> Any:
+    """As `_added`, of the numbers other than 0 alone."""
+    sizes = list(shape)[len(labels) :]
+    total: Any = None
+    for part in parts:
+        one = sparse_cells(_values(name, part, labels, own, sizes).data)
+        check_sums(name, one.values)
+        if is_whole:
+            one = SparseCells(one.shape, one.at, whole(one.values))
+        places = [_positions(part, axis, index) for axis, index in labels.items()]
+        moved = one.mapped([*places, *(None for _ in own)], shape)
+        total = moved if total is None else total + moved
+    return settled(total)
 
 
 def _positions(part: Summary, axis: Hashable, labels: Any) -> npt.NDArray[np.intp]:

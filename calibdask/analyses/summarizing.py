@@ -18,6 +18,7 @@ from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics import exact
 from calibdask.statistics.bins.grid import GridHistogram, GridState
 from calibdask.statistics.cluster_cells import ClusterCells
+from calibdask.statistics.bins.sparse_grid import in_form
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums, ScoreSumsState
 from calibdask.statistics.settings import Setting
@@ -128,8 +129,9 @@ def summarize(
     3 % for 512. ``drop_dims("cluster_bucket")`` is the summary of the same rows without clusters. Analyses that take
     rows as independent refuse a summary with clusters.
 
-    Memory: 156 kB for each class and slice (312 kB with weights), also for every block of rows that waits to be merged;
-    zeros compress well in files. With ``groups`` as much again for each bucket: 10 MB for each class and slice with 64
+    Memory: 156 kB for each class and slice (312 kB with weights), also for every block of rows that waits to be merged,
+    or where slices are many and small 24 bytes for each occupied cell and class (40 with weights), which are at most as
+    many as rows; such variables hold their occupied cells alone, in files too. With ``groups`` as much again for each bucket: 10 MB for each class and slice with 64
     of them, 80 MB with 512; more than 4 GB are refused beforehand. One cell holds up to 2**33 rows.
 
     Examples
@@ -181,7 +183,8 @@ def summarize(
     if layout.clustered:
         summary = _with_clusters(data, requests, axes, class_dim, Buckets(buckets))
     else:
-        scores, *states = data.source.answer((ScoreSums(), *requests))
+        in_forms = (in_form(request, layout) for request in requests)
+        scores, *states = data.source.answer((ScoreSums(), *in_forms))
         summary = to_dataset(zip(requests, states, strict=True), scores, layout, axes, class_dim)
     if wanted is not None:
         summary = wanted.added(summary, data)

@@ -119,7 +119,7 @@ def _width(columns: int) -> int:
     return columns if columns <= 2 * _COLUMNS else _COLUMNS
 
 
-def _ways(scores: Any, n_cells: int, low: float, scale: float, size: int) -> tuple[bool | None, ...]:
+def cell_ways(scores: Any, n_cells: int, low: float, scale: float, size: int) -> tuple[bool | None, ...]:
     """How cells are found, for scores of single or of double precision, and whether they have parts; None: not so."""
     single = scores.itemsize == 4 and low == 0.0 and scale == n_cells
     return single or None, not single or None, size > n_cells or None
@@ -178,7 +178,7 @@ def grid_sums(
     number, or that of their parts. ``sums``, for every (group, column, fine cell, outcome) in this order, gets the
     count and the sum of positions in units of 2**-30.
     """
-    ways = _ways(scores, n_cells, low, scale, size)
+    ways = cell_ways(scores, n_cells, low, scale, size)
     if scores.shape[1] == 1 and group.size == 0 and len(scores) >= len(sums):
         _sums_of_column(scores, labels, first_class, n_cells, low, scale, *ways, sums)
     else:
@@ -189,7 +189,7 @@ def grid_sums(
 
 # What is None is left out as numba compiles.
 @inlined
-def _located(values, n_cells, low, scale, single, double, refined, cells, offsets):
+def located(values, n_cells, low, scale, single, double, refined, cells, offsets):
     """Cells or their parts, and positions, of scores."""
     if single is not None:
         _locate_single(values, np.float64(n_cells), cells, offsets)
@@ -210,7 +210,7 @@ def _sums_of_column(scores, labels, first_class, n_cells, low, scale, single, do
     for begin in range(0, n, _TILE):
         end = min(n, begin + _TILE)
         cells, offsets = all_cells[: end - begin], all_offsets[: end - begin]
-        _located(scores[begin:end].reshape(-1), n_cells, low, scale, single, double, refined, cells, offsets)
+        located(scores[begin:end].reshape(-1), n_cells, low, scale, single, double, refined, cells, offsets)
         observed = read_labels(labels, begin, end, labels_of_tile)
         for e in range(cells.size):
             cells[e] = 2 * cells[e] + np.int32(observed[e] == first_class)
@@ -241,7 +241,7 @@ def _sums_of_columns(
             end = min(n, begin + rows)
             values = _tile(scores, begin, end, first, first + columns, buffer)
             cells, offsets = all_cells[: values.size], all_offsets[: values.size]
-            _located(values, n_cells, low, scale, single, double, refined, cells, offsets)
+            located(values, n_cells, low, scale, single, double, refined, cells, offsets)
             members = group[begin:end] if group.size else group
             observed = read_labels(labels, begin, end, labels_of_tile)
             if packed.size == 0:
@@ -291,7 +291,7 @@ def weighted_grid_sums(
 
     ``sums`` gets the sums of w, w * position, w**2 and the number of rows.
     """
-    ways = _ways(scores, n_cells, low, scale, size)
+    ways = cell_ways(scores, n_cells, low, scale, size)
     _weighted_sums(
         scores, labels, weights, first_class, group, n_cells, low, scale, *ways, size, _width(scores.shape[1]), sums
     )
@@ -309,7 +309,7 @@ def _weighted_sums(
             end = min(n, begin + rows)
             values = _tile(scores, begin, end, first, first + columns, buffer)
             cells, offsets = all_cells[: values.size], all_offsets[: values.size]
-            _located(values, n_cells, low, scale, single, double, refined, cells, offsets)
+            located(values, n_cells, low, scale, single, double, refined, cells, offsets)
             members = group[begin:end] if group.size else group
             _add_weighted(
                 labels[begin:end],
@@ -337,6 +337,20 @@ def add_parts(parts, starts, cells):
                 lower += parts[column, part, 0]
                 upper += parts[column, part, 1]
             cells[column, cell, 0], cells[column, cell, 1] = lower, upper
+
+
+@compiled
+def add_cells(cells, at, sums):
+    """Sums (columns, bins) of cells (columns, cells) from those numbered ``at`` (columns, bins + 1) to the next.
+
+    From 0 in the order of the cells, so that cells without rows make no difference to the last bit.
+    """
+    for column in range(len(cells)):
+        for b in range(sums.shape[1]):
+            total = cells[column, 0] * 0
+            for cell in range(at[column, b], at[column, b + 1]):
+                total += cells[column, cell]
+            sums[column, b] = total
 
 
 @compiled

@@ -4,13 +4,15 @@ Scalars, types and rows are checked when a summary is opened, histograms and sum
 before any number is computed from them.
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 import xarray as xr
 
 from calibdask.statistics.bins.grid import MOST_ROWS, UNIT, GridState
+from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.score_sums import ScoreSumsState
 
 # More than those of the finest step.
@@ -73,6 +75,27 @@ def check_histogram(name: str, state: GridState, rows: Any) -> None:
             f"{name}_{part}",
             f"{_first_value(expected[differ])} rows in all cells of a slice",
             _first_value(totals[differ]),
+        )
+
+
+def check_occupied(name: str, state: SparseGridState, shape: Sequence[int], rows: Any) -> None:
+    """As `check_histogram`, of the occupied cells of a histogram of this shape."""
+    parts = ("count", "offset", "square", "rows")[: len(state.sums)]
+    for part, values in zip(parts, state.sums, strict=True):
+        check_sums(f"{name}_{part}", values)
+    if not state.weighted and state.rows.max(initial=0) > MOST_ROWS:
+        _refuse(f"{name}_count", _FROM_ZERO, str(state.rows.max()))
+    full = state.sums[0] * (1.0 + _ROUNDING if state.weighted else 1 / UNIT)
+    if (beyond := state.sums[1] > full).any():
+        _refuse(f"{name}_offset", "positions from 0 to 1 in a cell", _first_value(state.sums[1][beyond]))
+    strata = math.prod(shape[:3])
+    totals = np.bincount(state.at // math.prod(shape[3:]), state.rows, strata).reshape(shape[1:3])
+    expected = np.broadcast_to(np.reshape(rows, (-1, 1)), totals.shape)
+    if (differ := totals != expected).any():
+        _refuse(
+            f"{name}_{parts[-1] if state.weighted else parts[0]}",
+            f"{_first_value(expected[differ])} rows in all cells of a slice",
+            _first_value(totals[differ].astype(np.int64)),
         )
 
 

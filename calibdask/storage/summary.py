@@ -17,7 +17,10 @@ from calibdask.statistics.bins.grid import GridHistogram
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary_clusters import bucket_view, by_bucket, cluster_rows
+from calibdask.storage.sparse_files import decoded
 from calibdask.storage.summary_format import (
+    FORMAT,
+    MARK,
     class_labels,
     extra_dims,
     is_marked,
@@ -86,6 +89,7 @@ class Summary:
         if isinstance(given, cls):
             return given
         assert isinstance(given, xr.Dataset)
+        given = decoded(given, MARK, FORMAT)
         states = stored_states(given)
         axes = tuple(_axis(given, name) for name in given["rows"].dims)
         batch = extra_dims(given)

@@ -13,11 +13,20 @@ from calibdask.engine.axes import Axis
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, cells_of, support
 from calibdask.statistics.exact import Counts
+from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.lattice.lattice_sums import LatticeState
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
-from calibdask.storage.checked_summary import check_format, check_histogram, check_opened, check_scores, whole
+from calibdask.storage.checked_summary import (
+    check_format,
+    check_histogram,
+    check_occupied,
+    check_opened,
+    check_scores,
+    whole,
+)
+from calibdask.storage.sparse_cells import SparseCells, settled, sparse_cells
 from calibdask.storage.summary_clusters import BY_BUCKET, CLUSTER_BUCKET, CLUSTER_CELL, CLUSTER_DIMS, CLUSTER_ROWS
 from calibdask.storage.summary_lattice import CELL as SEGMENT_CELL
 from calibdask.storage.summary_lattice import CUTS, LATTICE, SEGMENT, Cuts, lattice_variables
@@ -57,7 +66,7 @@ class SummaryAxes(NamedTuple):
 
 
 def to_dataset(
-    stored: Iterable[tuple[GridHistogram, GridState]],
+    stored: Iterable[tuple[GridHistogram, GridState | SparseGridState]],
     scores: ScoreSumsState,
     layout: Layout,
     axes: SummaryAxes,
@@ -77,10 +86,10 @@ def to_dataset(
         if not histogram.grid.low:
             coordinates["cell_lower"] = (cell, histogram.grid.edges[:-1])
             coordinates["cell_upper"] = (cell, histogram.grid.edges[1:])
-        for part, values in zip(_PARTS, state, strict=True):
+        for part, values in zip(_PARTS, _arrays(state, histogram, layout), strict=True):
             if values.shape[3]:
                 kept = values if histogram.setting.per_class else values[:, :, 0]
-                variables[f"{name}_{part}"] = _variable(kept, dims_of_rows, dims)
+                variables[f"{name}_{part}"] = _variable(settled(kept), dims_of_rows, dims)
         cells = histogram.grid.cells
     sums, units = score_variables(scores)
     variables |= {name: _variable(values, dims_of_rows, dims) for name, (values, dims) in sums.items()}
@@ -164,7 +173,7 @@ def extra_dims(dataset: xr.Dataset) -> tuple[str, ...]:
     return tuple(str(name) for name in dataset["rows"].dims if name in noted)
 
 
-def stored_states(dataset: xr.Dataset) -> dict[GridHistogram, Callable[[], GridState]]:
+def stored_states(dataset: xr.Dataset) -> dict[GridHistogram, Callable[[], GridState | SparseGridState]]:
     """The histograms of a summary, each with a function that reads and checks its state.
 
     Raises
@@ -230,7 +239,7 @@ def scalar(dataset: xr.Dataset, name: str) -> Any:
 def _variable(values: Any, axes: tuple[Axis, ...], dims: tuple[Hashable, ...]) -> xr.Variable:
     """Values (batch, groups, ...) with these axes unfolded."""
     shape = (*(axis.size for axis in axes), *values.shape[2:])
-    return xr.Variable((*(axis.name for axis in axes), *dims), np.reshape(values, shape))
+    return xr.Variable((*(axis.name for axis in axes), *dims), values.reshape(shape))
 
 
 def _class_dims(summary: xr.Dataset) -> list[Hashable]:
@@ -262,7 +271,42 @@ def _histogram(word: str, classes: int, cells: int) -> GridHistogram:
     return GridHistogram(setting, Grid(cells, low, refined=not on_support))
 
 
-def _state(summary: xr.Dataset, histogram: GridHistogram) -> GridState:
+def _arrays(state: GridState | SparseGridState, histogram: GridHistogram, layout: Layout) -> Sequence[Any]:
+    """The arrays of a state, (batch, groups, columns, cells, 2); of few occupied cells as arrays of these."""
+    if isinstance(state, GridState):
+        return state
+    columns = histogram.setting.columns(layout.classes)
+    shape = (layout.batch, layout.groups, columns, histogram.grid.size, 2)
+    sums: list[Any] = [SparseCells(shape, state.at, values) for values in state.sums]
+    if not state.weighted:
+        none = np.zeros((*shape[:3], 0, 2))
+        return [*sums, none, none]
+    return [*sums[:3], sums[3].astype(np.int64)]
+
+
+def _occupied(histogram: GridHistogram, parts: Sequence[SparseCells | None]) -> SparseGridState:
+    """The state of arrays that keep their occupied cells alone, all of the same places."""
+    mass, offset, square, rows = parts
+    assert mass is not None
+    assert offset is not None
+    counted = mass if rows is None else rows
+    fields = [part for part in (mass, offset, square, rows) if part is not None]
+    dtype = np.int64 if rows is None else np.float64
+    sums = np.zeros((len(fields), counted.at.size), dtype)
+    for values, part in zip(sums, fields, strict=True):
+        # A sum of 0 is not kept.
+        at = np.searchsorted(counted.at, part.at)
+        fits = at < counted.at.size
+        if not (fits.all() and (counted.at[at] == part.at).all()):
+            raise ValueError(
+                f"The variables of {_histogram_name(histogram)} of a summary expect sums in cells with rows alone; "
+                "copy the summary again, or summarize the data again."
+            )
+        values[at] = whole(part.values) if dtype == np.int64 else part.values
+    return SparseGridState(counted.at, sums)
+
+
+def _state(summary: xr.Dataset, histogram: GridHistogram) -> GridState | SparseGridState:
     """The state of a histogram, checked."""
     axes = summary.variables["rows"].dims
     sums = {part: _sums(summary, histogram, part, axes) for part in _PARTS}
@@ -270,6 +314,11 @@ def _state(summary: xr.Dataset, histogram: GridHistogram) -> GridState:
     if mass is None or offset is None or (square is None) != (rows is None):
         lost = ", ".join(f"{_histogram_name(histogram)}_{part}" for part, values in sums.items() if values is None)
         raise ValueError(f"This summary has lost some of {lost}; select from summaries without dropping variables.")
+    if any(isinstance(values, SparseCells) for values in (mass, offset, square, rows)):
+        parts = [None if values is None else sparse_cells(values) for values in (mass, offset, square, rows)]
+        occupied = _occupied(histogram, parts)
+        check_occupied(_histogram_name(histogram), occupied, mass.shape, summary.variables["rows"].values)
+        return occupied
     if square is None:
         none = np.zeros((*mass.shape[:3], 0, 2))
         state = GridState(whole(mass), whole(offset), none, none.astype(np.int64))
@@ -303,5 +352,6 @@ def _sums(summary: xr.Dataset, histogram: GridHistogram, part: str, axes: tuple[
     for order in ("outcome", "cell_lower" if cell == "cell" else ""):
         if order in summary.variables and not (np.diff(summary.variables[order].values) > 0).all():
             raise ValueError(f"A summary expects its cells and outcomes in their order, and {order!r} does not rise.")
-    values = summary.variables[name].transpose(*axes, *classes, cell, "outcome").values
+    values = summary.variables[name].transpose(*axes, *classes, cell, "outcome").data
+    values = values if isinstance(values, SparseCells) else np.asarray(values)
     return values.reshape(1, -1, columns, histogram.grid.size, 2)

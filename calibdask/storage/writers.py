@@ -151,8 +151,14 @@ def _overlap(one_url: str, other_url: str) -> bool:
 def write_dataset(dataset: "xr.Dataset", path: Path, chunks: Mapping[str, tuple[int, ...]] | None = None) -> None:
     """Write a result or a summary as ``.nc`` or ``.zarr`` (version 3), with the checksums that readers hold it to.
 
-    ``chunks`` are those of variables of ``.zarr``; without, Zarr chooses them.
+    ``chunks`` are those of variables of ``.zarr``; without, Zarr chooses them, and variables that hold their occupied
+    cells alone are written so.
     """
+    from calibdask.storage.sparse_files import encoded
+    from calibdask.storage.summary_format import MARK
+
+    # Chunks are those of all cells.
+    dataset = dataset if chunks else encoded(dataset, MARK)
     with texts_settled():
         if path.suffix.lower() == ".nc":
             _write_netcdf(dataset, path)

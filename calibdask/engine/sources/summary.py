@@ -1,5 +1,6 @@
 """The source for stored states: histograms on a grid answer without the data, and so do replicates of them."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -18,6 +19,7 @@ from calibdask.statistics.bins.grid import GridHistogram, GridState, coarsened
 from calibdask.statistics.bins.grid_bins import HistogramSums
 from calibdask.statistics.cluster_cells import counted_clusters
 from calibdask.statistics.cluster_sums import SliceClusters
+from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.counts import RowCountState
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
@@ -45,7 +47,7 @@ class SummarySource(Source):
 
     def __init__(
         self,
-        stored: Mapping[GridHistogram, Callable[[], GridState]],
+        stored: Mapping[GridHistogram, Callable[[], GridState | SparseGridState]],
         layout: Layout,
         rows: int | None = None,
         scores: Callable[[], ScoreSumsState] | None = None,
@@ -56,7 +58,7 @@ class SummarySource(Source):
         self.rows = rows
         self.scores = None if scores is None else cache(scores)
         self._stored = stored
-        self._read: dict[GridHistogram, GridState] = {}
+        self._read: dict[GridHistogram, GridState | SparseGridState] = {}
         self._summed: dict[GridHistogram, HistogramSums] = {}
         self._resampled: dict[tuple[BinSums, bool], ResampledBins] = {}
         self._resampling = Lock()
@@ -140,11 +142,21 @@ class SummarySource(Source):
     def bin_sums(self, request: BinSums) -> BinSumsState:
         """Sums over bins of whole cells."""
         finest = self.finest(request.setting)
-        return grid_bins.bin_sums(request, self._cells(finest), finest.grid)
+        occupied = self.occupied(finest)
+        if occupied is None:
+            return grid_bins.bin_sums(request, self._cells(finest), finest.grid)
+        return grid_bins.occupied_bin_sums(request, occupied, self._strata(request.setting), finest.grid)
 
     def row_count(self) -> RowCountState:
         """Rows of the first histogram; all agree."""
-        state = self._state(next(iter(self._stored)))
+        first = next(iter(self._stored))
+        occupied = self.occupied(first)
+        if occupied is not None:
+            shape = self._strata(first.setting)
+            stratum = occupied.at // (first.grid.size * 2)
+            rows = np.bincount(stratum, occupied.rows, math.prod(shape)).reshape(shape)
+            return RowCountState(np.rint(rows[:, :, 0]).astype(np.int64))
+        state = self._state(first)
         rows = state.rows if state.weighted else state.mass
         return RowCountState(rows[:, :, 0].sum((-1, -2)))
 
@@ -214,6 +226,23 @@ class SummarySource(Source):
         state = self._columns(stored, columns)
         return state if stored.grid == histogram.grid else coarsened(state, stored.grid)
 
+    def occupied(self, histogram: GridHistogram) -> SparseGridState | None:
+        """The occupied cells of a histogram, where they alone are stored."""
+        stored, columns = self._place(histogram)
+        state = self._read_state(stored)
+        if not isinstance(state, SparseGridState):
+            return None
+        chosen = state.column_range(self._shape(stored), columns)
+        return chosen if stored.grid == histogram.grid else chosen.coarsened(stored.grid)
+
+    def _strata(self, setting: Setting) -> tuple[int, int, int]:
+        """Sizes of the axes of models, slices and columns."""
+        return self.layout.batch, self.layout.groups, setting.columns(self.layout.classes)
+
+    def _shape(self, stored: GridHistogram) -> tuple[int, ...]:
+        """Shape of the arrays of a histogram."""
+        return (*self._strata(stored.setting), stored.grid.size, 2)
+
     def _place(self, histogram: GridHistogram) -> tuple[GridHistogram, slice]:
         """The stored histogram that contains this one, and the columns to take from it."""
         # The very one first: which others are stored must not matter to replicates.
@@ -267,6 +296,11 @@ class SummarySource(Source):
         return self._state(stored).part((slice(None), slice(None), columns))
 
     def _state(self, stored: GridHistogram) -> GridState:
+        """A stored histogram with all of its cells."""
+        state = self._read_state(stored)
+        return state.whole(self._shape(stored)) if isinstance(state, SparseGridState) else state
+
+    def _read_state(self, stored: GridHistogram) -> GridState | SparseGridState:
         if stored not in self._read:
             self._read[stored] = self._stored[stored]()
         return self._read[stored]

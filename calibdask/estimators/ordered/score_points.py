@@ -10,6 +10,7 @@ import numpy.typing as npt
 from calibdask.kernels.cell_points import cell_points
 from calibdask.statistics.bins.grid import UNIT, Grid, GridHistogram, GridState, unit_of
 from calibdask.statistics.bins.histograms import Histograms
+from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
@@ -105,6 +106,11 @@ class ScorePoints(Derived[Points]):
     def from_histograms(self, histograms: Histograms) -> Requests[Points]:
         """The cells of the finest histogram."""
         finest = histograms.finest(self.setting)
+        occupied = histograms.occupied(finest)
+        if occupied is not None:
+            layout = histograms.layout
+            shape = layout.batch, layout.groups, self.setting.columns(layout.classes)
+            return points_of_occupied(occupied, shape, finest.grid, by_outcome=self.by_outcome)
         return points_of_grid((yield from finest), finest.grid, by_outcome=self.by_outcome)
 
 
@@ -122,20 +128,75 @@ def _points_of_scores(state: DistinctState, layout: Layout, setting: Setting) ->
 
 def points_of_grid(state: GridState, grid: Grid, *, by_outcome: bool = False) -> Points:
     """The cells that hold rows, at the mean of their scores; ``by_outcome`` the rows of either outcome at theirs."""
-    shape, outermost = state.mass.shape[:3], float(grid.edges[1] - grid.edges[0])
+    shape = state.mass.shape[:3]
     if by_outcome:
-        return Points(shape, *_of_either_outcome(state, grid), exact=False, outermost=outermost)
-    mass, offset = (np.ascontiguousarray(sums).reshape(-1, 2) for sums in (state.mass, state.offset))
+        at = np.flatnonzero(state.mass)
+        mass, offset = (sums.ravel()[at] for sums in state[:2])
+        square = state.square.ravel()[at] if state.weighted else None
+        return _points_by_outcome(shape, at, mass, offset, square, grid)
+    mass, offset = (np.ascontiguousarray(sums).reshape(-1, 2) for sums in state[:2])
     filled = np.flatnonzero(mass[:, 0] + mass[:, 1])
-    stratum, (score, weight, outcome) = np.empty(filled.size, np.int64), np.empty((3, filled.size))
-    cell_points(mass, offset, unit_of(offset), filled, *grid.nearer, stratum, score, weight, outcome)
-    square, square_outcome = weight, outcome
-    if state.weighted:
-        squares = state.square.reshape(-1, 2)[filled]
-        square, square_outcome = squares.sum(-1), squares[:, 1]
+    squares = state.square.reshape(-1, 2)[filled] if state.weighted else None
+    return _points(shape, filled, mass[filled], offset[filled], squares, grid)
+
+
+def points_of_occupied(
+    state: SparseGridState, shape: tuple[int, ...], grid: Grid, *, by_outcome: bool = False
+) -> Points:
+    """As `points_of_grid`, from the occupied cells of a histogram with these batch, groups and columns."""
+    if by_outcome:
+        square = state.sums[2] if state.weighted else None
+        return _points_by_outcome(shape, state.at, state.sums[0], state.sums[1], square, grid)
+    both, outcome = np.divmod(state.at, 2)
+    is_first = np.diff(both, prepend=-1) > 0
+    filled = both[is_first]
+    sums = np.zeros((len(state.sums), filled.size, 2), state.sums.dtype)
+    sums[:, np.cumsum(is_first) - 1, outcome] = state.sums
+    return _points(shape, filled, sums[0], sums[1], sums[2] if state.weighted else None, grid)
+
+
+def _points(
+    shape: tuple[int, ...],
+    filled: Counts,
+    mass: npt.NDArray[Any],
+    offset: npt.NDArray[Any],
+    squares: Array | None,
+    grid: Grid,
+) -> Points:
+    """Points of the cells with these numbers, from their sums (cells, 2) by outcome."""
+    batch, groups, columns = shape
+    stratum, cell = np.divmod(filled, grid.size)
+    edge, step = (values[cell] for values in grid.nearer)
+    score, weight, outcome = np.empty((3, filled.size))
+    cell_points(mass, offset, unit_of(offset), edge, step, score, weight, outcome)
+    square, square_outcome = (weight, outcome) if squares is None else (squares.sum(-1), squares[:, 1])
     sums = score, weight, outcome, square, square_outcome
-    excursion = _excursions(mass[filled], offset[filled], grid, filled % grid.size)
-    return Points(shape, stratum, *sums, exact=False, outermost=outermost, excursion=excursion)
+    excursion, outermost = _excursions(mass, offset, grid, cell), float(grid.edges[1] - grid.edges[0])
+    return Points((batch, groups, columns), stratum, *sums, exact=False, outermost=outermost, excursion=excursion)
+
+
+def _points_by_outcome(
+    shape: tuple[int, ...],
+    at: Counts,
+    mass: npt.NDArray[Any],
+    offset: npt.NDArray[Any],
+    squares: Array | None,
+    grid: Grid,
+) -> Points:
+    """Points of the rows of either outcome, from the sums at these numbers of (cell, outcome)."""
+    batch, groups, columns = shape
+    number, is_one = np.divmod(at, 2)
+    weight, distance = mass.astype(np.float64), GridState.distance_of(offset)
+    square = weight if squares is None else squares
+    stratum, cell = np.divmod(number, grid.size)
+    edge, step = grid.nearer
+    score = (edge[cell] + step[cell] * (distance / weight)).clip(0.0, 1.0)
+    # Either outcome may be the one before within its cell.
+    order = np.lexsort((score, stratum))
+    outcome, square_outcome = weight * is_one, square * is_one
+    sums = score[order], weight[order], outcome[order], square[order], square_outcome[order]
+    outermost = float(grid.edges[1] - grid.edges[0])
+    return Points((batch, groups, columns), stratum[order], *sums, exact=False, outermost=outermost)
 
 
 def _excursions(mass: npt.NDArray[Any], offset: npt.NDArray[Any], grid: Grid, cell: Counts) -> Array:
@@ -152,20 +213,3 @@ def _excursions(mass: npt.NDArray[Any], offset: npt.NDArray[Any], grid: Grid, ce
     moves = np.minimum(mass[:, 0] * score[:, 0], mass[:, 1] * (1 - score[:, 1]))
     apart = np.abs(position[:, 0] - position[:, 1]) >= UNIT / 2
     return np.where(apart, moves, 0.0)
-
-
-def _of_either_outcome(state: GridState, grid: Grid) -> tuple[Counts, Array, Array, Array, Array, Array]:
-    """Stratum, score, weight, outcome and their squares of the rows of each cell and outcome."""
-    mass, offset = state.mass.ravel(), state.offset.ravel()
-    filled = np.flatnonzero(mass)
-    number, is_one = np.divmod(filled, 2)
-    weight, distance = mass[filled].astype(np.float64), GridState.distance_of(offset[filled])
-    square = state.square.ravel()[filled] if state.weighted else weight
-    stratum, cell = np.divmod(number, grid.size)
-    edge, step = grid.nearer
-    score = (edge[cell] + step[cell] * (distance / weight)).clip(0.0, 1.0)
-    # Either outcome may be the one before within its cell.
-    order = np.lexsort((score, stratum))
-    outcome, square_outcome = weight * is_one, square * is_one
-    sums = score[order], weight[order], outcome[order], square[order], square_outcome[order]
-    return stratum[order], *sums

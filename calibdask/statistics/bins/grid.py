@@ -216,7 +216,7 @@ class GridHistogram(Statistic[GridState]):
         """Sums of one block."""
         layout, grid = block.layout, self.grid
         columns = block.columns(self.setting)
-        self._check_support(block, columns.scores)
+        self.check_support(block, columns.scores)
         shape = (layout.batch, layout.groups, columns.scores.shape[-1], grid.size, 2)
         weighted = block.weights is not None
         table = np.zeros(
@@ -234,7 +234,7 @@ class GridHistogram(Statistic[GridState]):
         square, rows = (sums[..., 2], sums[..., 3]) if weighted else (empty, empty)
         return GridState.of(np.ascontiguousarray, (sums[..., 0], sums[..., 1], square, rows.astype(np.int64)))
 
-    def _check_support(self, block: Block, scores: npt.NDArray[np.floating]) -> None:
+    def check_support(self, block: Block, scores: npt.NDArray[np.floating]) -> None:
         """Refuse scores that only rows with other sums can have; the usual tolerance of sums has none."""
         least = self.grid.low * (1 - _SUM_TOLERANCE) - _SCORE_TOLERANCE
         if self.grid.low == 0 or block.layout.sum_tolerance <= _SUM_TOLERANCE or not (scores < least).any():
@@ -262,11 +262,15 @@ class GridHistogram(Statistic[GridState]):
     def check(self, state: GridState) -> None:
         """Refuse more rows of one cell and outcome than the sums of their positions can hold."""
         if not state.weighted and state.mass.max(initial=0) > MOST_ROWS:
-            raise ValueError(
-                f"The histogram of the setting {self.setting} holds fewer than 2**33 rows with scores in one cell "
-                f"of {self.grid.width:.2g} and the same outcome, got {state.mass.max()}; keep slices apart, or give "
-                "weights (of 1), whose sums are not limited."
-            )
+            raise ValueError(self.too_many_rows(int(state.mass.max())))
+
+    def too_many_rows(self, rows: int) -> str:
+        """The message where one cell and outcome has too many rows."""
+        return (
+            f"The histogram of the setting {self.setting} holds fewer than 2**33 rows with scores in one cell "
+            f"of {self.grid.width:.2g} and the same outcome, got {rows}; keep slices apart, or give "
+            "weights (of 1), whose sums are not limited."
+        )
 
     @property
     def is_reweighted(self) -> bool:

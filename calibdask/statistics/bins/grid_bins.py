@@ -1,16 +1,18 @@
 """Bins made of cells of a grid: their sums, and edges of equal mass on the borders of cells."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.kernels.gridding import loss_sums
+from calibdask.kernels.gridding import add_cells, loss_sums
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import EqualMass, number_of_bins, padded
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import Grid, GridState, unit_of
 from calibdask.statistics.bins.masses import Masses
+from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
 
@@ -92,20 +94,68 @@ def bin_sums(request: BinSums, cells: HistogramSums, grid: Grid) -> BinSumsState
         If an edge is not the border of a cell, or bins are closed on the left.
     """
     at = borders(request, grid, cells.mass.shape[:3])
+    return _added(request, cells, lambda values: _total(values, at))
+
+
+def occupied_bin_sums(
+    request: BinSums, state: SparseGridState, shape: tuple[int, int, int], grid: Grid
+) -> BinSumsState:
+    """As `bin_sums`, to the last bit, of the occupied cells of a histogram with these batch, groups and columns."""
+    at = borders(request, grid, shape).reshape(-1, request.edges.bins + 1)
+    number, cells = occupied_sums(state, grid)
+    stratum, cell = np.divmod(number, grid.size)
+    # Bins of all strata one after the other; a cell is in the last one that begins no later.
+    first = (at + (np.arange(len(at)) * (grid.size + 1))[:, None]).ravel()
+    place = np.searchsorted(first, cell + stratum * (grid.size + 1), "right") - 1 - stratum
+    length = len(at) * request.edges.bins
+
+    def total(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        # In their order, from 0, as `_total` does.
+        sums = np.bincount(place, values, length).reshape(*shape, request.edges.bins)
+        return np.rint(sums).astype(np.int64) if values.dtype == np.int64 else sums
+
+    return _added(request, cells, total)
+
+
+def occupied_sums(state: SparseGridState, grid: Grid) -> tuple[Counts, HistogramSums]:
+    """Numbers of the cells with rows, in all histograms one after the other, and their sums (outcome, cell)."""
+    both, outcome = np.divmod(state.at, 2)
+    is_first = np.diff(both, prepend=-1) > 0
+    place = np.cumsum(is_first) - 1
+    number = both[is_first]
+
+    def spread(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        sums = np.zeros((2, number.size), values.dtype)
+        sums[outcome, place] = values
+        return sums
+
+    edge, step = (values[number % grid.size] for values in grid.nearer)
+    count, distance = (spread(np.asarray(sums, np.float64)) for sums in (state.sums[0], state.distance))
+    score = count * edge + distance * step
+    if not state.weighted:
+        return number, HistogramSums(count, score, count, spread(state.rows), weighted=False)
+    rows = spread(state.rows.astype(np.int64))
+    return number, HistogramSums(count, score, spread(state.sums[2]), rows, weighted=True)
+
+
+def _added(
+    request: BinSums, cells: HistogramSums, total: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+) -> BinSumsState:
+    """The sums that a request asks for, by a function that adds up the cells of each bin."""
     count, score = cells.mass, cells.score
-    mass = _total(count[..., 0, :] + count[..., 1, :], at)
+    mass = total(count[..., 0, :] + count[..., 1, :])
     plain = BinSumsState(
-        _total(cells.rows[..., 0, :] + cells.rows[..., 1, :], at),
+        total(cells.rows[..., 0, :] + cells.rows[..., 1, :]),
         mass,
-        _total(cells.square[..., 0, :] + cells.square[..., 1, :], at) if cells.weighted else mass,
-        _total(count[..., 1, :], at),
-        _total(score[..., 0, :] + score[..., 1, :], at),
+        total(cells.square[..., 0, :] + cells.square[..., 1, :]) if cells.weighted else mass,
+        total(count[..., 1, :]),
+        total(score[..., 0, :] + score[..., 1, :]),
         np.zeros((0, *mass.shape)),
     )
     if request.second == "none":
         return plain
     square = np.divide(score**2, count, out=np.zeros_like(score), where=count > 0).sum(-2)
-    return plain._replace(second=second_sums(request, plain, _total(square, at), _total(score[..., 1, :], at)))
+    return plain._replace(second=second_sums(request, plain, total(square), total(score[..., 1, :])))
 
 
 def binary_scores(state: GridState, grid: Grid, smallest: float) -> tuple[Array, Array, Array]:
@@ -137,11 +187,9 @@ def second_sums(request: BinSums, plain: BinSumsState, square: Array, product: A
 
 def _total(cells: npt.NDArray[Any], at: Counts) -> npt.NDArray[Any]:
     """Sums over bins, (batch, groups, columns, bins), from the cells numbered ``at`` to before the next."""
-    padded = np.concatenate([cells, np.zeros_like(cells[..., :1])], -1)
     sums = np.empty((*cells.shape[:3], at.shape[-1] - 1), cells.dtype)
-    for stratum in np.ndindex(cells.shape[:3]):
-        sums[stratum] = np.add.reduceat(padded[stratum], at[stratum][:-1])
-    sums[np.diff(at) == 0] = 0
+    columns = np.ascontiguousarray(cells).reshape(-1, cells.shape[-1])
+    add_cells(columns, np.ascontiguousarray(at).reshape(len(columns), -1), sums.reshape(len(columns), -1))
     return sums
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from calibdask.statistics.bins.edges import Edges
     from calibdask.statistics.bins.grid import GridHistogram, GridState
     from calibdask.statistics.cluster_sums import SliceClusters
+    from calibdask.statistics.bins.sparse_grid import SparseGridState
     from calibdask.statistics.counts import RowCountState
     from calibdask.statistics.score_sums import ScoreSumsState
     from calibdask.statistics.statistic import Statistic
@@ -24,6 +25,9 @@ class Histograms(Protocol):
 
     def state(self, histogram: "GridHistogram") -> "GridState":
         """A stored histogram, one of its columns, or the sum over the parts of its cells."""
+
+    def occupied(self, histogram: "GridHistogram") -> "SparseGridState | None":
+        """The occupied cells of a histogram that `state` knows, where they alone are stored; None for others."""
 
     def finest(self, setting: Setting) -> "GridHistogram":
         """The histogram of a setting on the unit interval with the most cells."""

@@ -1,0 +1,156 @@
+"""Occupied cells of a fine grid: the sums of rows sorted by slice, column, cell and outcome."""
+
+from typing import Any
+
+import numpy as np
+
+from calibdask.kernels.compiled import compiled
+from calibdask.kernels.gridding import OFFSET_BITS, cell_ways, located
+
+# The position of a row within its cell takes one bit more than its unit: the upper end belongs to the cell.
+_POSITION_BITS = OFFSET_BITS + 1
+
+
+@compiled
+def sort_by_slice(group, starts, order):
+    """Numbers of the rows, those of a slice together and in their order.
+
+    ``starts`` (groups + 1,), zeros at first, gets the first of each slice, ``order`` (n,) the numbers of the rows.
+    """
+    for r in range(group.size):
+        starts[group[r] + 1] += 1
+    for g in range(starts.size - 1):
+        starts[g + 1] += starts[g]
+    following = starts.copy()
+    for r in range(group.size):
+        order[following[group[r]]] = r
+        following[group[r]] += 1
+
+
+def occupied_cells(
+    scores: Any,
+    labels: Any,
+    weights: Any,
+    first_class: int,
+    rows_of_slices: tuple[Any, Any],
+    cells: tuple[int, float, float, int],
+    at: Any,
+    sums: Any,
+) -> int:
+    """Write the sums of all occupied cells, in order; returns how many there are.
+
+    Parameters
+    ----------
+    scores, labels : ndarray, shapes (n, columns) and (n,)
+        Column c is hit where the label is ``first_class + c``.
+    weights : ndarray, shape (n,), or None
+    first_class : int
+    rows_of_slices : tuple
+        ``starts`` and ``order`` of `sort_by_slice`.
+    cells : tuple
+        Number of cells of [low, 1], low, cells per unit of score, and number of cells or their parts.
+    at : ndarray of int64, shape (n * columns,)
+        Gets (slice, column, cell, outcome) as one number.
+    sums : ndarray, shape (2, n * columns), or (4, n * columns) with weights
+        Gets the sums that `grid_sums` or `weighted_grid_sums` add, the latter in the order of the rows.
+    """
+    n_cells, low, scale, size = cells
+    ways = cell_ways(scores, n_cells, low, scale, size)
+    if weights is None:
+        return int(_counted(scores, labels, first_class, *rows_of_slices, n_cells, low, scale, *ways, size, at, sums))
+    return int(
+        _weighted(scores, labels, weights, first_class, *rows_of_slices, n_cells, low, scale, *ways, size, at, sums)
+    )
+
+
+@compiled
+def _counted(scores, labels, first_class, starts, order, n_cells, low, scale, single, double, refined, size, at, sums):
+    columns, longest = scores.shape[1], np.diff(starts).max()
+    all_values, all_keys = np.empty(longest, scores.dtype), np.empty(longest, np.int64)
+    all_cells, all_offsets = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    filled = -1
+    for g in range(starts.size - 1):
+        rows = order[starts[g] : starts[g + 1]]
+        values, keys = all_values[: rows.size], all_keys[: rows.size]
+        cells, offsets = all_cells[: rows.size], all_offsets[: rows.size]
+        for c in range(columns):
+            for i in range(rows.size):
+                values[i] = scores[rows[i], c]
+            located(values, n_cells, low, scale, single, double, refined, cells, offsets)
+            for i in range(rows.size):
+                hit = np.int64(labels[rows[i]]) == first_class + c
+                keys[i] = (np.int64(2 * cells[i] + hit) << _POSITION_BITS) + np.int64(offsets[i])
+            keys.sort()
+            last = np.int64(-1)
+            for i in range(keys.size):
+                key, position = keys[i] >> _POSITION_BITS, keys[i] & ((np.int64(1) << _POSITION_BITS) - 1)
+                if key != last:
+                    filled += 1
+                    at[filled] = (g * columns + c) * size * 2 + key
+                    sums[0, filled] = 0
+                    sums[1, filled] = 0
+                    last = key
+                sums[0, filled] += 1
+                sums[1, filled] += position
+    return filled + 1
+
+
+@compiled
+def _weighted(
+    scores, labels, weights, first_class, starts, order, n_cells, low, scale, single, double, refined, size, at, sums
+):
+    columns, longest = scores.shape[1], np.diff(starts).max()
+    all_values, all_keys = np.empty(longest, scores.dtype), np.empty(longest, np.int64)
+    all_cells, all_offsets = np.empty(longest, np.int32), np.empty(longest, np.int32)
+    filled = -1
+    for g in range(starts.size - 1):
+        rows = order[starts[g] : starts[g + 1]]
+        values, keys = all_values[: rows.size], all_keys[: rows.size]
+        cells, offsets = all_cells[: rows.size], all_offsets[: rows.size]
+        for c in range(columns):
+            for i in range(rows.size):
+                values[i] = scores[rows[i], c]
+            located(values, n_cells, low, scale, single, double, refined, cells, offsets)
+            for i in range(rows.size):
+                keys[i] = np.int64(2 * cells[i]) + np.int64(np.int64(labels[rows[i]]) == first_class + c)
+            last = np.int64(-1)
+            # Stable: float sums keep the order of the rows.
+            for i in np.argsort(keys, kind="mergesort"):
+                w = weights[rows[i]]
+                if not w > 0.0:
+                    continue
+                if keys[i] != last:
+                    filled += 1
+                    at[filled] = (g * columns + c) * size * 2 + keys[i]
+                    for k in range(4):
+                        sums[k, filled] = 0.0
+                    last = keys[i]
+                sums[0, filled] += w
+                sums[1, filled] += w * offsets[i] * 2.0**-OFFSET_BITS
+                sums[2, filled] += w * w
+                sums[3, filled] += 1.0
+    return filled + 1
+
+
+@compiled
+def add_occupied(at_a, sums_a, at_b, sums_b, at, sums):
+    """Union of two lists of occupied cells, both in order; returns its length. ``at`` and ``sums`` have room for both.
+
+    With one list empty, or no cell in both, sums are unchanged to the last bit.
+    """
+    a, b, filled = 0, 0, 0
+    while a < at_a.size or b < at_b.size:
+        from_a = b == at_b.size or (a < at_a.size and at_a[a] <= at_b[b])
+        from_b = a == at_a.size or (b < at_b.size and at_b[b] <= at_a[a])
+        at[filled] = at_a[a] if from_a else at_b[b]
+        for k in range(sums.shape[0]):
+            if from_a and from_b:
+                sums[k, filled] = sums_a[k, a] + sums_b[k, b]
+            elif from_a:
+                sums[k, filled] = sums_a[k, a]
+            else:
+                sums[k, filled] = sums_b[k, b]
+        a += from_a
+        b += from_b
+        filled += 1
+    return filled

@@ -1,0 +1,78 @@
+"""Summaries of many small slices in files: variables whose occupied cells alone are written, and back.
+
+Each becomes a list of its numbers; the places of a histogram's cells are written once for all of its variables, as the
+distances from one to the next, which compress well.
+"""
+
+import json
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from calibdask.storage.sparse_cells import SparseCells
+from calibdask.storage.summary_totals import with_fill
+
+# The format of files with such variables, which earlier versions refuse.
+SPARSE_FORMAT = 3
+_SELECTED = (
+    "This summary lists the occupied cells of many small slices, of which some are no longer there; open the file by "
+    "calibdask.open_summary before slices are selected or added up."
+)
+_DIMS, _SIZES, _STEPS = "sparse_dims", "sparse_sizes", "sparse_steps"
+
+
+def encoded(dataset: xr.Dataset, mark: str) -> xr.Dataset:
+    """The dataset as it is written: variables of occupied cells as lists, under the format that ``mark`` has then."""
+    lists: dict[str, xr.Variable] = {}
+    for name, variable in dataset.data_vars.items():
+        cells = variable.variable.data
+        if isinstance(cells, SparseCells):
+            steps = f"{name}_steps"
+            places = np.diff(cells.at, prepend=0)
+            shared = (key for key, one in lists.items() if key.endswith("_steps") and np.array_equal(one.data, places))
+            steps = next(shared, steps)
+            lists[steps] = xr.Variable((steps,), places)
+            sizes = json.dumps(cells.shape)
+            attributes = {_DIMS: json.dumps([*map(str, variable.dims)]), _SIZES: sizes, _STEPS: steps}
+            lists[str(name)] = xr.Variable((steps,), cells.values, {**variable.attrs, **attributes})
+    if not lists:
+        return dataset
+    return with_fill(dataset.drop_vars([*lists], errors="ignore").assign(lists).assign_coords({mark: SPARSE_FORMAT}))
+
+
+def decoded(dataset: xr.Dataset, mark: str, form: int) -> xr.Dataset:
+    """The dataset in memory, of the format ``form``, from one that `encoded` made; others are returned as they are.
+
+    Raises
+    ------
+    ValueError
+        If slices were selected or added up meanwhile, or places are damaged.
+    """
+    lists = [name for name, variable in dataset.data_vars.items() if _STEPS in variable.attrs]
+    if not lists:
+        # Sums lose attributes.
+        if mark in dataset.variables and (dataset.variables[mark].values == SPARSE_FORMAT).any():
+            raise ValueError(_SELECTED)
+        return dataset
+    arrays: dict[Hashable, xr.Variable] = {}
+    places: dict[str, Any] = {}
+    for name in lists:
+        variable = dataset.variables[name]
+        attributes = dict(variable.attrs)
+        dims, sizes = (json.loads(attributes.pop(key)) for key in (_DIMS, _SIZES))
+        steps = attributes.pop(_STEPS)
+        if any(dataset.sizes.get(dim, size) != size for dim, size in zip(dims, sizes, strict=True)) or (
+            dims[: dataset["rows"].ndim] != [*dataset["rows"].dims] or steps not in dataset.variables
+        ):
+            raise ValueError(_SELECTED)
+        if steps not in places:
+            places[steps] = np.cumsum(dataset.variables[steps].values)
+            ends = places[steps][:1].tolist(), places[steps][-1:].tolist()
+            rises = (np.diff(places[steps]) > 0).all()
+            if not rises or any(one < 0 for one in ends[0]) or any(one >= np.prod(sizes) for one in ends[1]):
+                raise ValueError(f"{steps} of a summary expects places in their order within {sizes}; copy it again.")
+        arrays[name] = xr.Variable(dims, SparseCells(sizes, places[steps], variable.values), attributes)
+    whole = dataset.drop_vars([*lists, *places]).assign(arrays)
+    return with_fill(whole.assign_coords({mark: form}))

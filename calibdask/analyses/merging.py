@@ -197,7 +197,7 @@ def _sparsely_added(
         places = [_positions(part, axis, index) for axis, index in labels.items()]
         moved = one.mapped([*places, *(None for _ in own)], shape)
         total = moved if total is None else total + moved
-    return settled(total)
+    return settled(total, math.prod(len(index) for axis, index in labels.items() if axis in parts[0].slices))
 
 
 def _positions(part: Summary, axis: Hashable, labels: Any) -> npt.NDArray[np.intp]:

@@ -177,10 +177,12 @@ def sparse_cells(array: Any) -> SparseCells:
     return SparseCells(np.shape(array), at, flat[at])
 
 
-def settled(array: Any) -> Any:
+def settled(array: Any, slices: int) -> Any:
     """The array in the form that its numbers call for, whatever it was computed from; see `is_sparse`."""
+    if not is_sparse(0, math.prod(array.shape), slices):
+        return np.asarray(array)
     occupied = array.at.size if isinstance(array, SparseCells) else np.count_nonzero(array)
-    if is_sparse(int(occupied), math.prod(array.shape)):
+    if is_sparse(int(occupied), math.prod(array.shape), slices):
         return sparse_cells(array)
     return np.asarray(array)
 

@@ -75,4 +75,6 @@ def decoded(dataset: xr.Dataset, mark: str, form: int) -> xr.Dataset:
                 raise ValueError(f"{steps} of a summary expects places in their order within {sizes}; copy it again.")
         arrays[name] = xr.Variable(dims, SparseCells(sizes, places[steps], variable.values), attributes)
     whole = dataset.drop_vars([*lists, *places]).assign(arrays)
-    return with_fill(whole.assign_coords({mark: form}))
+    result = with_fill(whole.assign_coords({mark: form}))
+    result.set_close(dataset.close)
+    return result

@@ -89,7 +89,7 @@ def to_dataset(
         for part, values in zip(_PARTS, _arrays(state, histogram, layout), strict=True):
             if values.shape[3]:
                 kept = values if histogram.setting.per_class else values[:, :, 0]
-                variables[f"{name}_{part}"] = _variable(settled(kept), dims_of_rows, dims)
+                variables[f"{name}_{part}"] = _variable(settled(kept, layout.groups), dims_of_rows, dims)
         cells = histogram.grid.cells
     sums, units = score_variables(scores)
     variables |= {name: _variable(values, dims_of_rows, dims) for name, (values, dims) in sums.items()}

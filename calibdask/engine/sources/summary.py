@@ -293,12 +293,16 @@ class SummarySource(Source):
 
     def _columns(self, stored: GridHistogram, columns: slice) -> GridState:
         """Some columns of a stored histogram."""
-        return self._state(stored).part((slice(None), slice(None), columns))
+        state = self._read_state(stored)
+        if isinstance(state, SparseGridState):
+            batch, groups, number, *cells = shape = self._shape(stored)
+            width = len(range(*columns.indices(number)))
+            return state.column_range(shape, columns).whole((batch, groups, width, *cells))
+        return state.part((slice(None), slice(None), columns))
 
     def _state(self, stored: GridHistogram) -> GridState:
         """A stored histogram with all of its cells."""
-        state = self._read_state(stored)
-        return state.whole(self._shape(stored)) if isinstance(state, SparseGridState) else state
+        return self._columns(stored, slice(None))
 
     def _read_state(self, stored: GridHistogram) -> GridState | SparseGridState:
         if stored not in self._read:

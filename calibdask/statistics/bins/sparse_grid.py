@@ -16,6 +16,8 @@ from calibdask.statistics.statistic import Statistic
 
 # Histograms up to this size are kept whole.
 SMALL_BYTES = 1 << 26
+# Histograms of fewer slices are kept whole too.
+_MANY_SLICES = 256
 # A whole histogram is not made larger than this.
 MOST_BYTES = 1 << 32
 # Bytes of an occupied cell, and while two lists are merged.
@@ -211,9 +213,10 @@ def in_form(histogram: GridHistogram, layout: Layout) -> GridHistogram | SparseH
     columns = layout.batch * histogram.setting.columns(layout.classes)
     most = None if layout.most_rows is None else layout.most_rows * columns
     sparse = SparseHistogram(histogram)
-    return sparse if is_sparse(most or 0, layout.groups * columns * histogram.grid.size * 2) else histogram
+    cells = layout.groups * columns * histogram.grid.size * 2
+    return sparse if is_sparse(most or 0, cells, layout.groups) else histogram
 
 
-def is_sparse(occupied: int, cells: int) -> bool:
-    """Whether to keep occupied cells alone: there are many cells, and rows in less than a third of them."""
-    return cells * 16 > SMALL_BYTES and occupied * 3 < cells
+def is_sparse(occupied: int, cells: int, slices: int) -> bool:
+    """Whether to keep occupied cells alone: there are many slices and cells, and rows in less than a third of these."""
+    return slices >= _MANY_SLICES and cells * 16 > SMALL_BYTES and occupied * 3 < cells

@@ -5,6 +5,7 @@ distances from one to the next, which compress well.
 """
 
 import json
+import math
 from collections.abc import Hashable
 from typing import Any
 
@@ -20,7 +21,7 @@ _SELECTED = (
     "This summary lists the occupied cells of many small slices, of which some are no longer there; open the file by "
     "calibdask.open_summary before slices are selected or added up."
 )
-_DIMS, _SIZES, _STEPS = "sparse_dims", "sparse_sizes", "sparse_steps"
+_DIMS, _SIZES, _SLICES, _STEPS = "sparse_dims", "sparse_sizes", "sparse_slices", "sparse_steps"
 
 
 def encoded(dataset: xr.Dataset, mark: str) -> xr.Dataset:
@@ -34,8 +35,8 @@ def encoded(dataset: xr.Dataset, mark: str) -> xr.Dataset:
             shared = (key for key, one in lists.items() if key.endswith("_steps") and np.array_equal(one.data, places))
             steps = next(shared, steps)
             lists[steps] = xr.Variable((steps,), places)
-            sizes = json.dumps(cells.shape)
-            attributes = {_DIMS: json.dumps([*map(str, variable.dims)]), _SIZES: sizes, _STEPS: steps}
+            texts = {_DIMS: [*map(str, variable.dims)], _SIZES: cells.shape, _SLICES: [*map(str, dataset["rows"].dims)]}
+            attributes = {key: json.dumps(value) for key, value in texts.items()} | {_STEPS: steps}
             lists[str(name)] = xr.Variable((steps,), cells.values, {**variable.attrs, **attributes})
     if not lists:
         return dataset
@@ -52,26 +53,21 @@ def decoded(dataset: xr.Dataset, mark: str, form: int) -> xr.Dataset:
     """
     lists = [name for name, variable in dataset.data_vars.items() if _STEPS in variable.attrs]
     if not lists:
-        # Sums lose attributes.
-        if mark in dataset.variables and (dataset.variables[mark].values == SPARSE_FORMAT).any():
-            raise ValueError(_SELECTED)
         return dataset
     arrays: dict[Hashable, xr.Variable] = {}
     places: dict[str, Any] = {}
     for name in lists:
         variable = dataset.variables[name]
         attributes = dict(variable.attrs)
-        dims, sizes = (json.loads(attributes.pop(key)) for key in (_DIMS, _SIZES))
+        dims, sizes, slices = (json.loads(attributes.pop(key)) for key in (_DIMS, _SIZES, _SLICES))
         steps = attributes.pop(_STEPS)
-        if any(dataset.sizes.get(dim, size) != size for dim, size in zip(dims, sizes, strict=True)) or (
-            dims[: dataset["rows"].ndim] != [*dataset["rows"].dims] or steps not in dataset.variables
-        ):
+        has_all = {"rows", steps} <= {*map(str, dataset.variables)} and {*slices} == {*dataset.variables["rows"].dims}
+        if not has_all or any(dataset.sizes.get(dim, size) != size for dim, size in zip(dims, sizes, strict=True)):
             raise ValueError(_SELECTED)
         if steps not in places:
             places[steps] = np.cumsum(dataset.variables[steps].values)
-            ends = places[steps][:1].tolist(), places[steps][-1:].tolist()
             rises = (np.diff(places[steps]) > 0).all()
-            if not rises or any(one < 0 for one in ends[0]) or any(one >= np.prod(sizes) for one in ends[1]):
+            if not rises or (places[steps][:1] < 0).any() or (places[steps][-1:] >= math.prod(sizes)).any():
                 raise ValueError(f"{steps} of a summary expects places in their order within {sizes}; copy it again.")
         arrays[name] = xr.Variable(dims, SparseCells(sizes, places[steps], variable.values), attributes)
     whole = dataset.drop_vars([*lists, *places]).assign(arrays)

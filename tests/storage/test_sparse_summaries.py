@@ -17,7 +17,7 @@ from calibdask.statistics.bins import sparse_grid
 from calibdask.storage.sparse_cells import SparseCells, sparse_cells
 from calibdask.storage.writers import write_dataset
 
-SLICES = 3000
+SLICES = 300
 METRICS = {
     "ece": cd.ECE(),
     "squares": cd.ECE(bins=10, norm="l2", debias=True),
@@ -25,6 +25,11 @@ METRICS = {
     "cutoff": cd.CutoffError(),
     "brier": cd.BrierScore(),
 }
+
+
+@pytest.fixture(autouse=True)
+def sparse_whatever_the_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sparse_grid, "SMALL_BYTES", 0)
 
 
 def rows(classes: int = 2) -> tuple[Any, Any, Any, Any]:
@@ -91,9 +96,9 @@ def test_sums_and_selections_are_those_of_all_cells(monkeypatch: pytest.MonkeyPa
 
 def test_merging_sparse_with_dense(monkeypatch: pytest.MonkeyPatch) -> None:
     sparse, whole = both_forms(monkeypatch, 2, weighted=False)
-    expected = cd.merge(whole, whole.isel(campaign=slice(0, 500)))
+    expected = cd.merge(whole, whole.isel(campaign=slice(0, 50)))
     for parts in ((sparse, whole), (whole, sparse), (sparse, sparse)):
-        merged = cd.merge(parts[0], parts[1].isel(campaign=slice(0, 500)))
+        merged = cd.merge(parts[0], parts[1].isel(campaign=slice(0, 50)))
         for name in ("class_1_count", "class_1_offset", "rows", "brier_sum"):
             np.testing.assert_array_equal(
                 np.asarray(merged[name].variable.data), np.asarray(expected[name].variable.data)
@@ -137,10 +142,10 @@ def test_shell_writes_and_shrinks_small_slices(tmp_path: Path, capsys: pytest.Ca
 
 def test_watch_of_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
     labels, scores, campaign, _ = rows()
-    by = {"day": np.arange(labels.size) % 2, "campaign": campaign % 1500}
+    by = {"day": np.arange(labels.size) % 2, "campaign": campaign % 150}
     sparse = cd.summarize(labels, scores, by=by, settings=["binary"])
     assert isinstance(sparse["class_1_count"].variable.data, SparseCells)
-    few = {"day": slice(None), "campaign": slice(0, 300)}
+    few = {"day": slice(None), "campaign": slice(0, 30)}
     with monkeypatch.context() as patch:
         patch.setattr(sparse_grid, "SMALL_BYTES", 1 << 60)
         whole = cd.summarize(labels, scores, by=by, settings=["binary"])
@@ -151,7 +156,7 @@ def test_watch_of_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_metrics_that_need_all_cells_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     sparse, _ = both_forms(monkeypatch, 2, weighted=False)
     monkeypatch.setattr(sparse_grid, "MOST_BYTES", 1 << 20)
-    with pytest.raises(ValueError, match=r"All cells of the histograms of 3,000 slices .* take .* GB"):
+    with pytest.raises(ValueError, match=r"All cells of the histograms of 300 slices .* take .* GB"):
         cd.evaluate(sparse, metrics=cd.DensityECE())
 
 

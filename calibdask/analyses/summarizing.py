@@ -201,7 +201,9 @@ def _with_clusters(
     cells, scores, *states = data.source.answer((ClusterCells(view.count), *viewed))
     along = Axis(CLUSTER_BUCKET, view.count, np.arange(view.count))
     by_bucket = axes._replace(by=(*axes.by, along))
-    of_buckets = to_dataset(zip(requests, states, strict=True), scores, view.layout(layout), by_bucket, class_dim)
+    of_buckets = to_dataset(
+        zip(requests, states, strict=True), scores, view.layout(layout), by_bucket, class_dim, all_cells=True
+    )
 
     def summed(sums: Any) -> Any:
         return exact.pooled(sums.reshape(layout.batch, layout.groups, view.count, *sums.shape[2:]), 2)
@@ -211,7 +213,7 @@ def _with_clusters(
 
     whole = [GridState.of(counted, state) for state in states]
     of_all = ScoreSumsState(counted(scores.rows), counted(scores.clipped), *map(summed, scores[2:]))
-    summary = to_dataset(zip(requests, whole, strict=True), of_all, layout, axes, class_dim)
+    summary = to_dataset(zip(requests, whole, strict=True), of_all, layout, axes, class_dim, all_cells=True)
     return with_clusters(summary, of_buckets, cells.rows, [axis.name for axis in axes.batch])
 
 

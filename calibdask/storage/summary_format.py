@@ -71,8 +71,13 @@ def to_dataset(
     layout: Layout,
     axes: SummaryAxes,
     class_dim: Hashable,
+    *,
+    all_cells: bool = False,
 ) -> xr.Dataset:
-    """States as variables ``<setting>_count`` and so on, on plain dimensions."""
+    """States as variables ``<setting>_count`` and so on, on plain dimensions.
+
+    Of many small slices with their occupied cells alone, unless ``all_cells``.
+    """
     dims_of_rows = (*axes.batch, *axes.by)
     variables: dict[str, xr.Variable] = {"rows": _variable(scores.rows, dims_of_rows, ())}
     coordinates: dict[Hashable, Any] = {axis.name: axis.labels for axis in dims_of_rows if axis.labels is not None}
@@ -89,7 +94,8 @@ def to_dataset(
         for part, values in zip(_PARTS, _arrays(state, histogram, layout), strict=True):
             if values.shape[3]:
                 kept = values if histogram.setting.per_class else values[:, :, 0]
-                variables[f"{name}_{part}"] = _variable(settled(kept, layout.groups), dims_of_rows, dims)
+                kept = np.asarray(kept) if all_cells else settled(kept, layout.groups)
+                variables[f"{name}_{part}"] = _variable(kept, dims_of_rows, dims)
         cells = histogram.grid.cells
     sums, units = score_variables(scores)
     variables |= {name: _variable(values, dims_of_rows, dims) for name, (values, dims) in sums.items()}

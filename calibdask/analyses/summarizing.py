@@ -17,8 +17,8 @@ from calibdask.engine.axes import Axis, slice_dimension
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics import exact
 from calibdask.statistics.bins.grid import GridHistogram, GridState
-from calibdask.statistics.cluster_cells import ClusterCells
 from calibdask.statistics.bins.sparse_grid import in_form
+from calibdask.statistics.cluster_cells import ClusterCells
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums, ScoreSumsState
 from calibdask.statistics.settings import Setting
@@ -131,8 +131,9 @@ def summarize(
 
     Memory: 156 kB for each class and slice (312 kB with weights), also for every block of rows that waits to be merged,
     or where slices are many and small 24 bytes for each occupied cell and class (40 with weights), which are at most as
-    many as rows; such variables hold their occupied cells alone, in files too. With ``groups`` as much again for each bucket: 10 MB for each class and slice with 64
-    of them, 80 MB with 512; more than 4 GB are refused beforehand. One cell holds up to 2**33 rows.
+    many as rows; such variables hold their occupied cells alone, in files too. With ``groups`` all cells, and as much
+    again for each bucket: 10 MB for each class and slice with 64 of them, 80 MB with 512; more than 4 GB are refused
+    beforehand. One cell holds up to 2**33 rows.
 
     Examples
     --------

@@ -16,8 +16,8 @@ from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import GridHistogram
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
-from calibdask.storage.summary_clusters import bucket_view, by_bucket, cluster_rows
 from calibdask.storage.sparse_files import decoded
+from calibdask.storage.summary_clusters import bucket_view, by_bucket, cluster_rows
 from calibdask.storage.summary_format import (
     FORMAT,
     MARK,

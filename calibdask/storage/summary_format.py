@@ -12,8 +12,8 @@ import xarray as xr
 from calibdask.engine.axes import Axis
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, cells_of, support
-from calibdask.statistics.exact import Counts
 from calibdask.statistics.bins.sparse_grid import SparseGridState
+from calibdask.statistics.exact import Counts
 from calibdask.statistics.lattice.lattice_sums import LatticeState
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSumsState

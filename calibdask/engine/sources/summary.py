@@ -1,6 +1,5 @@
 """The source for stored states: histograms on a grid answer without the data, and so do replicates of them."""
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
@@ -17,9 +16,9 @@ from calibdask.statistics.bins.binnings import BinEdges, EqualMass
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.grid import GridHistogram, GridState, coarsened
 from calibdask.statistics.bins.grid_bins import HistogramSums
+from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.cluster_cells import counted_clusters
 from calibdask.statistics.cluster_sums import SliceClusters
-from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.counts import RowCountState
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
@@ -145,18 +144,15 @@ class SummarySource(Source):
         occupied = self.occupied(finest)
         if occupied is None:
             return grid_bins.bin_sums(request, self._cells(finest), finest.grid)
-        return grid_bins.occupied_bin_sums(request, occupied, self._strata(request.setting), finest.grid)
+        return grid_bins.occupied_bin_sums(request, occupied, self._shape(finest)[:3], finest.grid)
 
     def row_count(self) -> RowCountState:
         """Rows of the first histogram; all agree."""
         first = next(iter(self._stored))
         occupied = self.occupied(first)
         if occupied is not None:
-            shape = self._strata(first.setting)
-            stratum = occupied.at // (first.grid.size * 2)
-            rows = np.bincount(stratum, occupied.rows, math.prod(shape)).reshape(shape)
-            return RowCountState(np.rint(rows[:, :, 0]).astype(np.int64))
-        state = self._state(first)
+            return RowCountState(occupied.rows_of_strata(self._shape(first))[:, :, 0])
+        state = self._columns(first, slice(None))
         rows = state.rows if state.weighted else state.mass
         return RowCountState(rows[:, :, 0].sum((-1, -2)))
 
@@ -235,13 +231,10 @@ class SummarySource(Source):
         chosen = state.column_range(self._shape(stored), columns)
         return chosen if stored.grid == histogram.grid else chosen.coarsened(stored.grid)
 
-    def _strata(self, setting: Setting) -> tuple[int, int, int]:
-        """Sizes of the axes of models, slices and columns."""
-        return self.layout.batch, self.layout.groups, setting.columns(self.layout.classes)
-
     def _shape(self, stored: GridHistogram) -> tuple[int, ...]:
         """Shape of the arrays of a histogram."""
-        return (*self._strata(stored.setting), stored.grid.size, 2)
+        columns = stored.setting.columns(self.layout.classes)
+        return self.layout.batch, self.layout.groups, columns, stored.grid.size, 2
 
     def _place(self, histogram: GridHistogram) -> tuple[GridHistogram, slice]:
         """The stored histogram that contains this one, and the columns to take from it."""
@@ -295,14 +288,8 @@ class SummarySource(Source):
         """Some columns of a stored histogram."""
         state = self._read_state(stored)
         if isinstance(state, SparseGridState):
-            batch, groups, number, *cells = shape = self._shape(stored)
-            width = len(range(*columns.indices(number)))
-            return state.column_range(shape, columns).whole((batch, groups, width, *cells))
+            return state.whole(self._shape(stored), columns)
         return state.part((slice(None), slice(None), columns))
-
-    def _state(self, stored: GridHistogram) -> GridState:
-        """A stored histogram with all of its cells."""
-        return self._columns(stored, slice(None))
 
     def _read_state(self, stored: GridHistogram) -> GridState | SparseGridState:
         if stored not in self._read:

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from calibdask.statistics.bins.binnings import EqualMass
     from calibdask.statistics.bins.edges import Edges
     from calibdask.statistics.bins.grid import GridHistogram, GridState
-    from calibdask.statistics.cluster_sums import SliceClusters
     from calibdask.statistics.bins.sparse_grid import SparseGridState
+    from calibdask.statistics.cluster_sums import SliceClusters
     from calibdask.statistics.counts import RowCountState
     from calibdask.statistics.score_sums import ScoreSumsState
     from calibdask.statistics.statistic import Statistic

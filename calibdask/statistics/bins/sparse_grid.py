@@ -56,14 +56,22 @@ class SparseGridState(NamedTuple):
         at = np.flatnonzero(state.rows if state.weighted else state.mass)
         return cls(at, np.stack([np.ravel(sums)[at] for sums in fields]).astype(state.mass.dtype))
 
-    def whole(self, shape: tuple[int, ...]) -> GridState:
-        """The state with all cells, of shape (batch, groups, columns, cells, 2).
+    def rows_of_strata(self, shape: tuple[int, ...]) -> Counts:
+        """Rows by (batch, group, column), of a state of this shape."""
+        rows = np.bincount(self.at // math.prod(shape[3:]), self.rows, math.prod(shape[:3]))
+        return np.rint(rows).astype(np.int64).reshape(shape[:3])
+
+    def whole(self, shape: tuple[int, ...], columns: slice = slice(None)) -> GridState:
+        """The state with all cells of some columns, of a state of shape (batch, groups, columns, cells, 2).
 
         Raises
         ------
         ValueError
             If it would not fit the memory that states may take.
         """
+        width = len(range(*columns.indices(shape[2])))
+        if width < shape[2]:
+            return self.column_range(shape, columns).whole((*shape[:2], width, *shape[3:]))
         check_whole(shape, len(self.sums))
         tables = np.zeros((len(self.sums), math.prod(shape)), self.sums.dtype)
         tables[:, self.at] = self.sums

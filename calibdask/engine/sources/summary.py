@@ -141,8 +141,7 @@ class SummarySource(Source):
     def bin_sums(self, request: BinSums) -> BinSumsState:
         """Sums over bins of whole cells."""
         finest = self.finest(request.setting)
-        occupied = self.occupied(finest)
-        if occupied is None:
+        if (occupied := self.occupied(finest)) is None:
             return grid_bins.bin_sums(request, self._cells(finest), finest.grid)
         return grid_bins.occupied_bin_sums(request, occupied, self._shape(finest)[:3], finest.grid)
 
@@ -233,8 +232,8 @@ class SummarySource(Source):
 
     def _shape(self, stored: GridHistogram) -> tuple[int, ...]:
         """Shape of the arrays of a histogram."""
-        columns = stored.setting.columns(self.layout.classes)
-        return self.layout.batch, self.layout.groups, columns, stored.grid.size, 2
+        batch, groups, classes = self.layout.batch, self.layout.groups, self.layout.classes
+        return batch, groups, stored.setting.columns(classes), stored.grid.size, 2
 
     def _place(self, histogram: GridHistogram) -> tuple[GridHistogram, slice]:
         """The stored histogram that contains this one, and the columns to take from it."""

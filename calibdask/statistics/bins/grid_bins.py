@@ -97,9 +97,7 @@ def bin_sums(request: BinSums, cells: HistogramSums, grid: Grid) -> BinSumsState
     return _added(request, cells, lambda values: _total(values, at))
 
 
-def occupied_bin_sums(
-    request: BinSums, state: SparseGridState, shape: tuple[int, int, int], grid: Grid
-) -> BinSumsState:
+def occupied_bin_sums(request: BinSums, state: SparseGridState, shape: tuple[int, ...], grid: Grid) -> BinSumsState:
     """As `bin_sums`, to the last bit, of the occupied cells of a histogram with these batch, groups and columns."""
     at = borders(request, grid, shape).reshape(-1, request.edges.bins + 1)
     number, cells = occupied_sums(state, grid)

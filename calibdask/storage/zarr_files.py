@@ -125,7 +125,7 @@ def _arrays(node: Any, location: Location, choice: ColumnChoice) -> Arrays:
     # Where folders cannot be listed (http), an array can still be named.
     names, groups = None, []
     if node.store.supports_listing:
-        with location.warning():
+        with location.reading("a Zarr group"), location.warning():
             names = sorted(node.array_keys())
             groups = [f"{group}/ (a group)" for group in sorted(node.group_keys())]
     there = ["what cannot be listed here"] if names is None else [*names, *groups]

@@ -1,6 +1,7 @@
 """Readers: one clear sentence for everything that is wrong with a file."""
 
 import gzip
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,15 @@ def packed(zarr_format: int, **encoding: Any) -> Callable[[Path], None]:
     return make
 
 
+def with_metadata(**fields: Any) -> Callable[[Path], None]:
+    def make(path: Path) -> None:
+        write_zarr(path, {"labels": LABELS, "scores": SCORES})
+        file = path / "labels" / "zarr.json"
+        file.write_text(json.dumps(json.loads(file.read_text()) | fields))
+
+    return make
+
+
 # Without a limit the process ends here, for its stack does.
 DEEP = f'{{"label": 1, "score": 0.5, "x": {"[" * 100_000}{"]" * 100_000}}}\n'
 
@@ -139,6 +149,8 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("rows.zarr", packed(2, labels={"add_offset": 1, "_FillValue": -9}), r"'labels' .* \(add_offset=1\); decode"),
     ("rows.zarr", packed(3, labels={"_FillValue": -1}), r"array 'labels' .* packed ones \(_FillValue=-1\)"),
     ("rows.jsonl", text(DEEP), "cannot be read as JSON Lines: it is nested more than 64 levels deep"),
+    ("rows.zarr", with_metadata(shape=[-5]), r"rows\.zarr cannot be read as a Zarr group: .*non-negative"),
+    ("rows.zarr", with_metadata(codecs=[{"name": "x"}]), r"rows\.zarr cannot be read as a Zarr group: .*codec"),
     ("rows.csv.zip", zipped, r"the archive holds several files, a\.csv, b\.csv; unpack it"),
     ("rows", hudi, "rows is a Hudi table, which is not read here"),
     ("rows.nc", text("no netCDF"), "cannot be read as netCDF"),

@@ -38,6 +38,23 @@ _WEB = ("http://", "https://")
 _WORDS = re.compile(r"[:/@?&=;#,]+")
 _SHORTEST_SECRET = 4
 # An error of a library is quoted up to this length.
+# How files of a format begin, whatever their name; what to call the format, and how such names end.
+_STARTS: dict[bytes, tuple[str, tuple[str, ...]]] = {
+    b"\x1f\x8b": ("gzip", (".gz",)),
+    b"BZh": ("bzip2", (".bz2",)),
+    b"\xfd7zXZ": ("xz", (".xz",)),
+    b"\x28\xb5\x2f\xfd": ("Zstandard", (".zst",)),
+    b"PK\x03\x04": ("a ZIP archive", (".zip", ".npz", ".zarr")),
+    b"PAR1": ("Parquet", (".parquet", ".parq", ".pq")),
+    b"ARROW1": ("Arrow", (".arrow", ".feather", ".ipc")),
+    b"\x89HDF": ("netCDF or HDF5", (".nc", ".nc4", ".netcdf", ".cdf")),
+    b"\x93NUMPY": ("an array of NumPy", (".npy",)),
+    b"\xff\xfe": ("UTF-16", ()),
+    b"\xfe\xff": ("UTF-16", ()),
+}
+_BINARY = (".parquet", ".parq", ".pq", ".arrow", ".feather", ".ipc", ".npz", ".npy")
+_TO_UTF8 = "iconv -f UTF-16 -t UTF-8 converts it"
+_LONGEST_START = 64
 _LONGEST_QUOTE = 300
 
 
@@ -246,4 +263,24 @@ def read_error(place: Location | str, error: BaseException, what: str = "") -> V
     quoted = (place.quoted(error) if isinstance(place, Location) else message(error)) or type(error).__name__
     if len(quoted) > _LONGEST_QUOTE:
         quoted = quoted[:_LONGEST_QUOTE].rstrip() + " ..."
-    return ValueError(f"{visible_address(str(place))} cannot be read{f' as {what}' if what else ''}: {quoted}")
+    hint = _other_content(place) if what and isinstance(place, Location) else ""
+    quoted += "." if hint and not quoted.endswith(".") else ""
+    return ValueError(f"{visible_address(str(place))} cannot be read{f' as {what}' if what else ''}: {quoted}{hint}")
+
+
+def _other_content(place: Location) -> str:
+    """A sentence for a file whose name ends as another format does than the one it begins like."""
+    try:
+        with place.open() as file:
+            start = bytes(file.read(_LONGEST_START))
+    except Exception:
+        return ""
+    found = next((known for known in _STARTS.items() if start.startswith(known[0])), None)
+    name = place.named.lower()
+    if found is None:
+        is_binary = name.endswith(_BINARY) and start.isascii() and b"\0" not in start and start
+        return " It begins like a text, such as CSV: rename it." if is_binary else ""
+    title, suffixes = found[1]
+    if name.endswith(suffixes):
+        return ""
+    return f" It begins like {title}: {f'its name should end in {suffixes[0]}' if suffixes else _TO_UTF8}."

@@ -1,6 +1,7 @@
 """Readers: one clear sentence for everything that is wrong with a file."""
 
 import gzip
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -222,3 +223,47 @@ def test_damage_in_a_csv_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     rows = read_rows(str(tmp_path / "rows.csv"))
     with pytest.raises(ValueError, match=r"CSV, block from byte \d+: .*invalid value 'high'"):
         cd.ece(rows.labels, rows.scores)
+
+
+ROWS_OF_TEXT = b"label,score\n0,0.2\n1,0.7\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "written_as", "hint"),
+    [
+        ("rows.csv", "rows.csv.gz", r"begins like gzip: its name should end in \.gz"),
+        ("rows.csv", "rows.csv.bz2", r"begins like bzip2: its name should end in \.bz2"),
+        ("rows.csv", "rows.csv.xz", r"begins like xz: its name should end in \.xz"),
+        ("rows.csv", "rows.parquet", r"begins like Parquet: its name should end in \.parquet"),
+        ("rows.csv", "utf-16", "begins like UTF-16: iconv -f UTF-16 -t UTF-8 converts it"),
+        ("rows.jsonl", "rows.jsonl.gz", r"begins like gzip: its name should end in \.gz"),
+        ("rows.parquet", "rows.feather", r"begins like Arrow: its name should end in \.arrow"),
+        ("rows.parquet", "rows.csv", "begins like a text, such as CSV: rename it"),
+        ("rows.feather", "rows.csv", "begins like a text, such as CSV: rename it"),
+        ("rows.npz", "rows.csv", "begins like a text, such as CSV: rename it"),
+    ],
+)
+def test_contents_of_another_format_than_the_name(name: str, written_as: str, hint: str, tmp_path: Path) -> None:
+    rows = pd.read_csv(io.BytesIO(ROWS_OF_TEXT))
+    written = tmp_path / f"written.{written_as}"
+    if written_as == "utf-16":
+        written.write_text(ROWS_OF_TEXT.decode(), "utf-16")
+    elif ".csv" in written_as:
+        rows.to_csv(written, index=False)
+    elif ".jsonl" in written_as:
+        rows.to_json(written, orient="records", lines=True)
+    else:
+        getattr(rows, {".parquet": "to_parquet", ".feather": "to_feather"}[written.suffix])(written)
+    written.rename(tmp_path / name)
+    with pytest.raises(ValueError, match=hint):
+        cd.evaluate(str(tmp_path / name), metrics="ece")
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv.gz"])
+def test_damaged_files_have_their_name(name: str, folder: Path, tmp_path: Path) -> None:
+    """Only the content of another format is a reason to rename a file."""
+    content = (folder / name).read_bytes()
+    (tmp_path / name).write_bytes(content[: len(content) // 2])
+    with pytest.raises(ValueError, match="cannot be read as") as caught:
+        cd.evaluate(str(tmp_path / name), metrics="ece")
+    assert "begins like" not in str(caught.value)

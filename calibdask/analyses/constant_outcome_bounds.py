@@ -1,14 +1,17 @@
-"""Bounds of slices whose outcomes are all alike, which replicates of such rows do not have."""
+"""Bounds of slices whose outcomes are all alike, which neither replicates nor weighted rows of them have."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.about import LOSSES, Description
 from calibdask.estimators.constant_outcomes import ConstantOutcomes, setting_of
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import KnownEnds
 from calibdask.estimators.parts import Estimate, Part
-from calibdask.inference.ends import Bounds, ConstantOutcomeSlices, where_outcomes_differ
+from calibdask.estimators.sampling_variance import UNKNOWN_WEIGHT
+from calibdask.inference.ends import Bounds, ConstantOutcomeSlices, where, where_outcomes_differ
 from calibdask.statistics.layout import Layout
 
 # The beginning of the name of an estimator that is no metric: no user can give it.
@@ -44,18 +47,40 @@ def error_bounds(
     return parts, ends
 
 
+def weighted_bounds(
+    estimate: Estimate, bounds: Mapping[str, Bounds], alike: ConstantOutcomeSlices
+) -> tuple[Estimate, Mapping[str, Bounds]]:
+    """The parts and their ends by formulas with weights: none where all outcomes are equal.
+
+    The weight of a row with the other outcome is unknown then, so that no end allows for it.
+    """
+    if not alike.alike.any():
+        return estimate, bounds
+    parts, ends = dict(estimate), dict(bounds)
+    for name, of_part in bounds.items():
+        part = estimate[name]
+        parts[name] = replace(part, notes={**part.notes, "no_interval": UNKNOWN_WEIGHT})
+        ends[name] = {bound: where(end, ~alike.alike) for bound, end in of_part.items()}
+    return parts, ends
+
+
 def outcomes_name(metric: Estimator, layout: Layout) -> str:
     """The name of what says where outcomes are alike in the columns that a metric measures."""
     return f"{_OUTCOMES}{setting_of(metric, layout)}"
 
 
 def outcome_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Estimator]:
-    """Estimators that detect constant outcomes in all columns with errors."""
+    """Estimators that detect constant outcomes in all columns with errors, or with ends by formulas and weights."""
     layout = source.layout
-    of_errors = [
+    checked = [
         metric
         for metric in metrics.values()
-        if any(info.kind == "error" for info in metric.describe(layout).values())
+        if (has_weighted_ends(metric, layout) or any(info.kind == "error" for info in metric.describe(layout).values()))
         and (not isinstance(source, SummarySource) or source.has_score_sums(setting_of(metric, layout)))
     ]
-    return {outcomes_name(metric, layout): ConstantOutcomes(setting_of(metric, layout)) for metric in of_errors}
+    return {outcomes_name(metric, layout): ConstantOutcomes(setting_of(metric, layout)) for metric in checked}
+
+
+def has_weighted_ends(metric: Estimator, layout: Layout) -> bool:
+    """Whether ends of weighted rows are computed by formulas."""
+    return layout.weighted and isinstance(metric.interval(layout), KnownEnds)

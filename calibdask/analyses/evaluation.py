@@ -12,8 +12,10 @@ from calibdask.analyses.clustered import check_clustered, cluster_attributes, cl
 from calibdask.analyses.constant_outcome_bounds import (
     bounds_where_outcomes_differ,
     error_bounds,
+    has_weighted_ends,
     outcome_checks,
     outcomes_name,
+    weighted_bounds,
 )
 from calibdask.analyses.soft_evaluation import evaluated_soft
 from calibdask.column_check import column_check, score_cautions
@@ -353,6 +355,8 @@ def evaluated(
             units = measured.estimates[_CLUSTERS]["clusters"].values if layout.clustered else outcomes["rows"].values
             alike = ConstantOutcomeSlices(outcomes["alike"].values, np.asarray(units, np.float64))
             estimate, bounds = error_bounds(estimate, bounds, description, alike, choice.level)
+            if has_weighted_ends(estimator, layout):
+                estimate, bounds = weighted_bounds(estimate, bounds, alike)
         result.add(name, estimator, estimate, bounds, axes)
     result.add_totals(measured.estimates[_TOTALS], requested[_TOTALS], axes)
     if layout.clustered:

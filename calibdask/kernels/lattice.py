@@ -72,7 +72,7 @@ def sort_terms(hits, scores, order, terms):
 
 @compiled
 def sort_weighted_terms(hits, scores, weights, order, terms):
-    """Fill ``terms`` (2, n, 4) float64: 1, the hit o, w and w o; and w s, w**2 s (1 - s), w**2 and 0."""
+    """Fill ``terms`` (2, n, 4) float64: 1, the hit o, w and w o; and w s, w**2 s (1 - s), w**2 and w**2 o."""
     for r in range(order.size):
         row = order[r]
         s, w, hit = unit(scores[row]), weights[row], np.float64(hits[row])
@@ -83,7 +83,7 @@ def sort_weighted_terms(hits, scores, weights, order, terms):
         terms[1, r, 0] = w * s
         terms[1, r, 1] = w * w * s * (1.0 - s)
         terms[1, r, 2] = w * w
-        terms[1, r, 3] = 0.0
+        terms[1, r, 3] = w * w * hit
 
 
 @inlined
@@ -187,11 +187,13 @@ def add_words(total, words):
 
 
 @compiled
-def fill_weighted(codes, starts, terms, plan, tables, rows, hits, weight, outcome, score, spread, weight_square):
+def fill_weighted(
+    codes, starts, terms, plan, tables, rows, hits, weight, outcome, score, spread, weight_square, outcome_square
+):
     """Fill the tables of weighted rows.
 
     ``terms`` and ``tables`` are float64 (2, n, 4) and (2, values, 4); ``weight``, ``outcome`` and ``score`` (segments,
-    cells), ``spread`` and ``weight_square`` (segments,).
+    cells), ``spread``, ``weight_square`` and ``outcome_square`` (segments,).
     """
     sizes, groups, values, steps, step_ends, targets, target_ends = plan
     places = np.empty(_TILE, np.uint32)
@@ -213,6 +215,7 @@ def fill_weighted(codes, starts, terms, plan, tables, rows, hits, weight, outcom
                     score[segment, cell] += weighted[0]
                     spread[segment] += weighted[1]
                     weight_square[segment] += weighted[2]
+                    outcome_square[segment] += weighted[3]
 
 
 @compiled

@@ -144,7 +144,7 @@ def lattice_state(dataset: xr.Dataset, cuts: Cuts) -> LatticeState:
     check_segments(read[ROWS], read[EVENTS], int(dataset["rows"].sum()))
     none = np.zeros(0)
     score, spread = joined(read[SCORE]), joined(read[SPREAD])
-    return LatticeState(read[ROWS], read[EVENTS], score, none, none, spread, none, np.asarray(1.0))
+    return LatticeState(read[ROWS], read[EVENTS], score, none, none, spread, none, none, np.asarray(1.0))
 
 
 def segment_sums(dataset: xr.Dataset, dim: str) -> xr.Dataset:

@@ -75,7 +75,10 @@ def evidence(y: Array, p: Array, w: Array, largest: float, *, weighted: bool) ->
     ).fun
     if weighted:
         off = abs(total - expected)
-        further = -(off**2) / 2 / (np.sum(w**2 * p * (1 - p)) + largest * off / 3)
+        observed = sum(
+            np.sum(w[y == k] ** 2) * np.average((k - p[y == k]) ** 2, weights=w[y == k]) for k in (0, 1) if (y == k).any()
+        )
+        further = -(off**2) / 2 / (max(np.sum(w**2 * p * (1 - p)), observed) + largest * off / 3)
     else:
         # Hoeffding's inequality for binomial tails begins one outcome from the mean.
         binomial = scipy.stats.binom(len(y), p.mean())

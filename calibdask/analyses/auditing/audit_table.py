@@ -80,8 +80,8 @@ class AuditTable:
         columns["found"] = found
         columns["discovery"] = e_benjamini_hochberg(columns["log_e"], alpha) if kept.size else found
         total = cells.weight.sum(-1)
-        observed = residual_square(cells) * np.divide(cells.weight_square, total, where=total > 0, out=0 * total)
-        sums = SegmentGapSums(total, cells.outcome.sum(-1) - cells.score.sum(-1), cells.spread, observed)
+        gaps = cells.outcome.sum(-1) - cells.score.sum(-1)
+        sums = SegmentGapSums(total, gaps, cells.spread, cells.residual_squares())
         describing = Describing(segments, kept, sums, alpha)
         columns["described"] = describing.describe(found)
         order = np.lexsort((kept, -columns["log_e"], columns["pvalue"]))

@@ -2,7 +2,8 @@
 
 Under the null hypothesis that every outcome has the probability that its score says, the sum Y of outcomes of a segment
 is a sum of independent Bernoulli variables. Bounds of its tails are valid for 30 rows of rare outcomes as for 10**9,
-and however segments overlap.
+and however segments overlap. Weights may depend on the outcome for Chernoff's bound and for e-values, whose expectation is
+at most 1 if sum w (o - s) has the expectation 0, since a**u <= 1 + u (a - 1) for u = w / max w.
 """
 
 from typing import NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy
 
+from calibdask.estimators.sampling_variance import share_of
 from calibdask.statistics.exact import Array
 
 # Tilts of the log-odds over which e-values are a mean: for shifts that are found in 10**8 rows, and in a hundred.
@@ -23,7 +25,8 @@ class SegmentCells(NamedTuple):
     """Sums of segments by cell of scores, (segments, cells), and by segment.
 
     ``weight``, ``outcome``, ``score``: sums of w, w o, w s; ``rows`` and ``events``; by segment ``spread``, the sum of
-    w**2 s (1 - s), and ``weight_square``. ``largest`` weight, 1 without weights; ``weighted``.
+    w**2 s (1 - s), ``weight_square`` and ``outcome_square`` of w**2 and w**2 o. ``largest`` weight, 1 without weights;
+    ``weighted``.
     """
 
     weight: Array
@@ -33,6 +36,7 @@ class SegmentCells(NamedTuple):
     events: Array
     spread: Array
     weight_square: Array
+    outcome_square: Array
     largest: float
     weighted: bool
 
@@ -41,9 +45,33 @@ class SegmentCells(NamedTuple):
         """Mean score of each cell; 0 without rows."""
         return np.divide(self.score, self.weight, out=np.zeros_like(self.score), where=self.weight > 0)
 
+    @property
+    def effective_rows(self) -> Array:
+        """Rows of equal weight whose share of outcomes has the same sampling variance.
+
+        Where all outcomes are equal, the other one is allowed the largest weight of all.
+        """
+        weight, outcome = self.weight.sum(-1), self.outcome.sum(-1)
+        if not self.weighted:
+            return np.asarray(weight)
+        rows = share_of(weight, self.weight_square, outcome, self.outcome_square).effective_rows
+        differ = (self.events.sum(-1) > 0) & (self.events.sum(-1) < self.rows.sum(-1))
+        return np.where(differ, rows, weight / self.largest)
+
+    def residual_squares(self) -> Array:
+        """The sums of w**2 (o - s)**2 by segment, if weights depend on the outcome only; scores of a cell at their mean."""
+        mean, others = self.mean, self.weight - self.outcome
+        kinds = (
+            (self.outcome, (1 - mean) ** 2, self.outcome_square),
+            (others, mean**2, self.weight_square - self.outcome_square),
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            parts = [square * (weight * residual).sum(-1) / weight.sum(-1) for weight, residual, square in kinds]
+        return np.asarray(np.nan_to_num(parts[0]) + np.nan_to_num(parts[1]))
+
     def at(self, segments: slice | npt.NDArray[np.intp]) -> "SegmentCells":
         """Some of the segments."""
-        return self._replace(**{name: getattr(self, name)[segments] for name in self._fields[:7]})
+        return self._replace(**{name: getattr(self, name)[segments] for name in self._fields[:8]})
 
 
 def pvalues(cells: SegmentCells) -> Array:
@@ -56,7 +84,7 @@ def pvalues(cells: SegmentCells) -> Array:
     Examples
     --------
     >>> rows, events, score = (np.array([[number]]) for number in (100.0, 45.0, 30.0))
-    >>> cells = SegmentCells(rows, events, score, rows, events, np.array([21.0]), rows[0], 1.0, weighted=False)
+    >>> cells = SegmentCells(rows, events, score, rows, events, np.array([21.0]), rows[0], events[0], 1.0, weighted=False)
     >>> float(pvalues(cells)[0].round(4))
     0.0022
     """
@@ -106,9 +134,13 @@ def _log_binomial(cells: SegmentCells) -> Array:
 
 
 def _log_bernstein(cells: SegmentCells) -> Array:
-    """The logarithm of Bernstein's bound, of weighted sums."""
+    """The logarithm of Bernstein's bound, of weighted sums.
+
+    Its variance is that if weights do not depend on outcomes, or the one observed where that is larger.
+    """
     deviation = np.abs(cells.outcome.sum(-1) - cells.score.sum(-1))
-    return -(deviation**2) / (2 * (cells.spread + cells.largest * deviation / 3)).clip(min=np.finfo(np.float64).tiny)
+    variance = np.maximum(cells.spread, cells.residual_squares())
+    return -(deviation**2) / (2 * (variance + cells.largest * deviation / 3)).clip(min=np.finfo(np.float64).tiny)
 
 
 def simultaneous_ends(cells: SegmentCells, alpha: float) -> tuple[Array, Array]:
@@ -116,9 +148,8 @@ def simultaneous_ends(cells: SegmentCells, alpha: float) -> tuple[Array, Array]:
 
     For independent outcomes of any probabilities (Hoeffding 1956); with weights those of the effective rows.
     """
-    total = cells.weight.sum(-1)
+    total, rows = cells.weight.sum(-1), cells.effective_rows
     frequency, mean = cells.outcome.sum(-1) / total, cells.score.sum(-1) / total
-    rows = total**2 / cells.weight_square
     events, tail = rows * frequency, alpha / (2 * max(1, rows.size))
     low = np.where(events > 0, scipy.special.betaincinv(np.maximum(events, 1e-300), rows - events + 1, tail), 0.0)
     left = np.maximum(rows - events, 0.0)

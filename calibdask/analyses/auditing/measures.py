@@ -24,8 +24,9 @@ def cells_of(state: LatticeState, segments: npt.NDArray[np.intp]) -> SegmentCell
     score, spread = exact.value(state.score[segments]), exact.value(state.spread[segments])
     if state.weight.size:
         sums = state.weight[segments], state.outcome[segments], score, rows, events, spread
-        return SegmentCells(*sums, state.weight_square[segments], float(state.largest), weighted=True)
-    return SegmentCells(rows, events, score, rows, events, spread, rows.sum(-1), 1.0, weighted=False)
+        squares = state.weight_square[segments], state.outcome_square[segments]
+        return SegmentCells(*sums, *squares, float(state.largest), weighted=True)
+    return SegmentCells(rows, events, score, rows, events, spread, rows.sum(-1), events.sum(-1), 1.0, weighted=False)
 
 
 def measured(cells: SegmentCells, alpha: float) -> Columns:
@@ -42,9 +43,9 @@ def _measured(cells: SegmentCells, alpha: float) -> Columns:
     mean, frequency = cells.score.sum(-1) / total, cells.outcome.sum(-1) / total
     gap = gaps.sum(-1) / total
     square = residual_square(cells)
-    low, high = GapMeans(
-        mean, frequency, np.maximum(square / total - gap**2, 0.0), total**2 / cells.weight_square
-    ).ends(1 - alpha)
+    low, high = GapMeans(mean, frequency, np.maximum(square / total - gap**2, 0.0), cells.effective_rows).ends(
+        1 - alpha
+    )
     path = np.cumsum(gaps, axis=-1) / total[:, None]
     return {
         "rows": cells.rows.sum(-1),

@@ -29,8 +29,8 @@ class LatticeState(NamedTuple):
     """Sums by segment (and cell); see `calibdask.statistics.exact` for the type of sums.
 
     By segment and cell: ``rows`` of positive weight, ``hits`` among them; sums of w * score, and with weights of w and
-    w * outcome, which are empty without. By segment: sums of w**2 s (1 - s) and, with weights, of w**2. ``largest``:
-    the largest weight.
+    w * outcome, which are empty without. By segment: sums of w**2 s (1 - s) and, with weights, of w**2 and w**2 *
+    outcome. ``largest``: the largest weight.
     """
 
     rows: Counts
@@ -40,6 +40,7 @@ class LatticeState(NamedTuple):
     outcome: Array
     spread: Sums
     weight_square: Array
+    outcome_square: Array
     largest: Array
 
 
@@ -90,7 +91,7 @@ class LatticeSums(Statistic[LatticeState]):
                 lattice.fill(*given, state.score, state.spread)
             else:
                 sums = state.weight, state.outcome, state.score
-                lattice.fill_weighted(*given, *sums, state.spread, state.weight_square)
+                lattice.fill_weighted(*given, *sums, state.spread, state.weight_square, state.outcome_square)
         return state
 
     def _empty(self, *, weighted: bool, largest: float) -> LatticeState:
@@ -105,6 +106,7 @@ class LatticeSums(Statistic[LatticeState]):
             outcome=outcome,
             spread=exact.zeros(shape[:1], weighted=weighted),
             weight_square=np.zeros(shape[0] if weighted else 0),
+            outcome_square=np.zeros(shape[0] if weighted else 0),
             largest=np.asarray(largest, np.float64),
         )
 
@@ -118,6 +120,7 @@ class LatticeSums(Statistic[LatticeState]):
             outcome=a.outcome + b.outcome,
             spread=exact.add(a.spread, b.spread),
             weight_square=a.weight_square + b.weight_square,
+            outcome_square=a.outcome_square + b.outcome_square,
             largest=np.asarray(np.maximum(a.largest, b.largest)),
         )
 

@@ -190,9 +190,7 @@ INTERVALS = {
         True,
     ),
     "cells": Interval(cd.MulticlassECE(bins=5), {"": "MulticlassECE, 5 bins"}, True),
-    "skce": Interval(
-        cd.SKCE(bandwidth=_BANDWIDTH), {"": "SKCE"}, True, 100, truth=_kernel_error(_BANDWIDTH, 2.0, 1.0)
-    ),
+    "skce": Interval(cd.SKCE(bandwidth=_BANDWIDTH), {"": "SKCE"}, True, 100, truth=_kernel_error(_BANDWIDTH, 2.0, 1.0)),
     "mmce": Interval(cd.MMCE(), {"": "MMCE"}, True, 100, truth=_kernel_error(0.4, 1.0, 0.5)),
     "canonical": Interval(
         cd.KernelCanonicalECE(bandwidth=0.05), {"": "KernelCanonicalECE"}, True, 100, truth=_mean_distance

@@ -104,7 +104,7 @@ class Measurement:
         return self.case.sample(self.model, sets, self.rows, self.generator(name))
 
     def _evaluated(self, sample: Sample, metric: Any, **options: Any) -> dict[str, Any]:
-        """Variables by name, data sets along the first axis, and coordinates; none where the metric refuses such data."""
+        """Variables and coordinates by name, data sets along the first axis; none where the metric refuses them."""
         found: dict[str, list[Any]] = {}
         for start in range(0, len(sample.labels), _AT_ONCE):
             here = slice(start, start + _AT_ONCE)
@@ -222,9 +222,7 @@ class Measurement:
             return 0.5 * scores + 0.5 * rate
 
         labels, scores, weights = population.rows
-        of_other, own = (
-            float((one - labels) ** 2 @ weights / weights.sum()) for one in (other(scores), scores)
-        )
+        of_other, own = (float((one - labels) ** 2 @ weights / weights.sum()) for one in (other(scores), scores))
         return other, of_other - own
 
     def _difference(self) -> Iterator[tuple[str, Measured]]:

@@ -125,8 +125,7 @@ def page_lines(summary: xr.Dataset) -> list[str]:
         "miscalibrated models. Each entry is the worst case, with its standard error; **bold** if it violates the "
         'guarantee by more than three standard errors. "Given" is the share of data sets with a result (without one an '
         "interval does not miss, a test does not reject and a gate does not decide); "
-        '"refused": none; –: not measured.'
-        + (f" **{missing} of {cells} cells are missing.**" if missing else ""),
+        '"refused": none; –: not measured.' + (f" **{missing} of {cells} cells are missing.**" if missing else ""),
         *tables(summary, columns),
         "",
     ]
@@ -159,7 +158,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m experiments.calibration.outcome", description=__doc__)
     parser.add_argument("cube", nargs="?", help="cube of the study, begun or continued; without one tables only")
     parser.add_argument("--cluster", default="local:2", help="where cells are computed")
-    parser.add_argument("--families", nargs="+", choices=FAMILIES, help="measure these, and keep the others as they are")
+    parser.add_argument(
+        "--families", nargs="+", choices=FAMILIES, help="measure these, and keep the others as they are"
+    )
     parser.add_argument("--preset", choices=[*Promises.presets], help="other sizes, into a cube of their own")
     chosen = parser.parse_args(arguments)
     FOLDER.mkdir(exist_ok=True)

@@ -76,7 +76,9 @@ def evidence(y: Array, p: Array, w: Array, largest: float, *, weighted: bool) ->
     if weighted:
         off = abs(total - expected)
         observed = sum(
-            np.sum(w[y == k] ** 2) * np.average((k - p[y == k]) ** 2, weights=w[y == k]) for k in (0, 1) if (y == k).any()
+            np.sum(w[y == k] ** 2) * np.average((k - p[y == k]) ** 2, weights=w[y == k])
+            for k in (0, 1)
+            if (y == k).any()
         )
         further = -(off**2) / 2 / (max(np.sum(w**2 * p * (1 - p)), observed) + largest * off / 3)
     else:

@@ -169,7 +169,8 @@ def audit(
 
     *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
     calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of
-    the binomial distribution [1]_ where it is smaller; with weights Bernstein's. It holds for 30 rows of rare outcomes,
+    the binomial distribution [1]_ where it is smaller; with weights Bernstein's, for the larger variance of that under
+    calibration and of the one observed, as weights may depend on the outcome. It holds for 30 rows of rare outcomes,
     and Holm's adjustment for any overlap of segments. The maximum over outcomes resampled from the scores would take
     random numbers, further passes, and thousands of draws for small levels. The price is power: a bound is up to about
     ten times the exact p-value, as half a standard error is at 10**-5, and overlaps of segments are not made use of.

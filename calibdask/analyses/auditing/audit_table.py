@@ -14,7 +14,7 @@ from calibdask.analyses.auditing.conclusions import conclusion, not_excluded, re
 from calibdask.analyses.auditing.describing import Describing, SegmentGapSums
 from calibdask.analyses.auditing.evidence import SegmentCells, simultaneous_ends
 from calibdask.analyses.auditing.label_leakage import FeatureCounts, LabelCounts, LabelCountsState
-from calibdask.analyses.auditing.measures import cells_of, measured, residual_square
+from calibdask.analyses.auditing.measures import cells_of, measured
 from calibdask.analyses.auditing.overlaps import LatticeOverlaps, Overlaps, RowOverlaps
 from calibdask.analyses.auditing.partial_effects import PartialEffects
 from calibdask.analyses.auditing.planning import LatticePlan
@@ -50,10 +50,7 @@ def fill_lattice(
         counts.append(FeatureCounts.of(statistic.segments, state))
         kept.append(here + first)
         first += statistic.segments.count
-    sums: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts]) for name in SegmentCells._fields[:7]
-    }
-    return np.concatenate(kept), parts[0]._replace(**sums), FeatureCounts.joined(counts), labels
+    return np.concatenate(kept), SegmentCells.joined(parts), FeatureCounts.joined(counts), labels
 
 
 @dataclass(frozen=True)

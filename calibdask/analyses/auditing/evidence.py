@@ -2,10 +2,11 @@
 
 Under the null hypothesis that every outcome has the probability that its score says, the sum Y of outcomes of a segment
 is a sum of independent Bernoulli variables. Bounds of its tails are valid for 30 rows of rare outcomes as for 10**9,
-and however segments overlap. Weights may depend on the outcome for Chernoff's bound and for e-values, whose expectation is
-at most 1 if sum w (o - s) has the expectation 0, since a**u <= 1 + u (a - 1) for u = w / max w.
+and however segments overlap. Weights may depend on the outcome for Chernoff's bound and for e-values, whose expectation
+is at most 1 if that of sum w (o - s) is 0, since a**u <= 1 + u (a - 1) for u = w / max w.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -59,7 +60,10 @@ class SegmentCells(NamedTuple):
         return np.where(differ, rows, weight / self.largest)
 
     def residual_squares(self) -> Array:
-        """The sums of w**2 (o - s)**2 by segment, if weights depend on the outcome only; scores of a cell at their mean."""
+        """The sums of w**2 (o - s)**2 by segment, if weights depend on the outcome only.
+
+        The scores of a cell are at their mean.
+        """
         mean, others = self.mean, self.weight - self.outcome
         kinds = (
             (self.outcome, (1 - mean) ** 2, self.outcome_square),
@@ -69,9 +73,20 @@ class SegmentCells(NamedTuple):
             parts = [square * (weight * residual).sum(-1) / weight.sum(-1) for weight, residual, square in kinds]
         return np.asarray(np.nan_to_num(parts[0]) + np.nan_to_num(parts[1]))
 
+    @classmethod
+    def joined(cls, parts: Sequence["SegmentCells"]) -> "SegmentCells":
+        """The segments of all parts, one part after the other."""
+        sums = {name: np.concatenate([getattr(part, name) for part in parts]) for name in cls._of_segments()}
+        return parts[0]._replace(**sums)
+
+    @classmethod
+    def _of_segments(cls) -> tuple[str, ...]:
+        """The fields that have an axis of segments."""
+        return cls._fields[: cls._fields.index("largest")]
+
     def at(self, segments: slice | npt.NDArray[np.intp]) -> "SegmentCells":
         """Some of the segments."""
-        return self._replace(**{name: getattr(self, name)[segments] for name in self._fields[:8]})
+        return self._replace(**{name: getattr(self, name)[segments] for name in self._of_segments()})
 
 
 def pvalues(cells: SegmentCells) -> Array:
@@ -84,7 +99,9 @@ def pvalues(cells: SegmentCells) -> Array:
     Examples
     --------
     >>> rows, events, score = (np.array([[number]]) for number in (100.0, 45.0, 30.0))
-    >>> cells = SegmentCells(rows, events, score, rows, events, np.array([21.0]), rows[0], events[0], 1.0, weighted=False)
+    >>> cells = SegmentCells(
+    ...     rows, events, score, rows, events, np.array([21.0]), rows[0], events[0], 1.0, weighted=False
+    ... )
     >>> float(pvalues(cells)[0].round(4))
     0.0022
     """

@@ -112,7 +112,7 @@ class Boosting:
                 sums[place].append(cells_of(answers[place], here))
                 kept[place].append(here + first)
             first += parts[number].segments.count if growing else 0
-        return {place: (np.concatenate(kept[place]), _joined(sums[place])) for place in growing}, loss
+        return {place: (np.concatenate(kept[place]), SegmentCells.joined(sums[place])) for place in growing}, loss
 
     def _improvements(self, maps: Mapping[Place, SegmentMap], source: Source) -> tuple[Mean, Mean]:
         """Of the maps of folds on the rows that they have not seen, and of the map of all rows on these."""
@@ -138,9 +138,3 @@ class Boosting:
         """Of rows that are coded already."""
         coded: Any = tuple(CodedFeature(column, coding.size) for column, coding in enumerate(self.plan.features))
         return replace(self.plan, setting=Setting("class", 1), features=coded)
-
-
-def _joined(parts: list[SegmentCells]) -> SegmentCells:
-    names = SegmentCells._fields[:7]
-    sums: dict[str, Any] = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
-    return parts[0]._replace(**sums)

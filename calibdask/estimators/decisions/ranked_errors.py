@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from calibdask.estimators.ordered.score_points import Points
-from calibdask.estimators.sampling_variance import WeightedMean, share_of
+from calibdask.estimators.sampling_variance import BoundedEnds, WeightedMean, rows_of_weight, share_of
 from calibdask.statistics.exact import Array
 
 
@@ -98,6 +98,17 @@ class RankedErrors:
         # Shares such as 0.1 are rounded.
         run = np.searchsorted(ends[1:], rows * (1 - 1e-12))
         return wrong / rows, self.score[np.minimum(run, self.score.size - 1)]
+
+    def limits(self, coverages: Array) -> BoundedEnds:
+        """Confidence limits of the shares of errors among the first rows, by share of the rows."""
+        ends, at = np.r_[0.0, np.cumsum(self.rows)], coverages * self.total
+        rows, square, errors, square_errors = (
+            np.interp(at, ends, np.r_[0.0, np.cumsum(sums)])
+            for sums in (self.rows, self.square, self.errors, self.square_errors)
+        )
+        right = self.rows.sum() - self.wrong, self.square.sum() - self.square_errors.sum()
+        of_right, of_errors = (rows_of_weight(rows, *of) for of in (right, (self.wrong, self.square_errors.sum())))
+        return share_of(rows, square, errors, square_errors).bounded(0.0, 1.0, of_right, of_errors)
 
     def influences(self) -> "Influences":
         """How much a row moves the areas."""

@@ -1,13 +1,12 @@
 """Risk and coverage: how many errors are left where the least confident answers are held back."""
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
-from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
+from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.decisions.ranked_errors import RankedErrors, best_area
@@ -252,15 +251,24 @@ class RiskCoverageCurve(SelectiveEstimator):
         setting = self.measured((yield from Layout()))
         points = yield from ScorePoints(setting)
         coverage = np.arange(1, self.points + 1) / self.points
-        risk, threshold, rows = np.full((3, *points.shape, self.points), np.nan)
+        risk, threshold = np.full((2, *points.shape, self.points), np.nan)
+        limits = {}
         for index, ranked in RankedErrors.of(points):
             risk[index], threshold[index] = ranked.risks(coverage)
-            rows[index] = coverage * ranked.total
+            limits[index] = ranked.limits(coverage)
         dims = (*setting.dims, "coverage")
-        risk, threshold, rows = (setting.by_class(values) for values in (risk, threshold, rows))
-        ends = partial(BoundedMean.ends, BoundedMean(risk, risk * (1 - risk), rows, 0.0, 1.0))
+
+        def ends(level: float) -> tuple[Array, Array]:
+            low, high = np.full((2, *risk.shape), np.nan)
+            for index, of in limits.items():
+                low[index], high[index] = of.ends(level)
+            return setting.by_class(low), setting.by_class(high)
+
+        risk_of_class, threshold = setting.by_class(risk), setting.by_class(threshold)
         return {
             "coverage": Coordinate(coverage, ("coverage",)),
-            "risk": Number(risk, dims, points.notes, limits=(0.0, 1.0), known_ends=ends, ends_method=CLOPPER_PEARSON),
+            "risk": Number(
+                risk_of_class, dims, points.notes, limits=(0.0, 1.0), known_ends=ends, ends_method=CLOPPER_PEARSON
+            ),
             "threshold": FixedPart(threshold, dims),
         }

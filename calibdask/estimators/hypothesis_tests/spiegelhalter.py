@@ -57,8 +57,8 @@ class SpiegelhalterTest(ColumnEstimator):
     terms has a skewness above 1, as with less than one expected outcome; up to there a test at 5 % rejects up to 8.4 %
     of calibrated models with equal scores. Weights are importance weights, not numbers of repeated rows. They may
     depend on the outcome: where it is larger the variance is sum w**2 (1 - 2 s)**2 (o - s)**2, and the p-value is NaN
-    where all outcomes are equal, since the weight of the other one is unknown. One pass, O(n) time for each column. From a summary the rows of a cell with one outcome
-    have their mean score.
+    where all outcomes are equal, since the weight of the other one is unknown. One pass, O(n) time for each column.
+    From a summary the rows of a cell with one outcome have their mean score.
 
     With clusters of dependent rows (``groups``) terms are added up within each of G clusters (or of as many buckets of
     clusters as `calibdask.evaluate` keeps), and clusters are independent::

@@ -69,7 +69,7 @@ def _kernel_error(bandwidth: float, factor: float, power: float) -> Truth:
         scores, chances = (values[1::2] for values in population)
         gaps = chances - scores
         pairs = gaps @ np.exp(-np.abs(scores[:, None] - scores) / bandwidth) @ gaps / scores.size**2
-        return np.asarray(max(factor * pairs, 0.0) ** power)
+        return np.asarray(np.maximum(factor * pairs, 0.0) ** power)
 
     return truth
 

@@ -282,8 +282,8 @@ class Measurement:
         yield "threshold, risk above the limit", Measured.of(np.nan_to_num(above), ~np.isnan(above))
         yield "ConformalThreshold, sets that hold the outcome", Measured.of(covered)
         for part, true in (("coverage", covered), ("size", sizes)):
-            ends = (found[f"x_{part}_{end}"] for end in ("low", "high"))
-            yield f"ConformalThreshold, {part}", _held(*ends, np.array(true))
+            low, high = found[f"x_{part}_low"], found[f"x_{part}_high"]
+            yield f"ConformalThreshold, {part}", _held(low, high, np.array(true))
 
     def _watched(self) -> Iterator[tuple[str, Measured]]:
         """Each data set is a period; and its rows are those of ten periods of a slice."""

@@ -7,7 +7,7 @@ is at most 1 if that of sum w (o - s) is 0, since a**u <= 1 + u (a - 1) for u = 
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,9 @@ class SegmentCells(NamedTuple):
     @classmethod
     def joined(cls, parts: Sequence["SegmentCells"]) -> "SegmentCells":
         """The segments of all parts, one part after the other."""
-        sums = {name: np.concatenate([getattr(part, name) for part in parts]) for name in cls._of_segments()}
+        sums: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in parts]) for name in cls._of_segments()
+        }
         return parts[0]._replace(**sums)
 
     @classmethod

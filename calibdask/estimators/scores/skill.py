@@ -29,6 +29,11 @@ class RelativeScore(Estimator):
         # Replicates of sums over bins and of scores are not paired.
         return FromRows(by_rows_only=True)
 
+    @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        # A single row may have any logarithmic score.
+        return (0.0, np.inf) if self.is_logarithmic else None
+
     def ratio(self) -> Requests[Array]:
         """The score over that of the base rates; NaN where outcomes are all alike."""
         layout = yield from Layout()

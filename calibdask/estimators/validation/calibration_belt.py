@@ -29,7 +29,6 @@ THRESHOLD = 3.841458820694124
 # The curve is given at scores whose logits are evenly spaced up to this one.
 _WIDEST = 10.0
 _MOST_SCORES = 10_001
-_ASSUMED = "rows are independent and many, and weights do not depend on the outcome"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,7 +144,7 @@ class CalibrationBelt(ColumnEstimator):
         shapes = {"statistic": (), "pvalue": (), "degree": (), "frequency": curve, "lower": ends, "upper": ends}
         values, notes = yield from column_numbers(setting, shapes, self._fit)
         dims = {"frequency": ("score",), "lower": ("level", "score"), "upper": ("level", "score")}
-        of_test = {**notes, "assumes": _ASSUMED, "null_hypothesis": "the model is calibrated"}
+        of_test = {**notes, "assumes": "rows are independent and many", "null_hypothesis": "the model is calibrated"}
         parts = {
             name: FixedPart(setting.by_class(of), (*setting.dims, *dims.get(name, ())), of_test)
             for name, of in values.items()

@@ -205,8 +205,7 @@ class Accumulator:
             raise ValueError("Intervals come from histograms; construct the Accumulator with settings=['confidence'].")
         return evaluated(self._as_input(), self._metrics, interval_choice(ci, ci_method, n_boot, seed))
 
-    # Metrics of torchmetrics call it so.
-    compute = result
+    compute = result  # the name that metrics of torchmetrics have
 
     def _as_input(self) -> Input:
         """The accumulated states as the input of other analyses."""

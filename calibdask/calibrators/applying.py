@@ -10,7 +10,8 @@ import numpy as np
 from calibdask import __version__
 from calibdask.calibrators.stored_map import StoredMap
 from calibdask.engine.progress_events import Stage, advance, start_stage
-from calibdask.storage.applied_files import FOLDERS, FORMATS, AppliedFile, ChunkRecord, mark_of, scores_of
+from calibdask.storage.applied_files import FOLDERS, FORMATS
+from calibdask.storage.applied_output import AppliedFile, ChunkRecord, mark_of, scores_of
 from calibdask.storage.arrow_columns import to_numpy
 from calibdask.storage.arrow_parts import ArrowParts, Place
 from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error

@@ -183,7 +183,7 @@ def compare(
 
 @dataclass(frozen=True)
 class Compare(Analysis):
-    """Compare models on the same rows; A is the baseline.
+    """Compare models on identical rows; A is the baseline.
 
     Each DATA is a file of scored rows as for evaluate, or NAME=FILE, with the same rows in the same order. Labels must
     agree; slices and weights are those of A. In every bootstrap replicate all models are evaluated on the same

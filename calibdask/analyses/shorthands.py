@@ -74,7 +74,7 @@ from calibdask.results.values import Results
 
 
 class EvaluateKeywords(PopulationKeywords, total=False):
-    """Keyword arguments that all shorthands share with `evaluate`; each has those of its estimator too."""
+    """Keyword arguments that all shorthands share with `evaluate`; each also takes its estimator's."""
 
     label: Any
     score: Any

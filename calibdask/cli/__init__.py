@@ -103,7 +103,7 @@ def cli(context: click.Context) -> None:
 
 @cache
 def _commands() -> dict[str, list[Any]]:
-    """All commands by the headings of the help text; those of analyses are derived from them."""
+    """All commands by the headings of the help text; commands of analyses derive their heading."""
     headings: dict[str, list[Any]] = {
         "Measure": [_evaluate, _summarize, _merge, _report, _explore],
         "Decide": [_check, _verify],

@@ -75,7 +75,7 @@ class AlarmReports:
         return analysis if self.state is None else replace(analysis, state=self.state.processes)
 
     def with_earlier(self, result: "xr.Dataset") -> "xr.Dataset":
-        """The result with the alarms of earlier runs, of which those are new that nobody was told of."""
+        """The result with the alarms of earlier runs; alarms not yet acknowledged are marked as new."""
         from calibdask.analyses.monitoring.alarms import Alarm
 
         if self.state is None:
@@ -99,7 +99,7 @@ class AlarmReports:
             self.state = self.state.written()
 
     def tell(self, analysis: "Analysis", result: "xr.Dataset") -> None:
-        """Run the command on new alarms. Killed before they are acknowledged, the next run tells them again."""
+        """Run the command on new alarms; if killed before they are acknowledged, the next run repeats them."""
         if not self.on_alarm or self.state is None:
             return
         new = [record for record in analysis.to_json_lines(result) if record["new"]]

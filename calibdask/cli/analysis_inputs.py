@@ -1,4 +1,4 @@
-"""What the command of an analysis reads: scored rows or a summary, the scores of several models, or a summary alone."""
+"""Inputs of the command of an analysis: scored rows or a summary, the scores of several models, or only a summary."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -116,7 +116,7 @@ def _rows_data(analysis: "Analysis", request: RowsRequest, table: "RowTable") ->
 
 @dataclass(frozen=True)
 class ModelsInput:
-    """The scores of several models for the same rows; slices and weights are those of the first."""
+    """Scores of several models for one set of rows; slices and weights come from the first model's file."""
 
     requests: dict[str, RowsRequest]
 

@@ -14,7 +14,7 @@ _ALL = "all"
 
 
 def features_option(use: str = "Columns that describe subgroups") -> Callable[[Any], Any]:
-    """The option; ``use`` is what the columns are for."""
+    """The option ``--features``; ``use`` states the purpose of the columns."""
     help_text = f"{use}; repeatable. all: every column besides labels, scores and weights."
     return click.option("--features", metavar=f"NAME[,...]|{_ALL}", multiple=True, help=help_text)
 

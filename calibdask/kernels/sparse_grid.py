@@ -13,7 +13,7 @@ _POSITION_BITS = OFFSET_BITS + 1
 
 @compiled
 def sort_by_slice(group, starts, order):
-    """Numbers of the rows, those of a slice together and in their order.
+    """Row numbers sorted by slice, in the original order within each slice.
 
     ``starts`` (groups + 1,), zeros at first, gets the first of each slice, ``order`` (n,) the numbers of the rows.
     """

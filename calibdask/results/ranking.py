@@ -1,4 +1,4 @@
-"""Slices in the order of their distance from the ideal value, first that which intervals prove."""
+"""Slices ranked by their distance from the ideal value, using the bound nearest to it where there are intervals."""
 
 from typing import Any, Literal, get_args
 

@@ -107,7 +107,7 @@ class AppliedFile(ABC):
 
 
 def mark_of(folder: Path) -> dict[str, Any]:
-    """The mark of a whole output; empty without, and if it is not what was written."""
+    """The mark of a complete output; empty if it is missing or corrupted."""
     from calibdask.storage.checked_store import GroupManifest
 
     try:

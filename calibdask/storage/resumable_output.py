@@ -176,7 +176,7 @@ class ResumableOutput:
 
     @property
     def _is_placed(self) -> bool:
-        """Whether the output, all of which was written, has got its name."""
+        """Whether the completely written output has been renamed to its final name."""
         placing = self.state[_PLACING]
         return self._is_whole or bool(
             placing is not True and self.target.is_file() and _hash_of(self.target) == placing

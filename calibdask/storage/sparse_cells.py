@@ -1,4 +1,4 @@
-"""Arrays of which the values other than 0 alone are kept: the variables of summaries of many small slices."""
+"""Sparse arrays that keep only nonzero values: the variables of summaries of many small slices."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -76,11 +76,11 @@ class SparseCells(NDArrayOperatorsMixin):
         return whole.reshape(self.shape)
 
     def astype(self, dtype: Any, **options: Any) -> "SparseCells":
-        """The same numbers of another type."""
+        """The array converted to another type."""
         return SparseCells(self.shape, self.at, self.values.astype(dtype, **options))
 
     def transpose(self, *axes: Any) -> "SparseCells":
-        """The same numbers with the dimensions in another order."""
+        """The array with its dimensions permuted."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         order = tuple(reversed(range(self.ndim))) if not order or order == (None,) else tuple(order)
         order = tuple(axis % self.ndim for axis in order)
@@ -91,7 +91,7 @@ class SparseCells(NDArrayOperatorsMixin):
         return _of(shape, np.ravel_multi_index([along[axis] for axis in order], shape), self.values)
 
     def reshape(self, *shape: Any) -> "SparseCells":
-        """The same numbers, in the same order, in another shape."""
+        """The array in another shape, in C order."""
         sizes = list(shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
         if -1 in sizes:
             sizes[sizes.index(-1)] = self.size // max(1, -math.prod(sizes))
@@ -169,7 +169,7 @@ class SparseCells(NDArrayOperatorsMixin):
 
 
 def sparse_cells(array: Any) -> SparseCells:
-    """An array of NumPy as one of which the values other than 0 are kept."""
+    """Convert a NumPy array to an array that keeps only nonzero values."""
     if isinstance(array, SparseCells):
         return array
     flat = np.ravel(array)

@@ -48,7 +48,7 @@ class SegmentCells(NamedTuple):
 
     @property
     def effective_rows(self) -> Array:
-        """Rows of equal weight whose share of outcomes has the same sampling variance.
+        """Number of equally weighted rows whose share of outcomes has an equal sampling variance.
 
         Where all outcomes are equal, the other one is allowed the largest weight of all.
         """

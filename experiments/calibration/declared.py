@@ -1,12 +1,17 @@
 """The promises that are measured: intervals, tests, gates and guarantees, with what each of them promises."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import numpy as np
+
 import calibdask as cd
+from experiments.calibration.cases import Floats, Population
 
 Kind = Literal["interval", "test", "gate", "guarantee"]
+# Groups of promises that are measured together, each in cells of its own.
+FAMILIES = ("formulas", "tests", "gates", "guarantees", "replicates")
 # Of intervals that they hold; of tests that they reject, of gates that they decide wrongly.
 LEVEL, SIGNIFICANCE, WRONG = 0.9, 0.05, 0.025
 _BANDWIDTH = 0.2
@@ -23,6 +28,10 @@ class Promise:
     at_least: bool = False
 
 
+# The true values of the parts of a metric, from the population and the results of all data sets by name.
+Truth = Callable[[Population, Mapping[str, Floats], str], Floats]
+
+
 @dataclass(frozen=True)
 class Interval:
     """A metric whose parts have intervals: their titles by the name of the part.
@@ -35,16 +44,62 @@ class Interval:
         Whether ends come from replicates, which take time: of fewer data sets.
     rows : int
         Computed for up to so many rows.
+    truth : callable, optional
+        The true values where they are not the results of the whole population.
+    calibrated_only : bool
+        Whether the promise is about calibrated models.
     """
 
     metric: Any
     parts: Mapping[str, str]
     replicates: bool = False
     rows: int = 10**9
+    truth: Truth | None = None
+    calibrated_only: bool = False
 
 
 def _parts(title: str, *names: str) -> dict[str, str]:
-    return {name: f"{title}, {name.replace('_', ' ')}" for name in names}
+    return {name: f"{title}, {name.replace('_', ' ')}" if name else title for name in names}
+
+
+def _kernel_error(bandwidth: float, factor: float, power: float) -> Truth:
+    """Of pairs of rows: (factor E exp(-|s - s'| / bandwidth) (c - s) (c' - s'))**power, of 2000 of the scores."""
+
+    def truth(population: Population, _: Mapping[str, Floats], __: str) -> Floats:
+        scores, chances = (values[1::2] for values in population)
+        gaps = chances - scores
+        pairs = gaps @ np.exp(-np.abs(scores[:, None] - scores) / bandwidth) @ gaps / scores.size**2
+        return np.asarray(np.maximum(factor * pairs, 0.0) ** power)
+
+    return truth
+
+
+def _mean_distance(population: Population, _: Mapping[str, Floats], __: str) -> Floats:
+    return np.asarray(np.abs(population.chances - population.scores).mean())
+
+
+def _curve(offset: bool) -> Truth:
+    """The calibration function at the points of a curve, less the score for local errors."""
+
+    def truth(population: Population, found: Mapping[str, Floats], _: str) -> Floats:
+        points = found["x_score"]
+        return np.interp(points, population.scores, population.chances) - (points if offset else 0.0)
+
+    return truth
+
+
+def _risk_at_thresholds(population: Population, found: Mapping[str, Floats], _: str) -> Floats:
+    """The error rate of the population from the threshold of each data set on."""
+    confidence = np.maximum(population.scores, 1 - population.scores)
+    wrong = np.where(population.scores > 0.5, 1 - population.chances, population.chances)
+    order = np.argsort(-confidence, kind="stable")
+    risks = np.cumsum(wrong[order]) / np.arange(1, order.size + 1)
+    covered = np.searchsorted(-confidence[order], -found["x_threshold"] + 1e-12, side="right")
+    return np.where(covered > 0, risks[np.maximum(covered, 1) - 1], np.nan)
+
+
+def _outcomes_of_bins(_: Population, found: Mapping[str, Floats], __: str) -> Floats:
+    return found["x_outcome"]
 
 
 INTERVALS = {
@@ -52,31 +107,110 @@ INTERVALS = {
     "ratio": Interval(cd.ObservedExpected(), {"": "ObservedExpected"}),
     "slope": Interval(cd.CalibrationSlope(), _parts("CalibrationSlope", "slope", "intercept")),
     "c": Interval(cd.CStatistic(), {"": "CStatistic"}),
-    "benefit": Interval(cd.NetBenefit(thresholds=(0.02, 0.2)), {"model": "NetBenefit"}),
+    "benefit": Interval(
+        cd.NetBenefit(thresholds=(0.02, 0.2)), {"model": "NetBenefit", "treat_all": "NetBenefit, treat all"}
+    ),
+    "standardized": Interval(
+        cd.NetBenefit(thresholds=(0.02, 0.2), standardized=True), {"model": "NetBenefit(standardized=True)"}
+    ),
     "murphy": Interval(cd.MurphyCurve(thresholds=(0.02, 0.2)), {"": "MurphyCurve"}),
-    "coverage": Interval(cd.RiskCoverage(), {"aurc": "RiskCoverage", "augrc": "RiskCoverage, AUGRC"}),
-    "diagram": Interval(cd.ReliabilityDiagram(bins=5), {"outcome": "ReliabilityDiagram, bins"}),
+    "coverage": Interval(
+        cd.RiskCoverage(),
+        {
+            "aurc": "RiskCoverage",
+            "augrc": "RiskCoverage, AUGRC",
+            "best": "RiskCoverage, best",
+            "excess": "RiskCoverage, excess",
+        },
+    ),
+    "coverage_curve": Interval(
+        cd.RiskCoverageCurve(points=5), {"risk": "RiskCoverageCurve"}, truth=_risk_at_thresholds
+    ),
+    "diagram": Interval(
+        cd.ReliabilityDiagram(bins=5),
+        {"outcome": "ReliabilityDiagram, bins", "score": "ReliabilityDiagram, scores of bins"},
+    ),
+    "bars": Interval(
+        cd.ConsistencyBars(bins=5),
+        {"expected": "ConsistencyBars, frequency of a calibrated model"},
+        truth=_outcomes_of_bins,
+        calibrated_only=True,
+    ),
+    "cutoff": Interval(cd.CutoffError(), {"": "CutoffError"}),
     "brier": Interval(cd.BrierScore(), {"": "BrierScore"}, True),
     "log": Interval(cd.LogLoss(), {"": "LogLoss"}, True),
+    "brier_skill": Interval(cd.BrierSkillScore(), {"": "BrierSkillScore"}, True),
+    "log_skill": Interval(cd.LogSkillScore(), {"": "LogSkillScore"}, True),
+    "entropy": Interval(cd.NormalizedEntropy(), {"": "NormalizedEntropy"}, True),
+    "sharpness": Interval(cd.Sharpness(), {"": "Sharpness"}, True),
     "brier_terms": Interval(
-        cd.BrierDecomposition(), _parts("BrierDecomposition", "reliability", "resolution", "uncertainty"), True
+        cd.BrierDecomposition(),
+        _parts(
+            "BrierDecomposition",
+            *("score", "reliability", "resolution", "uncertainty", "refinement_loss"),
+            *("within_variance", "within_covariance"),
+        ),
+        True,
     ),
     "log_terms": Interval(
-        cd.LogLossDecomposition(), _parts("LogLossDecomposition", "reliability", "resolution", "uncertainty"), True
+        cd.LogLossDecomposition(),
+        _parts("LogLossDecomposition", "score", "reliability", "resolution", "uncertainty", "within"),
+        True,
     ),
     "ece": Interval(cd.ECE(), {"": "ECE"}, True),
     "ece_mass": Interval(cd.ECE(binning="equal-mass"), {"": "ECE, equal mass"}, True),
     "ece_l2": Interval(cd.ECE(norm="l2", debias=True), {"": "ECE, l2, debiased"}, True),
+    "mce": Interval(cd.ECE(bins=5, norm="max"), {"": "MCE, 5 bins"}, True),
     "smooth": Interval(cd.SmoothECE(step=_STEP), {"": "SmoothECE"}, True),
     "density": Interval(cd.DensityECE(step=_STEP), {"": "DensityECE"}, True),
-    "curve": Interval(cd.ReliabilityCurve(points=21), {"reliability_band": "ReliabilityCurve, whole band"}, True),
+    "curve": Interval(
+        cd.ReliabilityCurve(points=21, step=_STEP),
+        {"reliability": "ReliabilityCurve, points", "reliability_band": "ReliabilityCurve, whole band"},
+        True,
+        truth=_curve(offset=False),
+    ),
+    "local": Interval(
+        cd.LocalCalibrationError(points=21, step=_STEP),
+        {"": "LocalCalibrationError, points", "band": "LocalCalibrationError, whole band"},
+        True,
+        truth=_curve(offset=True),
+    ),
     "ecce": Interval(cd.ECCE(), {"": "ECCE"}, True),
-    "corp": Interval(cd.CORP(), _parts("CORP", "miscalibration", "discrimination", "uncertainty"), True),
+    "atb": Interval(cd.ATB(), {"": "ATB"}, True),
+    "corp": Interval(cd.CORP(), _parts("CORP", "score", "miscalibration", "discrimination", "uncertainty"), True),
     "ici": Interval(cd.ICI(step=_STEP), {"ici": "ICI", "e90": "ICI, E90"}, True),
-    "cost": Interval(cd.ExcessCost(), {"": "ExcessCost", "realised": "ExcessCost, realised"}, True),
-    "skce": Interval(cd.SKCE(bandwidth=_BANDWIDTH), {"": "SKCE"}, True, 100),
-    "skce_linear": Interval(cd.SKCE(estimator="linear", bandwidth=_BANDWIDTH), {"": "SKCE, linear"}),
+    "cost": Interval(
+        cd.ExcessCost(),
+        {
+            "": "ExcessCost",
+            "realised": "ExcessCost, realised",
+            "promised": "ExcessCost, promised",
+            "calibrated": "ExcessCost, calibrated",
+        },
+        True,
+    ),
+    "cells": Interval(cd.MulticlassECE(bins=5), {"": "MulticlassECE, 5 bins"}, True),
+    "skce": Interval(cd.SKCE(bandwidth=_BANDWIDTH), {"": "SKCE"}, True, 100, truth=_kernel_error(_BANDWIDTH, 2.0, 1.0)),
+    "mmce": Interval(cd.MMCE(), {"": "MMCE"}, True, 100, truth=_kernel_error(0.4, 1.0, 0.5)),
+    "canonical": Interval(
+        cd.KernelCanonicalECE(bandwidth=0.05), {"": "KernelCanonicalECE"}, True, 100, truth=_mean_distance
+    ),
+    "skce_linear": Interval(
+        cd.SKCE(estimator="linear", bandwidth=_BANDWIDTH),
+        {"": "SKCE, linear"},
+        truth=_kernel_error(_BANDWIDTH, 2.0, 1.0),
+    ),
 }
+
+# Parts with ends whose true value is a means to other numbers; no promise is made of them.
+WITHOUT_PROMISE = {
+    "LocalCalibrationError": ("density",),
+    "ReliabilityCurve": ("density",),
+    # By class of the label; `coverage` and `size` are measured.
+    "ConformalThreshold": ("class_coverage", "class_size"),
+}
+# Numbers that describe the data, without intervals.
+DESCRIPTIONS = ("Saturation",)
 
 # Tests that take their time: of fewer data sets.
 SLOW = (
@@ -118,11 +252,19 @@ TESTS: dict[str, tuple[Any, str, int]] = {
 GATES = {
     "mean-gap": "size",
     "ece": "size",
+    "smooth-ece": "size",
+    "ecce": "size",
+    "cutoff-error": "size",
     "brier-score": "most",
     "log-loss": "most",
+    "log-loss(clip=0.001)": "most",
+    "brier-skill-score": "least",
+    "normalized-entropy": "most",
     "observed-expected": "most",
     "calibration-slope.slope": "least",
+    "calibration-slope.intercept": "most",
     "c-statistic": "least",
+    "risk-coverage.aurc": "most",
 }
 
 OTHERS = {
@@ -131,6 +273,11 @@ OTHERS = {
     "MulticalibratedScaling, improvement (95 %)": Promise("interval", 0.95, at_least=True),
     "threshold, risk above the limit": Promise("guarantee", SIGNIFICANCE),
     "ConformalThreshold, sets that hold the outcome": Promise("guarantee", 0.9, at_least=True),
+    "ConformalThreshold, coverage": Promise("interval", LEVEL, at_least=True),
+    "ConformalThreshold, size": Promise("interval", LEVEL, at_least=True),
+    "NoiseFloor, errors of calibrated models above it": Promise("guarantee", SIGNIFICANCE),
+    "Refinement, calibration": Promise("interval", LEVEL, at_least=True),
+    "compare, gate on a worse Brier score: not worse": Promise("gate", WRONG),
     "watch, period_pvalue": Promise("test", SIGNIFICANCE),
     "watch, period_pvalue with a tolerance": Promise("test", SIGNIFICANCE),
     "watch, any alarm in 10 periods": Promise("guarantee", SIGNIFICANCE),

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 import calibdask as cd
 from experiments.calibration.cases import CALIBRATED, OFF, Case, Floats, Sample
-from experiments.calibration.coverage import kernel_error
 from experiments.calibration.declared import GATES, INTERVALS, LEVEL, SIGNIFICANCE, SLOW, TESTS
 
 _AT_ONCE = 50
@@ -72,22 +71,32 @@ class Measurement:
     n_boot: int
     generator: Callable[[str], np.random.Generator]
 
-    def all(self) -> Iterator[tuple[str, Measured]]:
-        """Every promise that is measured in this case."""
-        yield from self._intervals()
-        if self.model == CALIBRATED:
-            yield from self._tests()
-        if self.replicated_sets:
+    def measured(self, family: str) -> Iterator[tuple[str, Measured]]:
+        """Every promise of one of `FAMILIES` that is measured in this case."""
+        if family == "formulas":
+            yield from self._intervals(replicates=False)
+        elif family == "replicates" and self.replicated_sets:
+            yield from self._intervals(replicates=True)
             yield from self._difference()
-            if self.model == OFF:
-                yield from self._gates()
+            yield from self._refined()
+        elif family == "tests" and self.model == CALIBRATED:
+            yield from self._tests()
+            if self.replicated_sets:
+                yield from self._noise_floors()
+        elif family == "gates" and self.replicated_sets and self.model == OFF:
+            yield from self._gates()
+            yield from self._gates_of_differences()
+        elif family == "guarantees":
+            yield from self._guarantees()
+
+    def _guarantees(self) -> Iterator[tuple[str, Measured]]:
         if not self.case.weighted:
             yield from self._decisions()
             if self.model == CALIBRATED:
                 yield from self._watched()
                 yield from self._planned()
-                if self.replicated_sets:
-                    yield from self._audited()
+        if self.replicated_sets and self.model == CALIBRATED:
+            yield from self._audited()
         if self.replicated_sets and self.case.label.startswith("Balanced") and self.model == OFF and self.rows >= 500:
             yield from self._mended()
 
@@ -95,7 +104,7 @@ class Measurement:
         return self.case.sample(self.model, sets, self.rows, self.generator(name))
 
     def _evaluated(self, sample: Sample, metric: Any, **options: Any) -> dict[str, Any]:
-        """Variables by name, data sets along the first axis; none where the metric refuses such data."""
+        """Variables and coordinates by name, data sets along the first axis; none where the metric refuses them."""
         found: dict[str, list[Any]] = {}
         for start in range(0, len(sample.labels), _AT_ONCE):
             here = slice(start, start + _AT_ONCE)
@@ -107,38 +116,29 @@ class Measurement:
                 return {}
             for name in result:
                 found.setdefault(str(name), []).append(result[name].values)
-        return {name: np.concatenate(parts) for name, parts in found.items()}
+        positions = {str(name): of.values for name, of in result.coords.items() if str(name).startswith("x_")}
+        return positions | {name: np.concatenate(parts) for name, parts in found.items()}
 
     def _truth(self, metric: Any) -> Any:
         """The result of the whole population, in which rows stand for their probabilities."""
         labels, scores, weights = self.case.population(self.model).rows
         return cd.evaluate(labels, scores, {"x": metric}, task="binary", sample_weight=weights)
 
-    def _intervals(self) -> Iterator[tuple[str, Measured]]:
-        samples = {
-            of: self._sample(self.replicated_sets if of else self.sets, f"intervals {of}") for of in (True, False)
-        }
+    def _intervals(self, *, replicates: bool) -> Iterator[tuple[str, Measured]]:
+        sample = self._sample(self.replicated_sets if replicates else self.sets, f"intervals {replicates}")
         for of in INTERVALS.values():
-            if self.rows > of.rows or (of.replicates and not self.replicated_sets):
+            if of.replicates != replicates or self.rows > of.rows or (of.calibrated_only and self.model == OFF):
                 continue
-            sample = samples[of.replicates]
             found = self._evaluated(sample, of.metric, ci=LEVEL, n_boot=self.n_boot)
+            truth = {} if of.truth else self._truth(of.metric)
             for part, title in of.parts.items():
                 name = f"x_{part}" if part else "x"
                 if f"{name}_low" not in found:
                     yield title, Measured.refused(len(sample.labels))
                     continue
                 low, high = found[f"{name}_low"], found[f"{name}_high"]
-                yield title, _held(low, high, self._true_values(of.metric, name), whole=part.endswith("_band"))
-
-    def _true_values(self, metric: Any, name: str) -> Floats:
-        scores, chances = self.case.population(self.model)
-        if isinstance(metric, cd.SKCE):
-            return np.asarray(kernel_error(scores, chances))
-        truth = self._truth(metric)
-        if name == "x_reliability_band":
-            return np.interp(truth["x_score"].values, scores, chances)
-        return np.asarray(truth[name].values, np.float64)
+                true = of.truth(self.case.population(self.model), found, name) if of.truth else truth[name].values
+                yield title, _held(low, high, np.asarray(true, np.float64), whole=part.endswith("band"))
 
     def _tests(self) -> Iterator[tuple[str, Measured]]:
         for title, (metric, part, most) in TESTS.items():
@@ -160,40 +160,75 @@ class Measurement:
 
     def _gates(self) -> Iterator[tuple[str, Measured]]:
         """Limits that are the true values: met and broken may each be decided in 2.5 % of data sets."""
+        sample, limits = self._sample(self.replicated_sets, "gates"), self._limits_at_truth()
+        if self.replicated_sets and len(limits):
+            # A kind of limit that these data do not support is refused for all data sets alike.
+            limits = {text: limit for text, limit in limits.items() if self._decided(sample, 0, {text: limit})}
+        outcomes = {text: [] for text in limits}  # type: dict[str, list[str]]
+        for number in range(len(sample.labels)):
+            for text, outcome in self._decided(sample, number, limits).items():
+                outcomes[text].append(outcome)
+        for text in GATES:
+            for outcome in ("met", "broken"):
+                name, decided = f"{text}: {outcome}", outcomes.get(text)
+                yield (
+                    name,
+                    Measured.of([one == outcome for one in decided])
+                    if decided
+                    else Measured.refused(len(sample.labels)),
+                )
+
+    def _limits_at_truth(self) -> dict[str, Any]:
         limits: dict[str, Any] = {}
         for text, rule in GATES.items():
             value = self._truth_of_text(text)
-            limits[text] = {"size": abs(value), "most": f"..{value!r}", "least": f"{value!r}.."}[rule]
-        sample = self._sample(self.replicated_sets, "gates")
-        outcomes: dict[str, list[str]] = {text: [] for text in limits}
-        for number in range(len(sample.labels)):
-            for text, limit in limits.items():
-                outcomes[text] += self._decided(sample, number, {text: limit})
-        for text, decided in outcomes.items():
-            for outcome in ("met", "broken"):
-                name = f"{text}: {outcome}"
-                happened = [one == outcome for one in decided]
-                yield name, Measured.of(happened) if decided else Measured.refused(len(sample.labels))
+            if np.isfinite(value):
+                limits[text] = {"size": abs(value), "most": f"..{value!r}", "least": f"{value!r}.."}[rule]
+        return limits
 
-    def _decided(self, sample: Sample, number: int, limits: dict[str, Any]) -> list[str]:
-        """The outcome of limits for one data set; none where the limit is refused."""
+    def _decided(self, sample: Sample, number: int, limits: dict[str, Any]) -> dict[str, str]:
+        """The outcomes of limits for one data set; none where one of them is refused."""
         weights = None if sample.weights is None else sample.weights[number]
         options: dict[str, Any] = {"sample_weight": weights, "n_boot": self.n_boot, "seed": number}
         try:
             gate = cd.check(sample.labels[number], sample.scores[number], limits, task="binary", **options)
         except ValueError:
-            return []
-        return [judgement.outcome for judgement in gate.judgements]
+            return {}
+        return dict(zip(limits, [judgement.outcome for judgement in gate.judgements], strict=True))
 
-    def _difference(self) -> Iterator[tuple[str, Measured]]:
-        """Brier scores of these scores and of others that are nearer to the rate."""
-        sample = self._sample(self.replicated_sets, "difference")
+    def _gates_of_differences(self) -> Iterator[tuple[str, Measured]]:
+        """A margin that is the true difference of Brier scores is kept in 2.5 % of data sets at most."""
+        sample = self._sample(self.replicated_sets, "gates of differences")
+        other, margin = self._other_scores()
+        met = []
+        for number in range(len(sample.labels)):
+            weights = None if sample.weights is None else sample.weights[number]
+            labels, scores = sample.labels[number], sample.scores[number]
+            options: dict[str, Any] = {"sample_weight": weights, "n_boot": self.n_boot, "seed": number}
+            # The scores that are worse are held against the others.
+            models = (other(scores), scores) if margin > 0 else (scores, other(scores))
+            gate = cd.check(
+                labels, models[0], not_worse={"brier-score": abs(margin)}, baseline=models[1], task="binary", **options
+            )
+            met.append(gate.judgements[0].outcome == "met")
+        yield "compare, gate on a worse Brier score: not worse", Measured.of(met)
+
+    def _other_scores(self) -> tuple[Callable[[Floats], Floats], float]:
+        """Scores nearer to the rate, and by how much their Brier score is larger in the population."""
         population = self.case.population(self.model)
         rate = population.chances.mean()
 
         def other(scores: Floats) -> Floats:
             return 0.5 * scores + 0.5 * rate
 
+        labels, scores, weights = population.rows
+        of_other, own = (float((one - labels) ** 2 @ weights / weights.sum()) for one in (other(scores), scores))
+        return other, of_other - own
+
+    def _difference(self) -> Iterator[tuple[str, Measured]]:
+        """Brier scores of these scores and of others that are nearer to the rate."""
+        sample = self._sample(self.replicated_sets, "difference")
+        other, truth = self._other_scores()
         options: dict[str, Any] = {
             "task": "binary",
             "ci": LEVEL,
@@ -201,29 +236,54 @@ class Measurement:
             "sample_weight": sample.weights,
         }
         compared = cd.compare(sample.labels, sample.scores, other(sample.scores), {"x": cd.BrierScore()}, **options)
-        labels, scores, weights = population.rows
-        losses = ((one - labels) ** 2 @ weights / weights.sum() for one in (other(scores), scores))
-        truth = next(losses) - next(losses)
         low, high = (compared[f"x_difference_{end}"].values for end in ("low", "high"))
         yield "compare, difference of Brier scores", _held(low, high, np.asarray(truth))
+
+    def _refined(self) -> Iterator[tuple[str, Measured]]:
+        """What the map that is fitted to all rows takes away from the loss of the population."""
+        name = "Refinement, calibration"
+        sample, population = self._sample(self.replicated_sets, "refined"), self.case.population(self.model)
+        found = self._evaluated(sample, cd.Refinement(), ci=LEVEL)
+        if "x_calibration_low" not in found:
+            yield name, Measured.refused(len(sample.labels))
+            return
+        low, high = found["x_calibration_low"], found["x_calibration_high"]
+        truth = np.full(low.shape, np.nan)
+        for number in np.flatnonzero(np.isfinite(low)):
+            weights = None if sample.weights is None else sample.weights[number]
+            fitted = cd.PlattScaling().fit(sample.labels[number], sample.scores[number], sample_weight=weights)
+            calibrated = fitted.predict_proba(population.scores)[:, 1]
+            truth[number] = _log_loss(*population) - _log_loss(calibrated, population.chances)
+        yield name, _held(low, high, truth)
+
+    def _noise_floors(self) -> Iterator[tuple[str, Measured]]:
+        name = "NoiseFloor, errors of calibrated models above it"
+        sample = self._sample(self.replicated_sets, "noise floors")
+        floors = self._evaluated(sample, cd.NoiseFloor(resamples=199))
+        if not floors:
+            yield name, Measured.refused(len(sample.labels))
+            return
+        yield name, Measured.of(self._evaluated(sample, cd.ECE())["x"] > floors["x_high"] + _ROUNDING)
 
     def _decisions(self) -> Iterator[tuple[str, Measured]]:
         sample, population = self._sample(self.sets, "decisions"), self.case.population(self.model)
         confidence = np.maximum(population.scores, 1 - population.scores)
         wrong = np.where(population.scores > 0.5, 1 - population.chances, population.chances)
-        above, covered = [], []
+        above, covered, sizes = [], [], []
         for labels, scores in zip(sample.labels, sample.scores, strict=True):
             chosen = float(cd.threshold(labels, scores, _RISK, task="binary").threshold)
             out = confidence > chosen
             above.append(np.nan if np.isnan(chosen) else float(out.any() and wrong[out].mean() > _RISK + _ROUNDING))
-        found = self._evaluated(sample, cd.ConformalThreshold(alpha=0.1))
+        found = self._evaluated(sample, cd.ConformalThreshold(alpha=0.1), ci=LEVEL)
         for cut in found["x_threshold"]:
-            holds = population.chances * (1 - population.scores <= cut) + (1 - population.chances) * (
-                population.scores <= cut
-            )
-            covered.append(holds.mean())
+            with_one, with_zero = 1 - population.scores <= cut, population.scores <= cut
+            covered.append((population.chances * with_one + (1 - population.chances) * with_zero).mean())
+            sizes.append((with_one * 1.0 + with_zero).mean())
         yield "threshold, risk above the limit", Measured.of(np.nan_to_num(above), ~np.isnan(above))
         yield "ConformalThreshold, sets that hold the outcome", Measured.of(covered)
+        for part, true in (("coverage", covered), ("size", sizes)):
+            low, high = found[f"x_{part}_low"], found[f"x_{part}_high"]
+            yield f"ConformalThreshold, {part}", _held(low, high, np.array(true))
 
     def _watched(self) -> Iterator[tuple[str, Measured]]:
         """Each data set is a period; and its rows are those of ten periods of a slice."""
@@ -259,11 +319,12 @@ class Measurement:
             return
         rng, sample = self.generator("features"), self._sample(self.replicated_sets, "audited")
         found, discovered = [], []
-        for labels, scores in zip(sample.labels, sample.scores, strict=True):
+        for number, (labels, scores) in enumerate(zip(sample.labels, sample.scores, strict=True)):
             features = {name: rng.integers(0, 3, self.rows) for name in ("a", "b", "c")}
             if labels.min() == labels.max():
                 continue
-            result = cd.audit(labels, scores, features)
+            weights = None if sample.weights is None else sample.weights[number]
+            result = cd.audit(labels, scores, features, sample_weight=weights)
             found.append(bool(result.found.any()))
             discovered.append(bool(result.discovery.any()))
         yield "audit, a segment found", Measured.of(found)
@@ -291,7 +352,9 @@ class Measurement:
 
     def _truth_of_text(self, text: str) -> float:
         """The number of a limit for the whole population."""
-        metric, _, part = text.partition(".")
+        arguments = text.rfind(")") + 1
+        metric, _, part = text[arguments:].partition(".")
+        metric = text[:arguments] + metric
         found = self._truth(metric)
         return float(np.ravel(found[f"x_{part}" if part else "x"].values)[0])
 

@@ -12,10 +12,11 @@ import calibdask as cd
 from calibdask.storage.atomic_replace import atomic_replacement, write_text
 from calibdask.storage.cube_layout import DONE
 from experiments.calibration.cases import CASES, OFF
-from experiments.calibration.declared import PROMISES, Promise
+from experiments.calibration.declared import FAMILIES, PROMISES, Promise
 from experiments.calibration.study import Promises
 
 FOLDER = Path(__file__).with_name("results")
+RESULTS = FOLDER / "promises.nc"
 PAGE = Path(__file__).parents[2] / "deploy" / "docs" / "intervals.md"
 BEGIN, END = "<!-- written by experiments.calibration.outcome -->", "<!-- end of what is written -->"
 # So many standard errors beyond what is promised, a promise is broken.
@@ -29,12 +30,26 @@ _TITLES = {
 
 
 def summary_of(store: str) -> xr.Dataset:
-    """The cells of a cube that are done, by promise, case, model and rows; others are NaN."""
+    """The cells of a cube that are done, by promise, case, model and rows; others are NaN.
+
+    A promise is measured in the cells of one family.
+    """
     cube = cd.open_cube(store)
     done = cube["status"].load() == DONE
-    result = cube[[*Promises.outputs]].load().where(done)
-    attributes = {"study": "Promises", "cells": int(done.size), "cells_done": int(done.sum())}
-    return result.drop_attrs().assign_attrs(attributes)
+    result = cube[[*Promises.outputs]].load().where(done).max("family")
+    others = [dim for dim in done.dims if dim != "family"]
+    counts = {"cells": done.count(others), "cells_done": done.sum(others)}
+    return result.assign(counts).drop_attrs().assign_attrs(study="Promises")
+
+
+def updated(summary: xr.Dataset, earlier: xr.Dataset) -> xr.Dataset:
+    """A summary with the families that an earlier one of the same cases, models and rows has besides."""
+    if any(not summary[axis].equals(earlier[axis]) for axis in ("case", "model", "rows")):
+        return summary
+    known = [name for name in earlier["promise"].values if name in PROMISES]
+    merged = summary.combine_first(earlier.sel(promise=known))
+    families = [name for name in FAMILIES if name in merged["family"].values]
+    return merged.sel(promise=[*PROMISES], family=families, case=summary["case"].values, model=summary["model"].values)
 
 
 def is_broken(promise: Promise, share: float, error: float) -> bool:
@@ -102,7 +117,7 @@ def page_lines(summary: xr.Dataset) -> list[str]:
     rows = " and ".join(f"{number:,}" for number in summary["rows"].values)
     sets = summary["sets"].values
     sizes = sorted({int(number) for number in sets[~np.isnan(sets)]})
-    missing = summary.attrs["cells"] - summary.attrs["cells_done"]
+    missing, cells = int((summary["cells"] - summary["cells_done"]).sum()), int(summary["cells"].sum())
     if not sizes:
         return ["Nothing has been measured yet.", ""]
     return [
@@ -110,8 +125,7 @@ def page_lines(summary: xr.Dataset) -> list[str]:
         "miscalibrated models. Each entry is the worst case, with its standard error; **bold** if it violates the "
         'guarantee by more than three standard errors. "Given" is the share of data sets with a result (without one an '
         "interval does not miss, a test does not reject and a gate does not decide); "
-        '"refused": none; –: not measured.'
-        + (f" **{missing} of {summary.attrs['cells']} cells are missing.**" if missing else ""),
+        '"refused": none; –: not measured.' + (f" **{missing} of {cells} cells are missing.**" if missing else ""),
         *tables(summary, columns),
         "",
     ]
@@ -144,16 +158,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m experiments.calibration.outcome", description=__doc__)
     parser.add_argument("cube", nargs="?", help="cube of the study, begun or continued; without one tables only")
     parser.add_argument("--cluster", default="local:2", help="where cells are computed")
+    parser.add_argument(
+        "--families", nargs="+", choices=FAMILIES, help="measure these, and keep the others as they are"
+    )
     parser.add_argument("--preset", choices=[*Promises.presets], help="other sizes, into a cube of their own")
     chosen = parser.parse_args(arguments)
     FOLDER.mkdir(exist_ok=True)
     failed = 0
     if chosen.cube:
-        study = Promises(**Promises.presets.get(chosen.preset, {}))
+        families = {"families": tuple(chosen.families)} if chosen.families else {}
+        study = Promises(**{**Promises.presets.get(chosen.preset, {}), **families})
         failed = cd.run(study, chosen.cube, cluster=chosen.cluster).failed
-        with atomic_replacement(FOLDER / "promises.nc") as part:
-            summary_of(chosen.cube).to_netcdf(part, engine="scipy")
-    summary = xr.load_dataset(FOLDER / "promises.nc", engine="scipy")
+        measured = summary_of(chosen.cube)
+        if families and RESULTS.exists():
+            measured = updated(measured, xr.load_dataset(RESULTS, engine="scipy"))
+        with atomic_replacement(RESULTS) as part:
+            measured.to_netcdf(part, engine="scipy")
+    summary = xr.load_dataset(RESULTS, engine="scipy")
     write_text(FOLDER / "promises.md", "\n".join(all_lines(summary)))
     write_text(PAGE, written(PAGE.read_text(encoding="utf-8"), summary))
     if failed:

@@ -9,18 +9,20 @@ import numpy as np
 
 import calibdask as cd
 from experiments.calibration.cases import CALIBRATED, CASES, OFF
-from experiments.calibration.declared import PROMISES
+from experiments.calibration.declared import FAMILIES, PROMISES
 from experiments.calibration.measured import Measurement
 
 
 @dataclass(frozen=True, kw_only=True)
 class Promises(cd.Study):
-    """How often promises are kept, by case, model and number of rows.
+    """How often promises are kept, by case, model, number of rows and family of promises.
 
     Parameters
     ----------
     cases : tuple of str
         Names in `CASES`.
+    families : tuple of str
+        Groups of promises: each has cells of its own, which can be measured again by themselves.
     rows : tuple of int
     sets : int
         Data sets of formulas and tests; a quarter of them of tests that take their time.
@@ -31,6 +33,7 @@ class Promises(cd.Study):
     """
 
     cases: tuple[str, ...] = tuple(CASES)
+    families: tuple[str, ...] = FAMILIES
     rows: tuple[int, ...] = (50, 500)
     sets: int = 200
     replicated_sets: int = 20
@@ -38,7 +41,7 @@ class Promises(cd.Study):
 
     outputs: ClassVar = dict.fromkeys(("sets", "given", "share", "standard_error"), ("promise",))
     presets: ClassVar = {
-        "formulas": {"sets": 100, "replicated_sets": 0},
+        "formulas": {"families": ("formulas", "guarantees"), "replicated_sets": 0},
         "quick": {"cases": ("rare",), "rows": (50,), "sets": 20, "replicated_sets": 5, "n_boot": 20},
         "large": {"rows": (30, 100, 500, 3000), "sets": 2000, "replicated_sets": 400, "n_boot": 200},
     }
@@ -47,14 +50,16 @@ class Promises(cd.Study):
         """Values that cells could not compute."""
         if unknown := sorted({*self.cases} - {*CASES}):
             yield f"cases expects some of {', '.join(CASES)}, got {', '.join(unknown)}."
+        if unknown := sorted({*self.families} - {*FAMILIES}):
+            yield f"families expects some of {', '.join(FAMILIES)}, got {', '.join(unknown)}."
         if not self.rows or min(*self.rows, self.sets, self.replicated_sets or 2, self.n_boot) < 2:
             yield "rows, sets, replicated_sets and n_boot expect numbers from 2 on, or replicated_sets=0."
         if self.replicated_sets > self.sets:
             yield "replicated_sets expects at most sets."
 
     def cells(self) -> dict[str, Any]:
-        """A cell for each number of rows, model and case."""
-        return {"rows": self.rows, "model": (CALIBRATED, OFF), "case": self.cases}
+        """A cell for each family, number of rows, model and case."""
+        return {"family": self.families, "rows": self.rows, "model": (CALIBRATED, OFF), "case": self.cases}
 
     def inside(self) -> dict[str, Any]:
         """The promises."""
@@ -77,7 +82,7 @@ class Promises(cd.Study):
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            measured = dict(measurement.all())
+            measured = dict(measurement.measured(at["family"]))
         missing = (np.nan,) * 4
         columns = np.array([measured.get(promise, missing) for promise in PROMISES]).T
         return dict(zip(("sets", "given", "share", "standard_error"), columns, strict=True))

@@ -4,10 +4,21 @@ import numpy as np
 import pytest
 import xarray as xr
 
+import calibdask as cd
+from calibdask.estimators.estimator import Estimator
 from calibdask.study.seeds import Seeds
 from experiments.calibration import outcome
 from experiments.calibration.cases import CALIBRATED, CASES, OFF
-from experiments.calibration.declared import PROMISES, Promise
+from experiments.calibration.declared import (
+    DESCRIPTIONS,
+    FAMILIES,
+    GATES,
+    INTERVALS,
+    PROMISES,
+    TESTS,
+    WITHOUT_PROMISE,
+    Promise,
+)
 from experiments.calibration.measured import Measured
 from experiments.calibration.study import Promises
 
@@ -41,16 +52,60 @@ def test_promises_are_broken_beyond_three_standard_errors() -> None:
     assert [outcome.is_broken(rejects, share, 0.02) for share in (0.0, 0.1, 0.12)] == [False, False, True]
 
 
-def test_a_cell_measures_what_is_declared_and_the_same_again() -> None:
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_cell_measures_what_is_declared_and_the_same_again(family: str) -> None:
     study = Promises(cases=("rare",), rows=(50,), sets=8, replicated_sets=2, n_boot=10)
-    at = {"case": "rare", "model": OFF, "rows": 50}
+    at = {"family": family, "case": "rare", "model": CALIBRATED if family == "tests" else OFF, "rows": 50}
     first, again = (study.cell(at, Seeds(0, tuple(at.items()))) for _ in range(2))
     np.testing.assert_equal(first, again)
     share, given = first["share"], first["given"]
-    kinds = {promise.kind for promise, value in zip(PROMISES.values(), share, strict=True) if np.isfinite(value)}
-    assert kinds == {"interval", "gate", "guarantee"}
+    measured = [promise.kind for promise, value in zip(PROMISES.values(), given, strict=True) if np.isfinite(value)]
+    kinds = {"formulas": "interval", "replicates": "interval", "tests": "test", "gates": "gate"}
+    assert {kinds.get(family, "guarantee")} <= {*measured}
     assert (np.isnan(share) == ~(given > 0)).all()
-    assert np.isfinite(share).sum() > 40
+
+
+ESTIMATORS = sorted(
+    name for name in cd.__all__ if isinstance(getattr(cd, name), type) and issubclass(getattr(cd, name), Estimator)
+)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_interval_and_every_test_of_the_catalogue_is_measured(name: str) -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.random(300)
+    estimator = getattr(cd, name)()
+    result = cd.evaluate(rng.random(300) < scores, scores, {"x": estimator}, ci=0.9, n_boot=5, task="binary")
+    ends = {str(variable)[1:-4].lstrip("_") for variable in result if str(variable).endswith("_low")}
+    measured = {part for of in INTERVALS.values() if type(of.metric) is type(estimator) for part in of.parts}
+    # Promises that are measured by functions of their own.
+    measured |= {part for part in ends if f"{name}, {part or 'improvement'}" in PROMISES}
+    if name == "Refinement":
+        # The losses before and after are means over rows, as the log loss is.
+        measured |= {"", "score"}
+    assert ends <= measured | {*WITHOUT_PROMISE.get(name, ())}
+    tests = {part for metric, part, _ in TESTS.values() if type(metric) is type(estimator)}
+    pvalues = {str(variable)[2:] for variable in result if result[variable].attrs.get("kind") == "pvalue"}
+    assert pvalues <= tests
+    names = {
+        type(metric).__name__
+        for metric in (*(of.metric for of in INTERVALS.values()), *(of for of, *_ in TESTS.values()))
+    }
+    has_promise = name in names or any(promise.startswith(f"{name},") for promise in PROMISES)
+    assert has_promise != (name in DESCRIPTIONS)
+
+
+def test_every_promise_is_measured_in_some_cell() -> None:
+    summary = xr.load_dataset(outcome.RESULTS, engine="scipy")
+    given = summary["given"].max(["case", "model", "rows"])
+    unmeasured = {
+        str(name) for name, value in zip(given["promise"].values, given.values, strict=True) if np.isnan(value)
+    }
+    assert not unmeasured
+    assert {limit.partition("(")[0].partition(".")[0] for limit in GATES} <= {
+        getattr(cd, name)().name.replace("_", "-") for name in ESTIMATORS
+    }
 
 
 def test_a_promise_without_a_measured_cell_is_not_printed() -> None:
@@ -65,8 +120,8 @@ def test_a_promise_without_a_measured_cell_is_not_printed() -> None:
     summary = xr.Dataset(
         {name: (dims, np.reshape(array, shape)) for name, array in values.items()},
         {"case": ["rare"], "model": [OFF], "rows": [50, 500], "promise": names},
-        {"cells": 2, "cells_done": 1},
     )
+    summary = summary.assign({"cells": ("family", [2]), "cells_done": ("family", [1])})
     text = outcome.written(f"before\n{outcome.BEGIN}\nstale line\n{outcome.END}\nafter\n", summary)
     assert text.startswith("before\n")
     assert text.endswith("after\n")
@@ -75,6 +130,25 @@ def test_a_promise_without_a_measured_cell_is_not_printed() -> None:
     assert "| SpiegelhalterTest | **0.300 ± 0.020** |" in text
     assert "BrierScore" not in text
     assert "1 of 2 cells are missing" in text
+
+
+def test_families_that_are_measured_again_replace_earlier_results() -> None:
+    axes = {"case": ["rare"], "model": [OFF], "rows": [50], "promise": [*PROMISES]}
+    shape = tuple(len(values) for values in axes.values())
+
+    def summary(family: str, measured: str, share: float) -> xr.Dataset:
+        values = np.full(shape, np.nan)
+        values[..., [*PROMISES].index(measured)] = share
+        counts = {"cells": ("family", [1]), "cells_done": ("family", [1])}
+        return xr.Dataset({"share": ([*axes], values), **counts}, {**axes, "family": [family]})
+
+    earlier, again = summary("tests", "GradeTests", 0.1), summary("formulas", "MeanGap", 0.9)
+    merged = outcome.updated(again, earlier)
+    assert float(merged["share"].sel(promise="GradeTests").item()) == 0.1
+    assert float(merged["share"].sel(promise="MeanGap").item()) == 0.9
+    assert merged["family"].values.tolist() == ["formulas", "tests"]
+    other = earlier.assign_coords(rows=[500])
+    assert outcome.updated(again, other).equals(again)
 
 
 def test_the_page_is_that_of_the_results() -> None:

@@ -35,6 +35,7 @@ from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.results.comparison import verdicts
 from calibdask.results.document import Document
+from calibdask.safe_text import visible
 from calibdask.statistics.exact import Array
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS, bucket_count
 from calibdask.storage.summary import is_summary
@@ -352,7 +353,7 @@ def _baseline_index(names: list[str], baseline: str | None) -> int:
     if baseline is None:
         return 0
     if str(baseline) not in names:
-        raise ValueError(f"baseline expects one of {', '.join(names)}, got {baseline}.")
+        raise ValueError(f"baseline expects one of {', '.join(map(visible, names))}, got {visible(baseline)}.")
     return names.index(str(baseline))
 
 

@@ -6,11 +6,13 @@ from dataclasses import replace
 from calibdask.engine.sources.source import Source
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.about import LOSSES, Description
+from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.constant_outcomes import ConstantOutcomes, setting_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import KnownEnds
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.sampling_variance import UNKNOWN_WEIGHT
+from calibdask.estimators.without_interval import bare
 from calibdask.inference.ends import Bounds, ConstantOutcomeSlices, where, where_outcomes_differ
 from calibdask.statistics.layout import Layout
 
@@ -82,5 +84,6 @@ def outcome_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str
 
 
 def has_weighted_ends(metric: Estimator, layout: Layout) -> bool:
-    """Whether ends of weighted rows are computed by formulas."""
-    return layout.weighted and isinstance(metric.interval(layout), KnownEnds)
+    """Whether ends of weighted rows are computed by formulas from the outcomes of columns, unlike those of coverage."""
+    is_of_columns = isinstance(bare(metric), SettingEstimator)
+    return layout.weighted and is_of_columns and isinstance(metric.interval(layout), KnownEnds)

@@ -225,7 +225,8 @@ def _of_column(request: RowsRequest, models: dict[str, str], baseline: str) -> R
     from dataclasses import replace
 
     if baseline not in models:
-        raise click.UsageError(f"--baseline expects one of the models of --score, {', '.join(models)}, got {baseline}.")
+        names = ", ".join(map(visible, models))
+        raise click.UsageError(f"--baseline expects one of the models of --score, {names}, got {visible(baseline)}.")
     return replace(request, score=models[baseline])
 
 

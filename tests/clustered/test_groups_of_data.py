@@ -108,7 +108,7 @@ def test_analyses_that_take_rows_as_independent_refuse_tables_with_clusters(tmp_
     path = tmp_path / "rows.csv"
     FRAME.to_csv(path, index=False)
     table = cd.read_rows(path, groups="patient")
-    with pytest.raises(ValueError, match="groups is not supported here"):
+    with pytest.raises(ValueError, match="threshold expects independent rows"):
         cd.threshold(table, risk=0.2)
 
 

@@ -181,8 +181,17 @@ CASES: dict[str, Case] = {
         )
         for digits in (10, 12, 15, 18)
     },
-    "10^5 slices in a summary": (
-        lambda p: ["summarize", identifiers(p / "a.parquet", 10**5), "--by", "id", "--out", str(p / "o.zarr")],
+    "10^5 slices in a summary with clusters": (
+        lambda p: [
+            "summarize",
+            identifiers(p / "a.parquet", 10**5),
+            "--by",
+            "id",
+            "--groups",
+            "id",
+            "--out",
+            str(p / "o.zarr"),
+        ],
         r"100,000 slices, 2 classes expect .* GB of memory .* at most 4\.3 GB are taken: take fewer slices",
     ),
     "10^5 slices in a report": (
@@ -295,7 +304,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     },
     "records as slices": (lambda: _by(RECORDS), f"by 's' {NOT_ORDERED}, got records"),
     "slices of several dimensions": (
-        lambda: cd.summarize(np.arange(400) % 2, np.full(400, 0.5), by={"a": np.arange(400), "b": np.arange(400)}),
-        r"160,000 slices, 2 classes expect .* GB",
+        lambda: cd.summarize(np.arange(4000) % 2, np.full(4000, 0.5), by={"a": np.arange(4000), "b": np.arange(4000)}),
+        r"by expects at most 1000000 slices, got 16000000",
     ),
 }

@@ -45,8 +45,6 @@ from calibdask.results.values import PartResult
 
 # Panels of a model with one for each class, and of the slices that are drawn.
 _MOST_PANELS, _MOST_SLICES = 6, 4
-# That of tests where nothing else was said.
-_LEVEL = 0.95
 _Parts = dict[str, tuple[str, Iterable[Element]]]
 _POINTS = (
     "Each point is a bin, {up} against mean {across}, with a pointwise confidence interval; larger points hold more "
@@ -270,10 +268,12 @@ def _tests(models: Sequence[ModelResult]) -> Iterator[Element]:
 
 def _rejected(models: Sequence[ModelResult]) -> str:
     """Models that the tests reject."""
-    alpha = 1 - (models[0].level or _LEVEL)
-    of = {model.name: [one for one in model.tests if one.rejects_calibration] for model in models}
+    alpha = models[0].alpha
+    of = {model.name: model.calibration_tests for model in models}
     rejected = {name: sum(one.pvalue < alpha for one in tests) for name, tests in of.items()}
     found = [f"{name} by {number} of {counted(len(of[name]), 'test')}" for name, number in rejected.items() if number]
+    if not any(of.values()):
+        return "None of these tests is a test of calibration that is defined for these rows."
     if not found:
         return f"No test rejects calibration at the {percent(alpha)} level, which is no evidence of calibration."
     return f"Calibration is rejected at the {percent(alpha)} level: {joined(found)}."

@@ -5,6 +5,8 @@ from functools import cached_property
 
 import numpy as np
 
+from calibdask.analyses.gating.profiles import profile_of
+from calibdask.estimators.expression import parse_metrics
 from calibdask.report.headline import headline_of
 from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, MARKS, SMOOTH, SPREAD, Measured
 from calibdask.report.slices import Slice, slices_of
@@ -12,6 +14,8 @@ from calibdask.results.reliability import BinnedReliability, SmoothReliability, 
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.settings import Setting
 
+# Confidence level of tests where there are no intervals.
+USUAL_LEVEL = 0.95
 _OWN = {DIAGRAM, CURVE, MARKS, SMOOTH, GAP, SPREAD, CLASSES}
 
 
@@ -37,6 +41,11 @@ class SlicesBy:
     def label(self) -> str:
         """The error in few words."""
         return "–" if self.error is None else self.error.label
+
+    @property
+    def judged(self) -> int:
+        """Number of slices that have a value of that error, for which lower bounds are adjusted."""
+        return sum(not np.isnan(value.value) for value in self.values.values())
 
     @property
     def values(self) -> dict[str, Value]:
@@ -126,26 +135,37 @@ class ModelResult:
         """The value of the headline."""
         return None if self.headline is None else self.numbers[self.headline.variable]
 
+    @property
+    def alpha(self) -> float:
+        """Level below which p-values are significant: that of the intervals, 5 % without any."""
+        return round(1 - (self.level or USUAL_LEVEL), 12)
+
     @cached_property
     def tests(self) -> list[CalibrationTest]:
         """All tests of single numbers."""
-        return [self._test(part) for part in self.results.numbers if part.kind == "pvalue"]
+        return [_test(self.results, part) for part in self.results.numbers if part.kind == "pvalue"]
 
-    def _test(self, pvalue: PartResult) -> CalibrationTest:
-        # Of an error with a p-value the error itself is the statistic.
-        statistic = next(
-            iter((*self.results.of(pvalue.metric, "statistic"), *self.results.of(pvalue.metric, ""))), None
-        )
-        return CalibrationTest(
-            pvalue.metric,
-            pvalue.label,
-            pvalue.title if pvalue.title != pvalue.metric else "",
-            np.nan if statistic is None else float(statistic.value().value),
-            "" if statistic is None else statistic.meaning,
-            float(pvalue.value().value),
-            str(pvalue.values.attrs.get("assumes", "")),
-            pvalue.direction != "lower",
-        )
+    @cached_property
+    def calibration_tests(self) -> list[CalibrationTest]:
+        """All tests whose p-values the page shows and whose small p-values speak against calibration.
+
+        Those of the profile are among them.
+        """
+        tests = list(self.tests)
+        gate = self.measured.gate
+        if gate is not None and gate.profile:
+            results = Results(gate.result)
+            of_profile = {str(metric) for text in profile_of(gate.profile).names for metric in parse_metrics(text)}
+            known = {test.metric for test in tests}
+            others = (part for part in results.numbers if part.metric in of_profile - known)
+            tests += [_test(results, part) for part in others if part.kind == "pvalue"]
+        return [test for test in tests if test.rejects_calibration and not np.isnan(test.pvalue)]
+
+    @property
+    def is_biased(self) -> bool:
+        """Whether the interval of the mean gap excludes 0."""
+        gap = self.gap
+        return gap is not None and gap.has_interval and not gap.low <= 0 <= gap.high
 
     @cached_property
     def bins(self) -> list[tuple[str, BinnedReliability]]:
@@ -216,3 +236,18 @@ class ModelResult:
             values = saturation.values.values
             return float(np.min(values) if saturation.kind == "count" else np.max(values))
         return np.nan
+
+
+def _test(results: Results, pvalue: PartResult) -> CalibrationTest:
+    # Of an error with a p-value the error itself is the statistic.
+    statistic = next(iter((*results.of(pvalue.metric, "statistic"), *results.of(pvalue.metric, ""))), None)
+    return CalibrationTest(
+        pvalue.metric,
+        pvalue.label,
+        pvalue.title if pvalue.title != pvalue.metric else "",
+        np.nan if statistic is None else float(statistic.value().value),
+        "" if statistic is None else statistic.meaning,
+        float(pvalue.value().value),
+        str(pvalue.values.attrs.get("assumes", "")),
+        pvalue.direction != "lower",
+    )

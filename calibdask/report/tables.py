@@ -129,7 +129,29 @@ def few_table(model: ModelResult) -> Table:
         [text(_human(parts[name]), _meaning(parts[name])), *_metric_row(parts[name], model.numbers[name])[1:3]]
         for name in names
     ]
-    return Table("Numbers", [("number", False), ("value", True), (_interval(model), True)], rows)
+    columns = [("number", False), ("value", True), (_interval(model), True)]
+    return Table("Numbers", columns, rows, _deciding_ends(model, names))
+
+
+def _deciding_ends(model: ModelResult, names: Sequence[str]) -> str:
+    """Ends that decide a limit on all rows, where they are not those of the interval in the table."""
+    gate = model.measured.gate
+    notes = []
+    for judgement in gate.judgements if gate is not None else ():
+        value = model.numbers.get(judgement.limit) if judgement.limit in names and not judgement.where else None
+        ends = (judgement.low, judgement.high)
+        if (
+            value is None
+            or not value.has_interval
+            or np.isnan(ends).any()
+            or np.allclose(ends, (value.low, value.high))
+        ):
+            continue
+        shown = f"{figure(judgement.low)} to {figure(judgement.high)}"
+        notes.append(
+            f"The limit on {judgement.limit} is decided by wider ends, {shown}, which hold with few events too."
+        )
+    return " ".join(notes)
 
 
 def _human(part: PartResult) -> str:
@@ -277,7 +299,7 @@ def _slice_notes(model: ModelResult, sliced: SlicesBy) -> str:
         of_models = f" of each of {model.models} models" if model.models > 1 else ""
         notes.append(
             f"Ordered by lower confidence bounds, simultaneous for all "
-            f"{counted(len(sliced.slices), 'slice')}{of_models} at a time (Bonferroni). "
+            f"{counted(sliced.judged, 'slice')}{of_models} at a time (Bonferroni). "
             f"{_above_zero(least)}; ties are ordered by pointwise intervals."
         )
     if any(piece.is_tiny for piece in sliced.slices):
@@ -331,7 +353,7 @@ def test_table(model: ModelResult) -> Table:
             text(test.title or test.metric, test.metric if test.title else ""),
             number(test.statistic, figure(test.statistic), test.meaning),
             number(test.pvalue, pvalue_text(test.pvalue)),
-            text(_says(test)),
+            text(_says(test, model.alpha)),
             text(test.assumes),
         ]
         for test in model.tests
@@ -340,11 +362,12 @@ def test_table(model: ModelResult) -> Table:
     return Table(f"Tests of {model.name}", columns, rows)
 
 
-def _says(test: CalibrationTest) -> str:
+def _says(test: CalibrationTest, alpha: float) -> str:
+    """What a p-value says at this level."""
     if np.isnan(test.pvalue):
         return "undefined for these rows"
     if not test.rejects_calibration:
-        return "speaks for a small error" if test.pvalue < 0.05 else "does not show that the error is small"
-    if test.pvalue < 0.01:
+        return "speaks for a small error" if test.pvalue < alpha else "does not show that the error is small"
+    if test.pvalue < alpha / 5:
         return "speaks strongly against calibration"
-    return "speaks against calibration" if test.pvalue < 0.05 else "does not speak against calibration, nor for it"
+    return "speaks against calibration" if test.pvalue < alpha else "does not speak against calibration, nor for it"

@@ -27,12 +27,15 @@ _SIDES = {
     "classwise": "score and frequency of each class",
 }
 
-Outcome = Literal["error", "chance", "unclear", "unknown"]
+Outcome = Literal["error", "bias", "chance", "unclear", "unknown"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Headline and sentences of a verdict; ``outcome`` is its kind."""
+    """Headline and sentences of a verdict; ``outcome`` is its kind.
+
+    ``"bias"`` means that the mean gap is significant and the error of the headline is not.
+    """
 
     outcome: Outcome
     line: str
@@ -91,25 +94,31 @@ class _Assessment:
 
     @cached_property
     def test(self) -> CalibrationTest | None:
-        """The first test of calibration."""
-        tests = (test for test in self.model.tests if test.rejects_calibration and not np.isnan(test.pvalue))
-        return next(tests, None)
+        """The test of calibration with the smallest p-value."""
+        return min(self.model.calibration_tests, key=lambda test: test.pvalue, default=None)
 
     @property
     def rejects(self) -> bool | None:
         """Whether the test rejects calibration; None if there is none."""
-        return None if self.test is None else self.test.pvalue < 1 - (self.model.level or 0.95)
+        return None if self.test is None else self.test.pvalue < self.model.alpha
+
+    @property
+    def rejects_adjusted(self) -> bool:
+        """Whether the test rejects calibration when its p-value is adjusted for the number of tests (Bonferroni)."""
+        return self.test is not None and self.test.pvalue * len(self.model.calibration_tests) < self.model.alpha
 
     @property
     def outcome(self) -> Outcome:
-        """Outcome: error, chance or unclear, from the interval and the test."""
-        if self.excludes_zero:
+        """Outcome from the interval of the error, that of the mean gap, and the tests: all that the page shows."""
+        if self.excludes_zero or (not self.has_chance_interval and self.rejects_adjusted):
             return "error"
+        if self.model.is_biased:
+            return "bias"
         if self.has_chance_interval:
             return "unclear" if self.rejects else "chance"
         if self.rejects is None:
             return "unclear" if self.error.has_interval and not np.isnan(self.error.low) else "unknown"
-        return "error" if self.rejects else "unclear"
+        return "unclear"
 
     @property
     def line(self) -> str:
@@ -124,6 +133,7 @@ class _Assessment:
         where = "" if self.model.measured.audited is None else " over all rows"
         return {
             "error": f"{direction(self.model)}: {size}",
+            "bias": f"No calibration error shown beyond the bias of the mean{where}: {measured}",
             "chance": f"No calibration error shown beyond chance{where}: {measured}",
             "unclear": f"Not settled by these data: {measured}",
             "unknown": f"Not known whether beyond chance: {measured}",
@@ -151,6 +161,8 @@ class _Assessment:
     @property
     def chance(self) -> str:
         """The part of the error that chance may explain, and the result of the test."""
+        if self.outcome == "bias":
+            return self._beside_bias
         if self.outcome == "unknown":
             return "Without an interval or a test, the share due to chance is unknown."
         if self.excludes_zero:
@@ -166,13 +178,27 @@ class _Assessment:
         ).strip()
 
     @property
+    def _beside_bias(self) -> str:
+        """Mean gap and error, of which only the first is significant."""
+        biased = "The scores are biased on average, so the model is not calibrated."
+        if not self.has_chance_interval:
+            return f"{biased} How much of this error is due to chance is unknown. {self._tested}".strip()
+        return (
+            f"{biased} The interval of this error includes 0, since it allows for errors of either sign at all scores: "
+            f"no error beyond that of the mean is shown. {self._tested}"
+        ).strip()
+
+    @property
     def _tested(self) -> str:
         if self.test is None:
             return ""
-        name = f"({self.test.label}, {pvalue_text(self.test.pvalue)})"
+        tests = len(self.model.calibration_tests)
+        smallest = f", the smallest of {tests} tests" if tests > 1 else ""
+        name = f"({self.test.label}, {pvalue_text(self.test.pvalue)}{smallest})"
         if not self.rejects:
             return f"A test of calibration, which is sensitive to some kinds of error only, does not reject it {name}."
-        return f"A test of calibration {'rejects it as well' if self.excludes_zero else 'does reject it'} {name}."
+        agrees = self.excludes_zero or self.model.is_biased
+        return f"A test of calibration {'rejects it as well' if agrees else 'does reject it'} {name}."
 
     def relevance(self) -> Iterator[str]:
         """Size and certainty are two things."""
@@ -186,7 +212,10 @@ class _Assessment:
 
 
 def worst_slices(model: ModelResult) -> Iterator[str]:
-    """The worst slice of each column, and whether it is worse than all rows together."""
+    """The worst slice of each column, and whether it is worse than all rows together.
+
+    That is decided by its adjusted lower bound, which is said, and the intervals of the others.
+    """
     whole = model.error
     for sliced in model.sliced:
         worst, *others = sliced.slices
@@ -200,11 +229,13 @@ def worst_slices(model: ModelResult) -> Iterator[str]:
         alike = [piece.label for piece in others if _reaches(piece.numbers.get(sliced.variable), worst.least)]
         slices = ["any other slice"] if 1 < len(alike) == len(others) else [named(alike)] if alike else []
         same = [*(["all rows"] if overlaps else []), *slices]
-        apart = f"; not distinguishable from {joined(same, 'or')}" if same else ""
+        apart = f", so not distinguishable from {joined(same, 'or')}" if same else ""
+        least = f"{scale.number(worst.least)}{scale.short_unit}"
+        adjusted = f"at least {least} adjusted for {counted(model.models * sliced.judged, 'slice')}"
         size = f"{scale.number(error.value)}{scale.short_unit}"
         size = f"off by {size}" if is_mean_gap(sliced.error) else f"{sliced.label} {size}"
         ends = scale.interval(error.low, error.high, model.level)
-        yield f"Worst by {sliced.name}: {worst.label}, {size} ({ends}){apart}."
+        yield f"Worst by {sliced.name}: {worst.label}, {size} ({ends}); {adjusted}{apart}."
 
 
 def _reaches(error: Value | None, least: float) -> bool:

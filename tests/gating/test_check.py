@@ -218,7 +218,9 @@ def test_assertions_read_well() -> None:
     assert_calibrated(fair.label, fair.score, limit=0.05)
     with pytest.raises(AssertionError, match=r"(?s)not calibrated within 0.03 at 95 % confidence:\n  all rows: ece"):
         assert_calibrated(frame.label, frame.score, limit=0.03)
-    with pytest.raises(AssertionError, match=r"(?s)not shown to be calibrated.*[\d,]+ rows in all would decide it"):
+    with pytest.raises(
+        AssertionError, match=r"(?s)not shown to be calibrated.*a calibrated model needs about [\d,]+ rows in all"
+    ):
         cd.testing.assert_calibrated(fair.label[:50], fair.score[:50], limit=0.03)
     # Those that are certainly off come first, and few of very many.
     slices = np.arange(len(fair)) % 40

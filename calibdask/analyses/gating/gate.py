@@ -8,6 +8,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.analyses.gating.judging import Judgement, overall
+from calibdask.analyses.gating.outcome_rows import FEWEST_EVENTS
 from calibdask.analyses.gating.profiles import profile_of
 from calibdask.results.cautions import of_metrics
 from calibdask.results.decisions import OUTCOMES, Outcome
@@ -142,13 +143,15 @@ def sentence(judgement: Judgement) -> str:
 
 
 def _rows_needed(judgement: Judgement) -> str:
-    """How many rows would decide it, in three digits: nobody knows more of them; and how."""
+    """How many rows the decision needs, in three digits, and in what sense."""
     number = f"about {float(f'{judgement.rows_needed:.3g}'):,.0f}"
     if judgement.rows_needed > max(_MOST_TIMES * judgement.rows, _MANY):
         number = f"more than {_MOST_TIMES} times as many"
     rows = "rows of this slice" if judgement.where else "rows in all"
+    if judgement.reason:
+        return f"{number} {rows} would have {FEWEST_EVENTS} of each, which may not be enough"
     if judgement.leaning == "cannot be decided":
-        return f"{number} {rows} would decide it"
+        return f"a calibrated model needs {number} {rows} to meet it"
     return f"{number} {rows} would show it to be {judgement.leaning}, if the estimate does not change"
 
 

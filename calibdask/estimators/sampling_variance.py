@@ -24,6 +24,8 @@ from calibdask.statistics.exact import Array
 
 # Numbers of rows that differ by less are equal up to rounding.
 _ROUNDING = 1e-9
+# Up to half of calibrated models are rejected where this is wrong.
+WEIGHTS_ASSUMED = "weights are assumed not to depend on the outcome; if they do, calibrated models look miscalibrated"
 UNKNOWN_WEIGHT = "where all outcomes are equal: the weight of the other outcome is unknown"
 
 

@@ -1,7 +1,7 @@
 """The consistency resampling test of calibration, with any estimator as its statistic."""
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -13,6 +13,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.kernel.base import row_counts
 from calibdask.estimators.parts import Estimate, Number, Part
+from calibdask.estimators.sampling_variance import WEIGHTS_ASSUMED
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -21,8 +22,7 @@ from calibdask.statistics.views.view import view_requests
 
 # Values within this relative difference count as equal, since those of resampled rows are rounded sums.
 _TOLERANCE = 1e-12
-# Notes on numbers from labels that are drawn from the scores.
-ASSUMED = {"assumes": "rows are independent", "null_hypothesis": "the model is calibrated"}
+_ROWS_ASSUMED = "rows are independent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,9 @@ class ConsistencyTest(Estimator):
     Notes
     -----
     Parts ``statistic`` and ``pvalue``, which is never 0. Rows are assumed to be independent. Valid for any number of
-    rows: given the predictions, the labels of a calibrated model have the distribution that is drawn from.
+    rows: given the predictions, the labels of a calibrated model have the distribution that is drawn from. With weights
+    that depend on the outcome they have another one, and calibrated models are rejected too often (attribute
+    ``weights_assumed``).
 
     Replicates are a batch axis of the statistic: the passes over the data are twice those of the statistic (three times
     for resampled predictions), the cost R times, memory R times its state. The same for any chunks.
@@ -133,7 +135,17 @@ class ConsistencyTest(Estimator):
         with np.errstate(invalid="ignore"):
             pvalue = (1 + (drawn >= near).sum(axis=0)) / (1 + self.resamples)
         pvalue = np.where(np.isnan(observed.values), np.nan, pvalue)
-        return {"statistic": Number(observed.values, notes=ASSUMED), "pvalue": Number(pvalue, notes=ASSUMED)}
+        notes = drawing_notes(layout)
+        return {"statistic": Number(observed.values, notes=notes), "pvalue": Number(pvalue, notes=notes)}
+
+
+def drawing_notes(layout: Layout) -> dict[str, Any]:
+    """Assumptions of numbers from labels that are drawn from the scores, whatever the weights of the rows."""
+    null_hypothesis = "the model is calibrated"
+    if not layout.weighted:
+        return {"assumes": _ROWS_ASSUMED, "null_hypothesis": null_hypothesis}
+    assumed = f"{_ROWS_ASSUMED}, and weights do not depend on the outcome"
+    return {"assumes": assumed, "null_hypothesis": null_hypothesis, "weights_assumed": WEIGHTS_ASSUMED}
 
 
 def check_drawing(statistic: object, resamples: int, seed: int) -> None:

@@ -8,7 +8,7 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.hypothesis_tests.consistency import ASSUMED, check_drawing, single_part
+from calibdask.estimators.hypothesis_tests.consistency import check_drawing, drawing_notes, single_part
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.statistics.layout import Layout
@@ -42,10 +42,10 @@ class NoiseFloor(Estimator):
 
     Notes
     -----
-    Parts: ``mean`` over the replicates, and ``high``, which 5 % of them exceed. Rows are assumed to be independent, and
-    labels to be 0 or 1; not for clusters, nor for soft labels. `ConsistencyTest` compares the error with the same
-    replicates. Replicates are a batch axis of the statistic: the cost is R times, memory R times its state. The same
-    for any chunks.
+    Parts: ``mean`` over the replicates, and ``high``, which 5 % of them exceed. Rows are assumed to be independent,
+    labels to be 0 or 1, and weights not to depend on them (attribute ``weights_assumed``); not for clusters, nor for
+    soft labels. `ConsistencyTest` compares the error with the same replicates. Replicates are a batch axis of the
+    statistic: the cost is R times, memory R times its state. The same for any chunks.
 
     References
     ----------
@@ -107,4 +107,5 @@ class NoiseFloor(Estimator):
         drawn = single_part(self.statistic, (yield from view_requests(view, self.statistic.estimate())))
         values = drawn.values.reshape(self.resamples, layout.batch, *drawn.values.shape[1:])
         mean, high = values.mean(0), np.quantile(values, 0.95, axis=0)
-        return {"mean": FixedPart(mean, notes=ASSUMED), "high": FixedPart(high, notes=ASSUMED)}
+        notes = drawing_notes(layout)
+        return {"mean": FixedPart(mean, notes=notes), "high": FixedPart(high, notes=notes)}

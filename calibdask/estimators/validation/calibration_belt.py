@@ -15,6 +15,7 @@ from calibdask.estimators.parts import Coordinate, Estimate, FixedPart
 from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
 from calibdask.estimators.regression.logistic import LogisticFit, LogisticProblem, mean_loss
 from calibdask.estimators.regression.logits import logits_of
+from calibdask.estimators.sampling_variance import WEIGHTS_ASSUMED
 from calibdask.estimators.validation.by_column import SEPARATED, column_numbers
 from calibdask.estimators.validation.likelihood_belt import belt
 from calibdask.estimators.validation.selected_degree import MOST_DEGREE, exceeded, quantile
@@ -29,6 +30,7 @@ THRESHOLD = 3.841458820694124
 # The curve is given at scores whose logits are evenly spaced up to this one.
 _WIDEST = 10.0
 _MOST_SCORES = 10_001
+_ASSUMED = "rows are independent and many, and weights do not depend on the outcome"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +79,7 @@ class CalibrationBelt(ColumnEstimator):
     NaN where outcomes are all alike, and where a score separates them in the selected polynomial (attribute
     ``undefined``). Logits of scores of 0 and 1 are clipped as for `calibdask.CalibrationSlope` (attribute
     ``clipped_logits``); powers make such rows decide the curve. With weights, the statistic is that of Kish's effective
-    number of rows.
+    number of rows, which takes them as independent of the outcome (attribute ``weights_assumed``).
 
     What is wrong with it: four degrees see no sudden jumps; the belt is for the whole curve at once, so that it is wide
     where scores are few, and reading where it leaves the diagonal as if that were a test of its own at that score is
@@ -139,12 +141,15 @@ class CalibrationBelt(ColumnEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        setting = self.measured((yield from Layout()))
+        layout = yield from Layout()
+        setting = self.measured(layout)
         curve, ends = (self.points,), (len(LEVELS), self.points)
         shapes = {"statistic": (), "pvalue": (), "degree": (), "frequency": curve, "lower": ends, "upper": ends}
         values, notes = yield from column_numbers(setting, shapes, self._fit)
         dims = {"frequency": ("score",), "lower": ("level", "score"), "upper": ("level", "score")}
-        of_test = {**notes, "assumes": "rows are independent and many", "null_hypothesis": "the model is calibrated"}
+        of_test = {**notes, "assumes": _ASSUMED, "null_hypothesis": "the model is calibrated"}
+        if layout.weighted:
+            of_test["weights_assumed"] = WEIGHTS_ASSUMED
         parts = {
             name: FixedPart(setting.by_class(of), (*setting.dims, *dims.get(name, ())), of_test)
             for name, of in values.items()

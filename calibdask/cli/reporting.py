@@ -142,6 +142,7 @@ def models_of_summary(
     """The models of a summary, measured; with ``--by`` by the slices that it names, otherwise by all."""
     from calibdask.cli.summary_input import pooled, refuse_row_options
     from calibdask.report import measure
+    from calibdask.report.over_time import due_summary
     from calibdask.results.values import named_strata
     from calibdask.storage.summary import Summary
 
@@ -156,7 +157,11 @@ def models_of_summary(
     for words, dataset in named_strata(kept.dataset, kept.batch):
         model = Summary.of(dataset)
         given = measure(model, by=by or None, **options)
-        models[words or name] = given if gating is None else gated_summary(given, model, by or model.slices, gating)
+        if gating is not None:
+            periods = () if watching is None else watching.names
+            judged = [column for column in by or model.slices if column not in periods]
+            given = gated_summary(given, due_summary(model, watching).pooled(judged), judged, gating)
+        models[words or name] = given
     return models
 
 

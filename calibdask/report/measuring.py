@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,8 +32,9 @@ from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.report.caught_warnings import noting, quiet, sentences
 from calibdask.report.headline import headline_metric, measures_binned_gap
-from calibdask.report.over_time import ModelOverTime, Watching, rows_over_time, summary_over_time
+from calibdask.report.over_time import ModelOverTime, Watching, due_summary, rows_over_time, summary_over_time
 from calibdask.report.shown import SideMetrics, evaluate_both
+from calibdask.results.format import counted
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
@@ -187,11 +188,13 @@ def measure(
     if summary is not None:
         names = summary.slices if by is None else [by] if isinstance(by, str) else [*map(str, by)]
         slices = [name for name in names if watching is None or name not in watching.names]
-        measured = request.of_summary(summary, by if watching is None else slices)
-        judged = data.sliced(slices)
+        settled = due_summary(summary, watching)
+        measured = request.of_summary(settled, by if watching is None else slices)
+        judged = data.sliced(slices) if settled is summary else Data.of(settled, by=slices)
         if watching is not None:
             over_time = summary_over_time(summary, slices, watching, _monitored_setting(measured.setting))
-            measured = replace(measured, over_time=over_time)
+            left_out = _pending_note(over_time, watching, is_left_out=True)
+            measured = replace(measured, over_time=over_time, notes=(*measured.notes, *left_out))
     else:
         judged = data.sliced([name for name in data.slice_names if watching is None or str(name) not in watching.names])
         measured = request.of_rows(judged)
@@ -199,7 +202,8 @@ def measure(
             if data.weights is not None:
                 raise ValueError("Watching expects rows without weights: bets need the weight of each row.")
             over_time = rows_over_time(data, watching, _monitored_setting(measured.setting))
-            measured = replace(measured, over_time=over_time)
+            among = _pending_note(over_time, watching, is_left_out=False)
+            measured = replace(measured, over_time=over_time, notes=(*measured.notes, *among))
     if limits or slice_limits:
         held: dict[str, Any] = {
             "limits": limits,
@@ -213,6 +217,21 @@ def measure(
         measured = replace(measured, notes=(*measured.notes, f"All numbers are {population}."))
     weights = "given" if data.weights is not None and not measured.weights else measured.weights
     return replace(measured, source=source, weights=weights)
+
+
+def _pending_note(over_time: ModelOverTime, watching: Watching, *, is_left_out: bool) -> Iterator[str]:
+    """Whether the rows of pending periods are among the rows that numbers and decisions rest on."""
+    if over_time.pending is None:
+        return
+    rows = int(over_time.pending.rows.sum())
+    periods = counted(over_time.pending.periods.size, f"pending {watching.period}", f"pending {watching.period}s")
+    if is_left_out:
+        yield f"{counted(rows, 'row')} of {periods} not used, apart from calibration over time."
+    else:
+        yield (
+            f"Numbers and decisions, apart from calibration over time, include {counted(rows, 'row')} of {periods}, "
+            f"whose outcomes are not all known; summarize by {watching.period} to leave them out."
+        )
 
 
 @dataclass(frozen=True)

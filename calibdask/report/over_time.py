@@ -207,6 +207,21 @@ def _admitted(
     return admitted, Pending(labels[~due], rows[~due]) if not due.all() else None
 
 
+def due_summary(summary: Summary, watching: Watching | None) -> Summary:
+    """The summary without the rows of pending periods, whose outcomes are not all known: nothing is decided by these.
+
+    Raises
+    ------
+    ValueError
+        If periods are to be due and their labels are no dates.
+    """
+    if watching is None or watching.due is None:
+        return summary
+    labels = as_labels(summary.dataset[watching.period].values)
+    due = are_due(watching.period, labels, watching.due, watching.now)
+    return summary if due.all() else Summary.of(_of_periods(summary.dataset, watching.period, labels[due]), summary.url)
+
+
 def _of_periods(summary: xr.Dataset, period: str, labels: Any) -> xr.Dataset:
     kept = summary.isel({period: np.flatnonzero(np.isin(as_labels(summary[period].values), labels))})
     return with_totals(kept, Summary.of(summary).batch)

@@ -3,16 +3,19 @@
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import xarray as xr
 
 import calibdask as cd
 from calibdask.analyses.gating.gate import sentence
 from calibdask.report import measure
 from calibdask.report.banners import banner
 from calibdask.report.model_result import ModelResult
+from calibdask.report.over_time import Watching
 from calibdask.report.verdict import verdict_on, worst_slices
-from tests.report.page_reader import page_of
+from tests.report.page_reader import Reader, page_of
 from tests.report.sample_rows import SOME
 
 RNG = np.random.default_rng(3)
@@ -88,3 +91,27 @@ def test_ends_that_decide_are_said_beside_the_interval(tmp_path: Path) -> None:
     noted = f"The limit on ece is decided by wider ends, {ends}, which hold with few events too." in reader.text
     low, high = (float(measured.result[f"ece_{end}"]) for end in ("low", "high"))
     assert noted == (not np.allclose((low, high), (judgement.low, judgement.high)))
+
+
+def _months() -> xr.Dataset:
+    """Six months of calibrated scores, of which the last has lost most of its events; the first is May."""
+    rows = 6000
+    scores = RNG.uniform(0.05, 0.6, rows)
+    month = np.array(["2026-05", "2026-01", "2026-02", "2026-03", "2026-04", "2026-06"])[np.arange(rows) % 6]
+    labels = (RNG.random(rows) < np.where(month == "2026-06", scores / 4, scores)).astype(int)
+    return cd.summarize(labels, scores, by={"month": month, "half": np.arange(rows) // 6 % 2})
+
+
+def test_pending_months_are_not_judged(run: Any, tmp_path: Path) -> None:
+    months = _months()
+    months.to_netcdf(tmp_path / "months.nc", engine="h5netcdf")
+    written = ("--limit", 0.1, "--n-boot", 20, "--out", tmp_path / "page.html")
+    watched = ("--period", "month", "--due", "30d", "--now", "2026-07-10")
+    status, out, err = run("report", tmp_path / "months.nc", *watched, "--by", "half", *written)
+    assert (status, err) == (0, "")
+    assert out.splitlines()[0] == "months: Met: all 3 limits, with 5,000 rows."
+    text = Reader((tmp_path / "page.html").read_text(encoding="utf-8")).text
+    assert "1,000 rows of 1 pending month not used, apart from calibration over time." in text
+    measured = measure(months, by=["half"], watching=Watching("month", due="30d", now="2026-07-10"), n_boot=20)
+    direct = measure(months.sel(month=months.month != "2026-06"), by=["half"], n_boot=20)
+    assert float(measured.result.ece) == float(direct.result.ece)

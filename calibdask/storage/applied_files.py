@@ -16,7 +16,7 @@ from calibdask.storage.applied_manifest import manifest_text
 from calibdask.storage.applied_output import AppliedFile, ChunkRecord, check_free
 from calibdask.storage.applied_zarr import AppliedZarr
 from calibdask.storage.arrow_columns import list_width, to_numpy
-from calibdask.storage.manifest import IDENTITY, file_hash
+from calibdask.storage.manifest import IDENTITY, file_hash, path_hash
 from calibdask.storage.writers import APPLIED
 
 
@@ -43,8 +43,7 @@ class AppliedParquet(AppliedFile):
         written = self._table(table, calibrated).replace_schema_metadata({IDENTITY: self.store})
         parquet.write_table(written, begun, compression="zstd", write_page_checksum=True)
         name = begun.name.removeprefix(".")
-        with begun.open("rb") as file:
-            found = file_hash(file)
+        found = path_hash(begun)
         os.replace(begun, self.part / name)
         return {name: found}
 
@@ -136,8 +135,7 @@ class AppliedCsv(AppliedParquet):
         path = self._chunks / f"{number:05d}.csv"
         begun = path.with_suffix(".new")
         _write_csv(written, begun, has_names=number == 0)
-        with begun.open("rb") as file:
-            found = file_hash(file)
+        found = path_hash(begun)
         os.replace(begun, path)
         return {path.name: found}
 

@@ -13,10 +13,10 @@ from calibdask.storage.arrow_columns import to_numpy
 from calibdask.storage.column_blocks import stacked
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.documents import parse_json
-from calibdask.storage.manifest import HASH, file_hash, is_intact
+from calibdask.storage.manifest import HASH, is_intact, path_hash
 from calibdask.storage.writers import APPLIED
 
-# The attribute of a Zarr group that says what it is.
+# Attribute that marks a Zarr group as an output of calibrated rows.
 MARK = "calibdask_applied"
 
 
@@ -90,9 +90,8 @@ class AppliedFile(ABC):
                 path = self.place(number, name)
                 if not path.is_file():
                     raise ValueError(f"{str(path)!r} is missing")
-                with path.open("rb") as file:
-                    if file_hash(file) != expected:
-                        raise ValueError(f"{str(path)!r} is not what was written")
+                if path_hash(path) != expected:
+                    raise ValueError(f"{str(path)!r} is not what was written")
         for path_in_part, text in state.get("layout", {}).items():
             (self.part / path_in_part).write_text(text, encoding="utf-8")
 

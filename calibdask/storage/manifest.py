@@ -29,6 +29,7 @@ import json
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 # xarray does not copy attributes that begin like this: a selection that is stored elsewhere does not claim to be the
@@ -67,6 +68,12 @@ def file_hash(file: Any) -> str:
     while block := file.read(_BLOCK):
         hashed.update(block)
     return _text(hashed)
+
+
+def path_hash(path: Path) -> str:
+    """Hash of a file on this machine."""
+    with path.open("rb") as file:
+        return file_hash(file)
 
 
 def _text(hashed: Any) -> str:

@@ -17,7 +17,7 @@ from calibdask.storage.atomic_replace import is_other_running, owned_name, put_i
 from calibdask.storage.documents import parse_json
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.location import Location
-from calibdask.storage.manifest import file_hash, is_intact, sealed
+from calibdask.storage.manifest import is_intact, path_hash, sealed
 
 _PROGRESS = "progress.json"
 _OLD = "old"
@@ -41,11 +41,6 @@ def files_digest(location: Location) -> str:
         else:
             infos = [fs.info(path) for path in FileSet.of(location).paths]
     return digest([[info["name"], info.get("size"), *(str(info.get(name)) for name in _VERSIONS)] for info in infos])
-
-
-def _hash_of(path: Path) -> str:
-    with path.open("rb") as file:
-        return file_hash(file)
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
@@ -171,7 +166,7 @@ class ResumableOutput:
             return
         if not self.part.exists():
             raise ValueError(f"{str(self.part)!r} is missing")
-        if placing is not True and self.part.is_file() and _hash_of(self.part) != placing:
+        if placing is not True and self.part.is_file() and path_hash(self.part) != placing:
             raise ValueError(f"{str(self.part)!r} is not what was written")
 
     @property
@@ -179,7 +174,7 @@ class ResumableOutput:
         """Whether the completely written output has been renamed to its final name."""
         placing = self.state[_PLACING]
         return self._is_whole or bool(
-            placing is not True and self.target.is_file() and _hash_of(self.target) == placing
+            placing is not True and self.target.is_file() and path_hash(self.target) == placing
         )
 
     @property
@@ -208,7 +203,7 @@ class ResumableOutput:
     def finish(self) -> None:
         """Give it its name, in the place of what has that name."""
         # A folder has a manifest, and a file none.
-        self.save(**{_PLACING: _hash_of(self.part) if self.part.is_file() else True})
+        self.save(**{_PLACING: path_hash(self.part) if self.part.is_file() else True})
         put_in_place(self.part, self.target, self.folder / _OLD)
         self.remove()
 

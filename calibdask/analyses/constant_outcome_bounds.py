@@ -84,6 +84,6 @@ def outcome_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str
 
 
 def has_weighted_ends(metric: Estimator, layout: Layout) -> bool:
-    """Whether ends of weighted rows are computed by formulas from the outcomes of columns, unlike those of coverage."""
+    """Whether weighted ends come from formulas of the outcomes in columns; the ends of a coverage do not."""
     is_of_columns = isinstance(bare(metric), SettingEstimator)
     return layout.weighted and is_of_columns and isinstance(metric.interval(layout), KnownEnds)

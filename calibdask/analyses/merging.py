@@ -186,7 +186,7 @@ def _sparsely_added(
     *,
     is_whole: bool,
 ) -> Any:
-    """As `_added`, of the numbers other than 0 alone."""
+    """Add one variable like `_added`, keeping only nonzero numbers."""
     sizes = list(shape)[len(labels) :]
     total: Any = None
     for part in parts:

@@ -249,7 +249,7 @@ class PodStartup:
                 messages = self._note_changes(child.stdout, objects, current)
             error = self.kubectl.error(f"get {resource} --watch", messages)
             has_failed = bool(messages and child.returncode)
-            # kubectl lists what there is before it watches.
+            # kubectl lists existing events before it watches for new ones.
             is_listed = has_failed and _NO_WATCH.search(messages) is not None
             if has_failed and not is_listed and not isinstance(error, Unavailable):
                 if resource == "pods":

@@ -134,7 +134,7 @@ def few_table(model: ModelResult) -> Table:
 
 
 def _deciding_ends(model: ModelResult, names: Sequence[str]) -> str:
-    """Ends that decide a limit on all rows, where they are not those of the interval in the table."""
+    """Ends that decide a limit on all rows, where they differ from the interval in the table."""
     gate = model.measured.gate
     notes = []
     for judgement in gate.judgements if gate is not None else ():

@@ -179,7 +179,7 @@ class _Assessment:
 
     @property
     def _beside_bias(self) -> str:
-        """Mean gap and error, of which only the first is significant."""
+        """A significant mean gap, and an error that is not significant."""
         biased = "The scores are biased on average, so the model is not calibrated."
         if not self.has_chance_interval:
             return f"{biased} How much of this error is due to chance is unknown. {self._tested}".strip()

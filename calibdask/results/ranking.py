@@ -80,7 +80,7 @@ def certain_ends(part: PartResult, level: float, numbers: int) -> tuple[Array, A
     value, low, high = (np.asarray(variable.values, np.float64) for variable in variables)
     ends = [stretched(value, end, level, numbers) for end in (low, high)]
     if part.quantity == "ratio":
-        # Their intervals are those of logarithms. A ratio of 0, or an end at 0, has none.
+        # Intervals of ratios are computed on the log scale, where 0 has no value.
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = [np.exp(stretched(np.log(value), np.log(end), level, numbers)) for end in (low, high)]
         known = [(value > 0) & (end > 0) for end in (low, high)]

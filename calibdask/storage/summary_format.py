@@ -291,7 +291,7 @@ def _arrays(state: GridState | SparseGridState, histogram: GridHistogram, layout
 
 
 def _occupied(histogram: GridHistogram, parts: Sequence[SparseCells | None]) -> SparseGridState:
-    """The state of sparse arrays, all of which have equal occupied cells."""
+    """The state of sparse arrays with equal occupied cells."""
     mass, offset, square, rows = parts
     assert mass is not None
     assert offset is not None

@@ -157,7 +157,7 @@ def write_dataset(dataset: "xr.Dataset", path: Path, chunks: Mapping[str, tuple[
     from calibdask.storage.sparse_files import encoded
     from calibdask.storage.summary_format import MARK
 
-    # Chunks are those of all cells.
+    # Chunk sizes are computed as if all cells were kept.
     dataset = dataset if chunks else encoded(dataset, MARK)
     with texts_settled():
         if path.suffix.lower() == ".nc":

@@ -520,7 +520,7 @@ def main(words: list[str]) -> int:
         sys.stderr.write(os.environ.get("FAKE_MESSAGE", f"error: the server does not want to {word}") + "\n")
         return 1
     watched = word == "get" and "--watch" in rest
-    # kubectl lists what there is before it watches.
+    # kubectl lists existing events before it watches for new ones.
     if message := refused([one for one in permissions if not (watched and one[2] == "watch")]):
         sys.stderr.write(f"{message}\n")
         return 1

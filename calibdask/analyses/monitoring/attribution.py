@@ -358,7 +358,7 @@ def _window(sums: PeriodSums, name: str, given: Any) -> list[int]:
 
 
 def _parsed(given: Any, labels: npt.NDArray[Any]) -> Any:
-    """A window that is given as a text, such as ``first..last``, or labels between commas."""
+    """Parse a window written as ``first..last``, or as labels between commas."""
     if not isinstance(given, str) or given in (labels.tolist() if labels.dtype.kind == "U" else ()):
         return given
     words = [word.strip() for word in (given.split("..") if ".." in given else given.split(","))]

@@ -124,19 +124,23 @@ def gated_rows(
     import calibdask as cd
     from calibdask.data.data import Data
     from calibdask.data.options import InputOptions
+    from calibdask.report.over_time import due_rows
 
     periods = () if watching is None else watching.names
     by = {name: codes for name, codes in table.by.items() if name not in periods}
     own = replace(table, labels=labels, scores=scores, by=by)
-    data = Data.of(own, options=InputOptions(**reading))
+    options = InputOptions(**reading)
+    data = Data.of(own, options=options)
+    every_slice = Data.of(replace(own, by=table.by), options=options)
+    settled = due_rows(every_slice, watching).sliced(by)
     if gating.with_receipt:
         document, gate = receipt_and_gate_of(own, gating.options, reading)
         gating.document.update(document)
     else:
-        gate = cd.check(data, **gating.options) if gating.options else None
+        gate = cd.check(settled, **gating.options) if gating.options else None
     if drawn := _pictures(gating.options):
         level = gating.options["confidence"]
-        pictures = cd.evaluate(data.sliced(()), metrics=drawn, ci=level)
+        pictures = cd.evaluate(settled.sliced(()), metrics=drawn, ci=level)
         measured = replace(measured, pictures=pictures)
     if not gating.with_receipt:
         return replace(measured, gate=gate, fingerprint=cd.fingerprint(data))

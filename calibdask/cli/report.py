@@ -172,6 +172,8 @@ def report(
         _check_alone(cubes[0], stores)
     elif kept is not None and len(stores) > 1:
         raise click.UsageError("--receipt is one of one model; make a report, or a check, of each.")
+    elif kept is not None and watching is not None and watching.due is not None:
+        raise click.UsageError("--receipt is of all rows, and --due leaves out pending ones; leave out one of them.")
     _check_slices(stores.values(), given["by"], any(limit.of_slices for limit in limits.limits))
     level = limits.confidence or intervals["ci"]
     options = gate_options(limits, profile, confidence=level, n_boot=_GATE_BOOT, seed=intervals["seed"])
@@ -194,11 +196,11 @@ def report(
                 request = requests[name]
                 table = tables.get(name)
                 own = measured(name, request, store, table, watching=watching, gating=gating, **intervals)
-                own = with_audit(own, request, store, features)
+                own = with_audit(own, request, store, features, watching)
                 models |= {f"{name} {model}" if model in models else model: one for model, one in own.items()}
             if kept is not None and len(models) > 1:
                 raise click.UsageError("--receipt is one of one model; select one.")
-            write_models(part, models, title, facts, compared_models(requests, stores, **intervals))
+            write_models(part, models, title, facts, compared_models(requests, stores, watching, **intervals))
             if kept is not None:
                 write_receipt(kept, gating.document, written)
     for line in _lines(models):

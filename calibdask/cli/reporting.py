@@ -56,7 +56,11 @@ def measured(
 
 
 def with_audit(
-    models: "dict[str, Measured]", request: RowsRequest, store: "Store", features: tuple[str, ...]
+    models: "dict[str, Measured]",
+    request: RowsRequest,
+    store: "Store",
+    features: tuple[str, ...],
+    watching: "Watching | None" = None,
 ) -> "dict[str, Measured]":
     """The model with an audit of its groups: by these columns, or as a summary with features has them.
 
@@ -86,7 +90,9 @@ def with_audit(
         table = replace(request, by=(), feature_columns=feature_names(request, rows, features)).table(rows)
         with request.connected(table), shown_progress("auditing"), shown_warnings():
             result = cd.audit(table, **request.reading)
-    return {name: replace(model, audited=result) for name, model in models.items()}
+    due = None if watching is None else watching.due
+    notes = [] if due is None else ["The audit of subgroups includes rows of pending periods."]
+    return {name: replace(model, audited=result, notes=(*model.notes, *notes)) for name, model in models.items()}
 
 
 def with_periods(request: RowsRequest, watching: "Watching | None") -> RowsRequest:
@@ -178,7 +184,12 @@ def write_models(
     write_report(part, models, title=title or None, command=repeatable_command(), facts=facts, compared=compared)
 
 
-def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, Store]", **options: Any) -> Any:
+def compared_models(
+    requests: Mapping[str, RowsRequest],
+    stores: "Mapping[str, Store]",
+    watching: "Watching | None" = None,
+    **options: Any,
+) -> Any:
     """Result of `calibdask.compare` for several files against the first one, or the reason why it is impossible.
 
     Rows are resampled, as far as reports do that for other numbers.
@@ -188,6 +199,7 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
     from calibdask.report.measuring import MOST_RESAMPLED
+    from calibdask.report.over_time import due_rows
     from calibdask.storage.summary import Summary
 
     first, *others = requests.values()
@@ -200,6 +212,7 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
     with connected(first.cluster), shown_progress("comparing"), shown_warnings():
         try:
             stored = {name: rows_of(store) for name, store in stores.items()}
+            requests = {name: with_periods(request, watching) for name, request in requests.items()}
             tables = same_rows("a comparison", requests, stored)
             rows = next(iter(tables.values()))
             models = {name: table.scores for name, table in tables.items()}
@@ -208,6 +221,7 @@ def compared_models(requests: Mapping[str, RowsRequest], stores: "Mapping[str, S
             options["n_boot"] = max(options["n_boot"], least)
             if math.prod(rows.scores.shape) * options["n_boot"] > MOST_RESAMPLED:
                 return f"resampling {rows.scores.shape[0]:,} rows would take minutes; calibdask compare does it."
-            return cd.compare(first.data_of(rows).sliced(()).with_scores(models), **options)
+            data = due_rows(first.data_of(rows).with_scores(models), watching)
+            return cd.compare(data.sliced(()), **options)
         except (ValueError, click.UsageError) as reason:
             return reason.message if isinstance(reason, click.UsageError) else str(reason)

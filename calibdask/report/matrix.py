@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from calibdask.analyses.gating.gate import Gate, accepted, interval_text
+from calibdask.analyses.gating.gate import Gate, accepted, interval_text, turns
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.render.drawing import forest, forest_axis, forest_range
 from calibdask.report.banners import ICONS, WORDS, by_name
@@ -16,7 +16,6 @@ from calibdask.report.limit_bar import range_of, small_bar
 from calibdask.report.measuring import GAP
 from calibdask.report.model_result import ModelResult
 from calibdask.report.slices import events_of
-from calibdask.results.decisions import OUTCOMES
 from calibdask.results.document import Cell, Table, number, text
 from calibdask.results.format import PLAIN, counted, figure, joined, percent, slice_text
 from calibdask.results.values import Results, Value
@@ -40,12 +39,14 @@ def limit_matrix(gates: Sequence[tuple[ModelResult, Gate]]) -> Table:
     first = {key: one for judgements in reversed(found) for key, one in judgements.items()}
     reaches = _reaches([one for judgements in found for one in judgements.values()])
 
-    worst: dict[str, int] = {}
-    for one in (one for judgements in found for one in judgements.values()):
-        worst[one.place] = min(worst.get(one.place, len(OUTCOMES)), OUTCOMES.index(one.outcome))
-    order = {place: turn for turn, place in enumerate(dict.fromkeys(place for _, place in first))}
-    # All limits of a place stand together.
-    keys = sorted(first, key=lambda key: (bool(first[key].where), worst[key[1]], order[key[1]]))
+    every = [one for judgements in found for one in judgements.values()]
+    turn = turns(every)
+    turn_of: dict[str, tuple[int, str, str]] = {}
+    for one in every:
+        turn_of[one.place] = min(turn_of.get(one.place, turn(one)), turn(one))
+    order = {place: number for number, place in enumerate(dict.fromkeys(place for _, place in first))}
+    # All limits of a place stand together, and periods in the order of time.
+    keys = sorted(first, key=lambda key: (bool(first[key].where), turn_of[key[1]], order[key[1]]))
     counts = [_counts_of_gate(gate) for _, gate in gates]
     wide = len(gates) <= _MOST_WIDE
     rows = []

@@ -32,7 +32,7 @@ from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.report.caught_warnings import noting, quiet, sentences
 from calibdask.report.headline import headline_metric, measures_binned_gap
-from calibdask.report.over_time import ModelOverTime, Watching, due_summary, rows_over_time, summary_over_time
+from calibdask.report.over_time import ModelOverTime, Watching, due_rows, due_summary, rows_over_time, summary_over_time
 from calibdask.report.shown import SideMetrics, evaluate_both
 from calibdask.results.format import counted
 from calibdask.safe_text import listed, visible
@@ -196,14 +196,15 @@ def measure(
             left_out = _pending_note(over_time, watching, is_left_out=True)
             measured = replace(measured, over_time=over_time, notes=(*measured.notes, *left_out))
     else:
-        judged = data.sliced([name for name in data.slice_names if watching is None or str(name) not in watching.names])
+        due = due_rows(data, watching)
+        judged = due.sliced([name for name in data.slice_names if watching is None or str(name) not in watching.names])
         measured = request.of_rows(judged)
         if watching is not None:
             if data.weights is not None:
                 raise ValueError("Watching expects rows without weights: bets need the weight of each row.")
             over_time = rows_over_time(data, watching, _monitored_setting(measured.setting))
-            among = _pending_note(over_time, watching, is_left_out=False)
-            measured = replace(measured, over_time=over_time, notes=(*measured.notes, *among))
+            pending = _pending_note(over_time, watching, is_left_out=due is not data)
+            measured = replace(measured, over_time=over_time, notes=(*measured.notes, *pending))
     if limits or slice_limits:
         held: dict[str, Any] = {
             "limits": limits,

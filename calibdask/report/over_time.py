@@ -1,7 +1,9 @@
 """Calibration over time in a report: evidence, gaps and changes, from summaries by period."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,10 @@ from calibdask.analyses.monitoring.since import gap_since
 from calibdask.analyses.monitoring.watch import watch
 from calibdask.analyses.summarizing import summarize
 from calibdask.data.data import Data
+from calibdask.data.frames import is_frame
+from calibdask.data.slices import SliceCodes, coded
+from calibdask.data.streams import RowStream
+from calibdask.engine.arrays import is_dask
 from calibdask.inference.choice import check_level
 from calibdask.plot.changes import GapChange, change_list
 from calibdask.plot.over_time import Pending
@@ -220,6 +226,50 @@ def due_summary(summary: Summary, watching: Watching | None) -> Summary:
     labels = as_labels(summary.dataset[watching.period].values)
     due = are_due(watching.period, labels, watching.due, watching.now)
     return summary if due.all() else Summary.of(_of_periods(summary.dataset, watching.period, labels[due]), summary.url)
+
+
+def due_rows(data: Data, watching: Watching | None) -> Data:
+    """Scored rows without those of pending periods, as `due_summary`; a stream, which is read once, as it is.
+
+    Rows of Dask stay lazy, apart from the periods, which are read once.
+
+    Raises
+    ------
+    ValueError
+        If periods are to be due and their labels are no dates.
+    """
+    if watching is None or watching.due is None or isinstance(data.labels, RowStream):
+        return data
+    columns = {str(name): name for name in data.slice_names}
+    periods = data.by[columns[watching.period]]
+    codes, axes = coded({watching.period: periods}, math.nan, data.options.sample_dim)
+    due = are_due(watching.period, as_labels(np.asarray(axes[0].labels)), watching.due, watching.now)
+    if due.all():
+        return data
+    keep = codes.map_blocks(due.__getitem__, dtype=bool) if is_dask(codes) else due[codes]
+    take = partial(_kept_rows, keep=keep, sample_dim=data.options.sample_dim)
+    by = {name: take(values) for name, values in data.by.items()}
+    options = replace(data.options, groups=take(data.options.groups))
+    return replace(data, labels=take(data.labels), scores=take(data.scores), by=by, options=options)
+
+
+def _kept_rows(values: Any, keep: Any, sample_dim: str) -> Any:
+    """The values of the rows that are kept: of one array, or of each of several models."""
+    if values is None:
+        return None
+    if isinstance(values, Mapping):
+        return {name: _kept_rows(own, keep, sample_dim) for name, own in values.items()}
+    if isinstance(values, SliceCodes):
+        return replace(values, codes=values.codes[keep])
+    if isinstance(values, xr.DataArray):
+        kept = _kept_rows(values.transpose(sample_dim, ...).data, keep, sample_dim)
+        coordinates = {name: one for name, one in values.coords.items() if sample_dim not in one.dims}
+        return xr.DataArray(kept, coordinates, [sample_dim, *(dim for dim in values.dims if dim != sample_dim)])
+    if is_frame(values):
+        values = values.to_dask_array()
+    if not is_dask(values) and is_dask(keep):
+        keep = np.asarray(keep)
+    return values[keep] if hasattr(values, "__array__") else np.asarray(values)[keep]
 
 
 def _of_periods(summary: xr.Dataset, period: str, labels: Any) -> xr.Dataset:

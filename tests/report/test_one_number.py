@@ -5,15 +5,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
+import pandas as pd
+import pytest
 import xarray as xr
 
 import calibdask as cd
 from calibdask.analyses.gating.gate import sentence
+from calibdask.data.data import Data
 from calibdask.report import measure
 from calibdask.report.banners import banner
 from calibdask.report.model_result import ModelResult
-from calibdask.report.over_time import Watching
+from calibdask.report.over_time import Watching, due_rows
 from calibdask.report.verdict import verdict_on, worst_slices
 from tests.report.page_reader import Reader, page_of
 from tests.report.sample_rows import SOME
@@ -93,13 +97,18 @@ def test_ends_that_decide_are_said_beside_the_interval(tmp_path: Path) -> None:
     assert noted == (not np.allclose((low, high), (judgement.low, judgement.high)))
 
 
-def _months() -> xr.Dataset:
+def _month_rows() -> dict[str, Any]:
     """Six months of calibrated scores, of which the last has lost most of its events; the first is May."""
     rows = 6000
     scores = RNG.uniform(0.05, 0.6, rows)
     month = np.array(["2026-05", "2026-01", "2026-02", "2026-03", "2026-04", "2026-06"])[np.arange(rows) % 6]
     labels = (RNG.random(rows) < np.where(month == "2026-06", scores / 4, scores)).astype(int)
-    return cd.summarize(labels, scores, by={"month": month, "half": np.arange(rows) // 6 % 2})
+    return {"label": labels, "score": scores, "month": month, "half": np.arange(rows) // 6 % 2}
+
+
+def _months() -> xr.Dataset:
+    rows = _month_rows()
+    return cd.summarize(rows["label"], rows["score"], by={name: rows[name] for name in ("month", "half")})
 
 
 def test_pending_months_are_not_judged(run: Any, tmp_path: Path) -> None:
@@ -115,3 +124,59 @@ def test_pending_months_are_not_judged(run: Any, tmp_path: Path) -> None:
     measured = measure(months, by=["half"], watching=Watching("month", due="30d", now="2026-07-10"), n_boot=20)
     direct = measure(months.sel(month=months.month != "2026-06"), by=["half"], n_boot=20)
     assert float(measured.result.ece) == float(direct.result.ece)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_pending_rows_are_not_judged(run: Any, tmp_path: Path, suffix: str) -> None:
+    rows = pd.DataFrame(_month_rows())
+    due = rows[rows.month != "2026-06"]
+    for name, frame in (("all", rows), ("due", due)):
+        written = tmp_path / f"{name}.{suffix}"
+        frame.to_csv(written, index=False) if suffix == "csv" else frame.to_parquet(written, row_group_size=1000)
+    options = ("--by", "half", "--limit", "ece=0.1", "--n-boot", 20)
+    watched = ("--period", "month", "--due", "30d", "--now", "2026-07-10")
+    status, out, err = run("report", tmp_path / f"all.{suffix}", *watched, *options, "--out", tmp_path / "all.html")
+    assert (status, err) == (0, "")
+    _, only_due, _ = run("report", tmp_path / f"due.{suffix}", *options, "--out", tmp_path / "due.html")
+    assert out.splitlines()[0].removeprefix("all: ") == only_due.splitlines()[0].removeprefix("due: ")
+    text = Reader((tmp_path / "all.html").read_text(encoding="utf-8")).text
+    assert "1,000 rows of 1 pending month not used, apart from calibration over time." in text
+
+
+def test_no_receipt_of_rows_that_are_due(run: Any, tmp_path: Path) -> None:
+    pd.DataFrame(_month_rows()).to_csv(tmp_path / "all.csv", index=False)
+    watched = ("--period", "month", "--due", "30d", "--now", "2026-07-10")
+    written = ("--out", tmp_path / "page.html", "--receipt", tmp_path / "receipt.json")
+    status, _, err = run("report", tmp_path / "all.csv", *watched, "--limit", "ece=0.1", *written)
+    assert status == 2
+    assert "--receipt is of all rows, and --due leaves out pending ones" in err
+
+
+def test_pending_rows_of_dask_and_of_several_models_are_left_out() -> None:
+    rows = _month_rows()
+    watching = Watching("month", due="30d", now="2026-07-10")
+    month = rows["month"]
+    lazy = {name: da.from_array(values, chunks=700) for name, values in rows.items()}
+    of_memory = due_rows(Data.of(rows["label"], {"a": rows["score"]}, {"month": month}), watching)
+    of_dask = due_rows(Data.of(lazy["label"], {"a": lazy["score"]}, {"month": lazy["month"]}), watching)
+    kept = month != "2026-06"
+    for data in (of_memory, of_dask):
+        np.testing.assert_array_equal(np.asarray(data.scores["a"]), rows["score"][kept])
+        np.testing.assert_array_equal(np.asarray(data.by["month"]), month[kept])
+        direct = cd.evaluate(rows["label"][kept], rows["score"][kept], {"ece": cd.ECE()})
+        assert float(cd.evaluate(data.sliced(()), metrics={"ece": cd.ECE()}).ece.squeeze()) == float(direct.ece)
+
+
+def test_months_are_in_the_order_of_time(run: Any, tmp_path: Path) -> None:
+    months = _months()
+    gate = cd.check(months, by="month", slice_limits={"ece": 0.05}, n_boot=20)
+    table = gate.document().to_text()
+    shown = re.findall(r"2026-\d\d", table)
+    assert list(dict.fromkeys(shown)) == [f"2026-0{month}" for month in range(1, 7)], table
+    months.to_netcdf(tmp_path / "months.nc", engine="h5netcdf")
+    page = tmp_path / "page.html"
+    options = ("--by", "month", "--slice-limit", "ece=0.05", "--n-boot", 20)
+    assert run("report", tmp_path / "months.nc", *options, "--out", page)[0] == 0
+    text = Reader(page.read_text(encoding="utf-8")).text
+    places = re.findall(r"month=(2026-\d\d)", text[text.index("Limits, 95") :])
+    assert list(dict.fromkeys(places)) == [f"2026-0{month}" for month in range(1, 7)]

@@ -1,15 +1,17 @@
 """`Gate`: limits checked against data; its document, and its plain values for JSON."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from calibdask.analyses.gating.judging import Judgement, overall
 from calibdask.analyses.gating.outcome_rows import FEWEST_EVENTS
 from calibdask.analyses.gating.profiles import profile_of
+from calibdask.analyses.monitoring.due_dates import dates_of
 from calibdask.results.cautions import of_metrics
 from calibdask.results.decisions import OUTCOMES, Outcome
 from calibdask.results.document import (
@@ -242,7 +244,26 @@ def cautions(gate: Gate) -> Iterator[str]:
 
 
 def _worst_first(gate: Gate) -> list[Judgement]:
-    return sorted(gate.judgements, key=lambda judgement: OUTCOMES.index(judgement.outcome))
+    return sorted(gate.judgements, key=turns(gate.judgements))
+
+
+def turns(judgements: Sequence[Judgement]) -> Callable[[Judgement], tuple[int, str, str]]:
+    """Sort key of judgements: worst outcome first; those of periods stand together, in the order of time."""
+    columns = {next(iter(one.where)) for one in judgements if len(one.where) == 1}
+    of_column = {name: [one for one in judgements if tuple(one.where) == (name,)] for name in columns}
+    worst = {
+        name: min(OUTCOMES.index(one.outcome) for one in of_periods)
+        for name, of_periods in of_column.items()
+        if dates_of(np.array([one.where[name] for one in of_periods])) is not None
+    }
+
+    def turn(judgement: Judgement) -> tuple[int, str, str]:
+        name, label = next(iter(judgement.where.items()), ("", ""))
+        # Texts of dates sort by time.
+        is_period = len(judgement.where) == 1 and name in worst
+        return (worst[name], name, label) if is_period else (OUTCOMES.index(judgement.outcome), "", "")
+
+    return turn
 
 
 def plain(gate: Gate) -> dict[str, Any]:

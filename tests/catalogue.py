@@ -144,6 +144,7 @@ ENTRIES: dict[str, Entry] = {
     "consistency_bars": Entry(cd.ConsistencyBars(bins=6), summary=True),
     "observed_expected": Entry(cd.ObservedExpected(), summary=True),
     "ici": Entry(cd.ICI(), summary=True),
+    "ici_lowess": Entry(cd.ICI(smoother="lowess"), summary=True),
     "hosmer_lemeshow": Entry(cd.HosmerLemeshow(groups=5), summary=True),
     "hosmer_lemeshow_same_data": Entry(cd.HosmerLemeshow(groups=4, same_data=True), summary=True),
     "calibration_belt": Entry(cd.CalibrationBelt(points=11), summary=True),

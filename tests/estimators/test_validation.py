@@ -183,9 +183,65 @@ def test_ici_by_sums_of_kernels() -> None:
     curve = np.array([density(s, labels) / density(s, np.ones(80)) for s in scores])
     distance = np.sort(np.abs(curve - scores))
     result = cd.evaluate(labels, scores, {"x": cd.ICI(bandwidth=h)})
-    expected = [distance.mean(), distance[39], distance[71], distance[-1]]
+    reached = np.array([(np.abs(scores - at) < 3 * h).sum() for at in scores])
+    largest = np.abs(curve - scores)[reached >= 20].max()
+    expected = [distance.mean(), distance[39], distance[71], largest]
     actual = [result[f"x_{part}"].item() for part in ("ici", "e50", "e90", "emax")]
     np.testing.assert_allclose(actual, expected, atol=2e-3)
+
+
+def lowess_of_r(x: Array, y: Array) -> Array:
+    """R's clowess, one row after the other, of sorted x without iterations."""
+    n, step = len(x), 0.01 * (x[-1] - x[0])
+    nearest = int(2 / 3 * n + 1e-7)
+    fitted = np.full(n, np.nan)
+    last, at = -1, 0
+    while True:
+        h = np.sort(np.abs(x - x[at]))[nearest - 1]
+        r = np.abs(x - x[at])
+        w = np.where(r <= 0.999 * h, np.where(r <= 0.001 * h, 1, (1 - (r / h) ** 3) ** 3), 0)
+        w /= w.sum()
+        mean = (w * x).sum()
+        spread = (w * (x - mean) ** 2).sum()
+        if np.sqrt(spread) > 0.001 * (x[-1] - x[0]):
+            w *= 1 + (x[at] - mean) / spread * (x - mean)
+        fitted[at] = (w * y).sum()
+        if last >= 0:
+            share = (x[last + 1 : at] - x[last]) / (x[at] - x[last])
+            fitted[last + 1 : at] = share * fitted[at] + (1 - share) * fitted[last]
+        last = at
+        if last == n - 1:
+            return fitted
+        beyond = np.flatnonzero(x > x[last] + step)
+        at = max(last + 1, (beyond[0] if beyond.size else n) - 1)
+
+
+@pytest.mark.parametrize(("most", "tolerance"), [(1.0, 0.01), (0.03, 0.03)])
+def test_ici_by_lowess(most: float, tolerance: float) -> None:
+    labels, scores = rows(400, 9)
+    scores, labels = most * scores, (labels * (np.arange(400) % 3 == 0)).astype(int)
+    order = np.argsort(scores)
+    curve = lowess_of_r(scores[order], labels[order].astype(float))
+    distance = np.sort(np.abs(curve - scores[order]))
+    result = cd.evaluate(labels, scores, {"x": cd.ICI(smoother="lowess")})
+    actual = [result[f"x_{part}"].item() for part in ("ici", "e50", "e90", "emax")]
+    np.testing.assert_allclose(actual, [distance.mean(), distance[199], distance[359], distance[-1]], rtol=tolerance)
+    assert "x_bandwidth" not in result
+
+
+def test_emax_leaves_out_a_row_without_neighbours() -> None:
+    labels, scores = rows(2000, 9)
+    scores = 0.5 * scores
+    alone = {"y_true": np.r_[labels, 0], "y_prob": np.r_[scores, 0.95]}
+    parts = cd.evaluate(labels, scores, {"x": cd.ICI(bandwidth=0.02)})
+    with_one = cd.evaluate(**alone, metrics={"x": cd.ICI(bandwidth=0.02)})
+    assert float(with_one.x_emax) == pytest.approx(float(parts.x_emax), abs=1e-3)
+    assert np.isnan(cd.evaluate(labels[:10], scores[:10], {"x": cd.ICI()}).x_emax)
+
+
+def test_a_bandwidth_has_no_effect_on_lowess() -> None:
+    with pytest.raises(ValueError, match="kernel and bandwidth have no effect with smoother"):
+        cd.ICI(smoother="lowess", bandwidth=0.1)
 
 
 def test_e50_and_emax_have_no_interval() -> None:

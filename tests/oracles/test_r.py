@@ -51,8 +51,8 @@ def test_slope_and_intercept_of_glm() -> None:
 def test_validation_of_rms() -> None:
     """``val.prob``: the test U, Brier score, slope and Spiegelhalter's z.
 
-    Its intercept is the one beside the slope, ours that with slope 1. Its E90 and Emax are of a lowess curve, another
-    smoother than that of `ICI`, and are not compared.
+    Its intercept is the one beside the slope, ours that with slope 1. Its E90 and Emax, of a lowess curve, are
+    compared in test_validators.
     """
     recorded, slope = RECORDED["val_prob"], measured(cd.CalibrationSlope())
     assert slope["statistic"] == pytest.approx(recorded["statistic"], rel=EXACT)

@@ -118,6 +118,7 @@ def test_indices_that_r_prints() -> None:
     np.testing.assert_array_equal(x1[:3].round(8), [-1.19142464, 0.54930055, -0.06240514])
     np.testing.assert_array_equal(labels[:6], [0, 0, 1, 1, 0, 0])
     metrics = {"x": cd.CalibrationSlope(), "brier": cd.BrierScore(), "s": cd.SpiegelhalterTest(), "ici": cd.ICI()}
+    metrics["lowess"] = cd.ICI(smoother="lowess")
     result = cd.evaluate(labels, special.expit(-1 + x1 + x2), metrics, ci=0.95)
     printed = {
         "x_slope": (1.062, 3),
@@ -139,6 +140,8 @@ def test_indices_that_r_prints() -> None:
     # The Wald limit is 0.0465.
     assert differing == {"x_intercept_high": pytest.approx(0.0465, abs=1e-4)}
     # Smoothers differ: 0.054 by restricted cubic splines, 0.044 by lowess, and E90 0.083 and 0.073.
+    assert result.lowess_ici.round(3) == 0.044
+    assert result.lowess_e90.round(3) == 0.073
     assert 0.044 < result.ici_ici < 0.056
     assert 0.073 < result.ici_e90 < 0.095
 

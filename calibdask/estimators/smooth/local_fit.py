@@ -105,13 +105,13 @@ def local_fit(weights: Array, kernel: Kernel, bandwidth: Array, grid: Grid, vari
     filled &= moments[0] > _EMPTY_SQUARE * total.sum(-1, keepdims=True)
     squares = [_quadratic(line, m) for m in (moments, windows.moments(total * variance, 5, squared=True))]
     # No fit has more rows than its window; where the window barely reaches any, transforms leave only noise.
-    within = _within(total, np.asarray(bandwidth) * REACH[kernel], grid)
+    within = rows_within(total, np.asarray(bandwidth) * REACH[kernel], grid)
     rows = np.where(filled, np.minimum(1 / np.maximum(squares[0], 1e-300), within), 0.0)
     return LocalFit(value, rows, np.sqrt(np.maximum(squares[1], 0.0)))
 
 
-def _within(shares: Array, reach: Array, grid: Grid) -> Array:
-    """Share of rows within reach of each node."""
+def rows_within(shares: Array, reach: Array, grid: Grid) -> Array:
+    """Share of the rows within reach of each node, (columns, nodes), from shares at the nodes."""
     far = np.ceil(reach / grid.width).astype(np.int64)[:, None]
     node = np.arange(grid.cells + 1)
     below = np.pad(np.cumsum(shares, -1), ((0, 0), (1, 0)))

@@ -240,14 +240,17 @@ def due_rows(data: Data, watching: Watching | None) -> Data:
     """
     if watching is None or watching.due is None or isinstance(data.labels, RowStream):
         return data
+    sample_dim = data.options.sample_dim
+    if not isinstance(sample_dim, str):
+        raise ValueError(f"due expects rows along one dimension, got {listed(sample_dim)}; stack them first.")
     columns = {str(name): name for name in data.slice_names}
     periods = data.by[columns[watching.period]]
-    codes, axes = coded({watching.period: periods}, math.nan, data.options.sample_dim)
+    codes, axes = coded({watching.period: periods}, math.nan, sample_dim)
     due = are_due(watching.period, as_labels(np.asarray(axes[0].labels)), watching.due, watching.now)
     if due.all():
         return data
     keep = codes.map_blocks(due.__getitem__, dtype=bool) if is_dask(codes) else due[codes]
-    take = partial(_kept_rows, keep=keep, sample_dim=data.options.sample_dim)
+    take = partial(_kept_rows, keep=keep, sample_dim=sample_dim)
     by = {name: take(values) for name, values in data.by.items()}
     options = replace(data.options, groups=take(data.options.groups))
     return replace(data, labels=take(data.labels), scores=take(data.scores), by=by, options=options)

@@ -4,6 +4,7 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import zarr
+from zarr.errors import ContainsGroupError
 
 from calibdask.errors import Unavailable
 from calibdask.safe_text import visible_address, without_credentials
@@ -220,7 +222,9 @@ class Cube:
         if layout and not self._group("r", layout).attrs.get(FINISHED):
             # In two places: an older copy of the attributes does not make it unfinished.
             group = self._group("r+", layout)
-            with_retries(lambda: group.create_group(FINISHED, overwrite=True))
+            # Not written over: that removes the folder while another driver writes the same record.
+            with suppress(ContainsGroupError):
+                with_retries(lambda: group.create_group(FINISHED))
             self._set_attributes(layout, {FINISHED: True})
 
     def _set_attributes(self, layout: str, attributes: Mapping[str, Any]) -> None:

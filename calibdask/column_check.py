@@ -8,7 +8,6 @@ import numpy as np
 from typing_extensions import override
 
 from calibdask.data.input import Input
-from calibdask.engine.sources.summary import SummarySource
 from calibdask.errors import SuspectScoresWarning
 from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.estimator import Estimator
@@ -52,7 +51,7 @@ def column_check(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Est
     binned = [metric for metric in metrics.values() if isinstance(metric, BinnedEstimator)]
     if data.batch_names or data.are_ranks or not (layout.vector or len(metrics) >= _FEWEST_METRICS):
         return {}
-    if not layout.vector and (isinstance(data.source, SummarySource) or layout.classes > _MOST_CLASSES):
+    if not layout.vector and (not data.source.has_rows or layout.classes > _MOST_CLASSES):
         return {}
     uniform = [
         metric

@@ -14,7 +14,7 @@ from calibdask.safe_text import listed
 from calibdask.storage.period_labels import COARSER, as_label, coarser, labels_of
 from calibdask.storage.period_log import Label, Period, PeriodChange, PeriodLog, commit_after_loss
 from calibdask.storage.period_store import PeriodStore, united_slices
-from calibdask.storage.summary import Summary, is_summary
+from calibdask.storage.summary import Summary
 from calibdask.storage.summary_format import stored_states
 from calibdask.storage.summary_totals import TOTALS, with_totals
 
@@ -77,12 +77,11 @@ def append(
     >>> days.day.values.tolist(), cd.evaluate(days, metrics=cd.ECE(bins=2)).ece.values.round(6).tolist()
     (['2026-11-23', '2026-11-24'], [0.2, 0.3])
     """
-    if not is_summary(summary):
-        raise TypeError(f"append expects a summary of calibdask.summarize, got {type(summary).__name__}.")
+    added = Summary.passed_to("append", summary)
     if replace is not None and not replace.strip():
         raise ValueError("replace expects the reason why periods are replaced, got an empty text.")
     target = PeriodStore.at(os.fspath(store))
-    name, parts = _parts(Summary.of(summary), period)
+    name, parts = _parts(added, period)
     labels, replacing = [*parts], replace is not None
     first = Summary.of(parts[labels[0]])
     # Before anything is written, and again where others were faster.

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from calibdask.engine.sources.source import Source
-from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.about import LOSSES, Description
 from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.constant_outcomes import ConstantOutcomes, setting_of
@@ -78,7 +77,7 @@ def outcome_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str
         metric
         for metric in metrics.values()
         if (has_weighted_ends(metric, layout) or any(info.kind == "error" for info in metric.describe(layout).values()))
-        and (not isinstance(source, SummarySource) or source.has_score_sums(setting_of(metric, layout)))
+        and source.has_score_sums(setting_of(metric, layout))
     ]
     return {outcomes_name(metric, layout): ConstantOutcomes(setting_of(metric, layout)) for metric in checked}
 

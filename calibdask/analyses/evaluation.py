@@ -27,7 +27,6 @@ from calibdask.data.top_scores import TopScores
 from calibdask.engine.axes import slice_dimension
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
-from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.cluster_totals import CLUSTER_TOTALS, ClusterTotals
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
@@ -370,8 +369,7 @@ def evaluated(
 
 def slice_totals(source: Source) -> SliceTotals:
     """Totals of each slice that the source provides."""
-    supports = not isinstance(source, SummarySource) or source.has_score_sums(source.layout.setting(None))
-    return SliceTotals(rows_only=not supports)
+    return SliceTotals(rows_only=not source.has_score_sums(source.layout.setting(None)))
 
 
 def usual_metrics(source: Source, setting: str | int | None = None, *, full: bool = False) -> dict[str, Estimator]:
@@ -381,18 +379,19 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, full: boo
     not changed.
     """
     layout = source.layout
-    if not isinstance(source, SummarySource):
+    step = source.step
+    if step is None:
         return default_metrics(layout.classes, layout.vector, full=full)
 
     def supports(metric: Any) -> bool:
         if isinstance(metric, BrierScore | LogLoss):
-            return source.scores is not None
+            return source.has_proper_scores
         return source.has_histogram(layout.setting(setting if metric.setting is None else metric.setting))
 
     # A summary of the classes alone has none of the first calibration errors, but some of the full panel.
     for panel in (summary_metrics(vector=layout.vector, full=full), summary_metrics(vector=layout.vector, full=True)):
         available = {name: metric for name, metric in panel.items() if supports(metric)}
         if not all(isinstance(metric, BrierScore | LogLoss) for metric in available.values()):
-            return on_grid(available, source.step)
+            return on_grid(available, step)
     # The source raises an error that lists the stored settings.
     return {**panel}

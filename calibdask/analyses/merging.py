@@ -16,7 +16,7 @@ from calibdask.storage.checked_summary import check_sums, whole
 from calibdask.storage.compatibility import check_compatible
 from calibdask.storage.slice_labels import positions, united
 from calibdask.storage.sparse_cells import SparseCells, settled, sparse_cells
-from calibdask.storage.summary import Summary, is_summary
+from calibdask.storage.summary import Summary
 from calibdask.storage.summary_clusters import BY_BUCKET, GROUPS, cluster_variables
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes
 from calibdask.storage.summary_lattice import LATTICE
@@ -69,10 +69,7 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     """
     if not summaries:
         raise ValueError("merge expects at least one summary, got none.")
-    for given in summaries:
-        if not is_summary(given):
-            raise TypeError(f"merge expects summaries of calibdask.summarize, got {type(given).__name__}.")
-    parts = [Summary.of(given) for given in summaries]
+    parts = [Summary.passed_to("merge", given) for given in summaries]
     first, *others = parts
     for other in others:
         check_compatible(first, other, "merge expects summaries")

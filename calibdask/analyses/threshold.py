@@ -16,9 +16,7 @@ from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
 from calibdask.engine.sources.source import Source
-from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.about import PartInfo
-from calibdask.estimators.ordered.score_points import histogram_of
 from calibdask.inference.choice import check_confidence, check_level
 from calibdask.inference.risk_control import TIMES, RiskControl
 from calibdask.results.build import described
@@ -295,7 +293,7 @@ def _limited(setting: Setting, *, vector: bool) -> Limited:
 
 def _histogram(source: Source, setting: Setting) -> tuple[GridState, Grid]:
     """The finest histogram of the scores of all rows."""
-    histogram = source.finest(setting) if isinstance(source, SummarySource) else histogram_of(setting)
+    histogram = source.finest(setting)
     (state,) = source.answer((histogram,))
     return state, histogram.grid
 

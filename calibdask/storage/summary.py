@@ -77,6 +77,19 @@ class Summary:
     period: str | None = None
 
     @classmethod
+    def passed_to(cls, caller: str, given: Any) -> "Summary":
+        """The summary that was passed to the function ``caller``.
+
+        Raises
+        ------
+        TypeError
+            If it is no summary.
+        """
+        if not is_summary(given):
+            raise TypeError(f"{caller} expects a summary of calibdask.summarize, got {type(given).__name__}.")
+        return cls.of(given)
+
+    @classmethod
     def of(cls, given: "Summary | xr.Dataset", url: str = "") -> "Summary":
         """The summary in a dataset; one that is a `Summary` already is returned as it is.
 

@@ -13,7 +13,6 @@ from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
-from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
@@ -181,5 +180,5 @@ def check(
 
 def _of_this_grid(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
     """Metrics of a profile; for a summary, on its own grid."""
-    source = data.source
-    return on_grid(metrics, source.step) if isinstance(source, SummarySource) else {**metrics}
+    step = data.source.step
+    return {**metrics} if step is None else on_grid(metrics, step)

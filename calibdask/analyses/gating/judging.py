@@ -13,7 +13,6 @@ from calibdask.analyses.evaluation import evaluated
 from calibdask.analyses.gating.limits import Limit
 from calibdask.analyses.gating.outcome_rows import RowsOfOutcomes
 from calibdask.data.input import Input
-from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.estimator import Estimator
@@ -239,7 +238,7 @@ def _outcome_counts(metrics: Mapping[str, Estimator], data: Input) -> dict[str, 
     counts: dict[str, Estimator] = {}
     for metric in metrics.values():
         setting = _counted_setting(metric, layout)
-        if not isinstance(source, SummarySource) or source.has_histogram(setting):
+        if source.has_histogram(setting):
             choice = setting.index if setting.kind == "class" else setting.kind
             k = setting.index if setting.kind == "top-k" else None
             counts[_outcomes_of(metric, layout)] = OutcomeCounts(setting=choice, k=k)

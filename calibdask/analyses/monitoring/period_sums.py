@@ -14,7 +14,7 @@ from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridState
 from calibdask.statistics.settings import Setting
 from calibdask.storage.slice_labels import texts_of
-from calibdask.storage.summary import Summary, is_summary
+from calibdask.storage.summary import Summary
 
 # Histograms are read for so many slices, classes and periods at a time.
 _AT_ONCE = 256
@@ -130,9 +130,7 @@ class PeriodSums:
 
 def summary_argument(name: str, given: Any) -> Summary:
     """The summary that was passed to the function ``name``; raises TypeError if it is none."""
-    if not is_summary(given):
-        raise TypeError(f"{name} expects a summary of calibdask.summarize, got {type(given).__name__}.")
-    return Summary.of(given)
+    return Summary.passed_to(name, given)
 
 
 def as_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:

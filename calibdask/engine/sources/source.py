@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,7 @@ import numpy.typing as npt
 from calibdask.engine.sources.input_errors import raise_if_invalid, raise_if_nothing
 from calibdask.engine.threads import one_thread_for_products
 from calibdask.engine.workers import Workers
+from calibdask.statistics.bins.grid import Grid, GridHistogram
 from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.layout import Layout
@@ -20,6 +21,7 @@ from calibdask.statistics.pairs.pair_statistic import PairStatistic
 from calibdask.statistics.pairs.target_reduction import TargetReduction
 from calibdask.statistics.request import Requests
 from calibdask.statistics.schedule import Schedule
+from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.validity import EXCLUDED, Validity, ValidityState
 
@@ -45,8 +47,11 @@ class Source(ABC):
         How often the data have been read so far.
     excluded : mapping from str to int
         Rows that were left out, by `calibdask.statistics.validity.EXCLUDED`, once a pass has counted them.
+    has_rows : bool
+        Whether any statistic can be computed; a summary has those of its histograms only.
     """
 
+    has_rows: ClassVar[bool] = True
     layout: Layout
     rows: int | None
     passes: int = 0
@@ -60,6 +65,28 @@ class Source(ABC):
     def workers(self) -> Workers | None:
         """Who computes the states of blocks; None if this process does."""
         return None
+
+    @property
+    def step(self) -> float | None:
+        """Width of the cells of the finest stored grid; None with rows, which have none."""
+        return None
+
+    def has_histogram(self, setting: Setting) -> bool:
+        """Whether a histogram of this setting can be computed, or is stored."""
+        return True
+
+    def has_score_sums(self, setting: Setting) -> bool:
+        """Whether the sums of scores and outcomes of this setting can be computed, or are stored."""
+        return True
+
+    @property
+    def has_proper_scores(self) -> bool:
+        """Whether the sums of proper scores can be computed, or are stored."""
+        return True
+
+    def finest(self, setting: Setting) -> GridHistogram:
+        """The histogram of this setting with the most cells."""
+        return GridHistogram(setting, Grid(refined=True))
 
     def derivation(self, request: Derived[Answer]) -> Requests[Answer]:
         """How this source derives what follows from statistics."""

@@ -44,6 +44,8 @@ class SummarySource(Source):
     Statistics know this source as `calibdask.statistics.bins.histograms.Histograms`.
     """
 
+    has_rows = False
+
     def __init__(
         self,
         stored: Mapping[GridHistogram, Callable[[], GridState | SparseGridState]],
@@ -120,6 +122,11 @@ class SummarySource(Source):
     def has_score_sums(self, setting: Setting) -> bool:
         """Whether the sums of scores and outcomes of this setting are known."""
         return self.has_histogram(setting)
+
+    @property
+    def has_proper_scores(self) -> bool:
+        """Whether the sums of proper scores are stored."""
+        return self.scores is not None
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """The states of all statistics; raises ValueError for those that need the data."""

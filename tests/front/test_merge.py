@@ -260,7 +260,7 @@ def test_unlike_summaries_are_refused(name: str) -> None:
 def test_merge_of_other_things() -> None:
     with pytest.raises(ValueError, match="at least one summary"):
         cd.merge()
-    with pytest.raises(TypeError, match=r"expects summaries of .*, got list"):
+    with pytest.raises(TypeError, match=r"expects a summary of .*, got list"):
         cd.merge([whole(), whole()])  # type: ignore[arg-type]
     classes = [summary(settings=["classwise"]).assign_coords({"class": list(names)}) for names in ("abc", "acb")]
     with pytest.raises(ValueError, match="same names of classes, got a, b, c and a, c, b"):

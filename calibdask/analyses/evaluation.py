@@ -379,19 +379,18 @@ def usual_metrics(source: Source, setting: str | int | None = None, *, full: boo
     not changed.
     """
     layout = source.layout
-    step = source.step
-    if step is None:
+    if source.has_rows:
         return default_metrics(layout.classes, layout.vector, full=full)
 
     def supports(metric: Any) -> bool:
         if isinstance(metric, BrierScore | LogLoss):
-            return source.has_proper_scores
+            return source.scores is not None
         return source.has_histogram(layout.setting(setting if metric.setting is None else metric.setting))
 
     # A summary of the classes alone has none of the first calibration errors, but some of the full panel.
     for panel in (summary_metrics(vector=layout.vector, full=full), summary_metrics(vector=layout.vector, full=True)):
         available = {name: metric for name, metric in panel.items() if supports(metric)}
         if not all(isinstance(metric, BrierScore | LogLoss) for metric in available.values()):
-            return on_grid(available, step)
+            return on_grid(available, source.step)
     # The source raises an error that lists the stored settings.
     return {**panel}

@@ -180,5 +180,4 @@ def check(
 
 def _of_this_grid(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
     """Metrics of a profile; for a summary, on its own grid."""
-    step = data.source.step
-    return {**metrics} if step is None else on_grid(metrics, step)
+    return on_grid(metrics, data.source.step)

@@ -49,6 +49,8 @@ class Source(ABC):
         Rows that were left out, by `calibdask.statistics.validity.EXCLUDED`, once a pass has counted them.
     has_rows : bool
         Whether any statistic can be computed; a summary has those of its histograms only.
+    scores : function or None
+        Reads the stored sums of proper scores; None with rows, and where none are stored.
     """
 
     has_rows: ClassVar[bool] = True
@@ -56,6 +58,7 @@ class Source(ABC):
     rows: int | None
     passes: int = 0
     excluded: Mapping[str, int] = MappingProxyType({})
+    scores: Callable[[], Any] | None = None
 
     @abstractmethod
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
@@ -76,13 +79,8 @@ class Source(ABC):
         return True
 
     def has_score_sums(self, setting: Setting) -> bool:
-        """Whether the sums of scores and outcomes of this setting can be computed, or are stored."""
-        return True
-
-    @property
-    def has_proper_scores(self) -> bool:
-        """Whether the sums of proper scores can be computed, or are stored."""
-        return True
+        """Whether the sums of scores and outcomes of this setting can be computed, or follow from what is stored."""
+        return self.has_histogram(setting)
 
     def finest(self, setting: Setting) -> GridHistogram:
         """The histogram of this setting with the most cells."""

@@ -119,15 +119,6 @@ class SummarySource(Source):
         """Whether a histogram of this setting is stored."""
         return any(_column(stored.setting, setting) is not None for stored in self._stored)
 
-    def has_score_sums(self, setting: Setting) -> bool:
-        """Whether the sums of scores and outcomes of this setting are known."""
-        return self.has_histogram(setting)
-
-    @property
-    def has_proper_scores(self) -> bool:
-        """Whether the sums of proper scores are stored."""
-        return self.scores is not None
-
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """The states of all statistics; raises ValueError for those that need the data."""
         return tuple(statistic.from_histograms(self) for statistic in statistics)

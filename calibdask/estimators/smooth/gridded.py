@@ -222,8 +222,8 @@ def _warn_rows_ignored(gridded: Gridded) -> None:
         )
 
 
-def on_grid(metrics: Mapping[str, Estimator], step: float) -> dict[str, Estimator]:
-    """The metrics with the grid that a summary has, where theirs is another one.
+def on_grid(metrics: Mapping[str, Estimator], step: float | None) -> dict[str, Estimator]:
+    """The metrics with the grid that a summary has, where theirs is another one; with rows, ``step`` is None.
 
     Examples
     --------
@@ -232,6 +232,8 @@ def on_grid(metrics: Mapping[str, Estimator], step: float) -> dict[str, Estimato
     {'gap': MeanGap(setting=None, k=None, step=0.0033333333333333335)}
     """
     here: dict[str, Estimator] = {}
+    if step is None:
+        return {**metrics}
     for name, metric in metrics.items():
         given = getattr(metric, "step", None)
         other = given is not None and cells_of(given) != cells_of(step)

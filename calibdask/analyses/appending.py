@@ -102,7 +102,7 @@ def append(
         periods = tuple(dataclasses.replace(one, merged=merged.get(one.label, ())) for one in added)
         return PeriodChange(name, "replace" if there else "append", periods, tuple(there), replace or "")
 
-    target.add([*parts.values()], change, recover=replacing)
+    target.add([*parts.values()], change, recover=replacing, begun=begun)
 
 
 def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason: str) -> None:

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -221,6 +221,11 @@ def without_checksum(content: np.ndarray) -> np.ndarray | None:
     return before if len(content) >= _SUM_BYTES and google_crc32c.value(before) == expected else None
 
 
+def with_checksum(content: bytes) -> bytes:
+    """The bytes of a file, followed by the checksum that `without_checksum` expects."""
+    return content + int(google_crc32c.value(content)).to_bytes(_SUM_BYTES, "little")
+
+
 @dataclass(frozen=True)
 class GroupManifest:
     """The manifest of a Zarr group, as its attribute holds it.
@@ -304,15 +309,48 @@ def seal(folder: Path, store: str | None = None, chunks: Mapping[str, str] | Non
     own = folder / "zarr.json"
     group = json.loads(own.read_text(encoding="utf-8"))
     group["attributes"] = GroupManifest(identity, records).with_attributes(group["attributes"])
-    write_whole(own, json.dumps(group, indent=2).encode())
+    write_whole(own, _as_file(group))
+
+
+def sealed_group(
+    group: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]], chunks: Mapping[str, Iterable[bytes]]
+) -> dict[str, bytes]:
+    """The files of metadata of a new group and its arrays, as `seal` leaves them; that with the manifest comes last.
+
+    Parameters
+    ----------
+    group : mapping
+        Metadata of the group.
+    arrays : mapping from str to mapping
+        Metadata of its arrays.
+    chunks : mapping from str to iterable of bytes
+        The files of the chunks of each array, in the order of their numbers.
+    """
+    identity = new_identity()
+    # Without line breaks, which take most of the time.
+    files = {name: json.dumps(_identified(metadata, identity)).encode() for name, metadata in arrays.items()}
+    records = {
+        name: ArrayRecord(content_hash(content), "".join(map(content_hash, chunks[name])))
+        for name, content in files.items()
+    }
+    attributes = GroupManifest(identity, records).with_attributes(group["attributes"])
+    paths = {f"{name}/zarr.json": content for name, content in files.items()}
+    return {**paths, "zarr.json": json.dumps({**group, "attributes": attributes}).encode()}
+
+
+def _as_file(metadata: Mapping[str, Any]) -> bytes:
+    return json.dumps(metadata, indent=2).encode()
+
+
+def _identified(metadata: Mapping[str, Any], identity: str) -> dict[str, Any]:
+    # Not an attribute, which xarray would copy into every selection. Readers ignore a field that they need not know.
+    return {**metadata, IDENTITY: {"must_understand": False, "identity": identity}}
 
 
 def _sealed_array(path: Path, identity: str, known: str | None) -> ArrayRecord:
     """Write the identity into the metadata of an array; the hashes of its metadata and chunks."""
-    metadata = json.loads(path.read_text(encoding="utf-8"))
-    # Not an attribute, which xarray would copy into every selection. Readers ignore a field that they need not know.
-    metadata[IDENTITY] = {"must_understand": False, "identity": identity}
-    content = json.dumps(metadata, indent=2).encode()
+    metadata = _identified(json.loads(path.read_text(encoding="utf-8")), identity)
+    content = _as_file(metadata)
     write_whole(path, content)
     if known is None:
         chunks = (path.parent.joinpath("c", *number) for number in chunk_numbers(grid_of(metadata)))

@@ -13,7 +13,7 @@ date.
 import json
 import re
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -219,7 +219,7 @@ class PeriodLog:
         return {name: period.label for period in self.periods.values() for name in period.merged}
 
     @classmethod
-    def read(cls, store: Location, *, recover: bool = False) -> "PeriodLog":
+    def read(cls, store: Location, *, recover: bool = False, begun: "PeriodLog | None" = None) -> "PeriodLog":
         """The log of a store.
 
         Parameters
@@ -227,6 +227,8 @@ class PeriodLog:
         store : Location
         recover : bool, default False
             Accept that records at the end were lost, with the periods that they added.
+        begun : PeriodLog, optional
+            The log as the same operation read it before: only later records are read.
 
         Raises
         ------
@@ -240,11 +242,12 @@ class PeriodLog:
         there = names_in(parts)
         folder = store.child(FOLDER)
         names = _names(folder)
-        periods: dict[Label, Period] = {}
-        history: list[Mapping[str, Any]] = []
-        gone: dict[str, str] = {}
-        dimension, previous, identity = "", "", head.store
-        for number, (name, content) in enumerate(zip(names, _contents(folder, names), strict=True)):
+        if begun is None or recover or not begun._precedes(head, names):
+            begun = cls("", head=Head(head.store))
+        periods, history, gone = {**begun.periods}, [*begun.history], {**begun.gone}
+        dimension, previous, identity = begun.dimension, begun.head.last, begun.head.store
+        later = names[begun.number :]
+        for number, (name, content) in enumerate(zip(later, _contents(folder, later), strict=True), begun.number):
             if name != _name(number):
                 raise Damaged(f"{store.url} is not whole: {FOLDER}/{_name(number)} is missing; {_MEND}.")
             record = _parsed(store.url, name, content)
@@ -274,8 +277,15 @@ class PeriodLog:
         head = Head(identity or new_identity(), len(names), previous)
         return cls(store.url, dimension, periods, len(names), tuple(history), gone, head, lost)
 
+    def _precedes(self, head: Head, names: Sequence[str]) -> bool:
+        """Whether the records of this log are the first ones of a log with these names and this head."""
+        if self.number == 0 or self.lost or names[: self.number] != [_name(number) for number in range(self.number)]:
+            return False
+        is_later = head.records > self.number or (head.records, head.last) == (self.number, self.head.last)
+        return head.store == self.head.store and is_later
 
-def commit(store: Location, change: Callable[[PeriodLog], PeriodChange]) -> PeriodLog:
+
+def commit(store: Location, change: Callable[[PeriodLog], PeriodChange], begun: PeriodLog | None = None) -> PeriodLog:
     """Make a change to a store, whole or not at all; the log before it.
 
     Parameters
@@ -284,8 +294,10 @@ def commit(store: Location, change: Callable[[PeriodLog], PeriodChange]) -> Peri
     change : function
         Says what is to be changed, given the log; called again where another one was first. What it raises ends this,
         and nothing has changed.
+    begun : PeriodLog, optional
+        The log as the same operation read it before.
     """
-    return _committed(store, change, recover=False)
+    return _committed(store, change, recover=False, begun=begun)
 
 
 def commit_after_loss(store: Location, change: Callable[[PeriodLog], PeriodChange]) -> PeriodLog:
@@ -293,9 +305,11 @@ def commit_after_loss(store: Location, change: Callable[[PeriodLog], PeriodChang
     return _committed(store, change, recover=True)
 
 
-def _committed(store: Location, change: Callable[[PeriodLog], PeriodChange], *, recover: bool) -> PeriodLog:
+def _committed(
+    store: Location, change: Callable[[PeriodLog], PeriodChange], *, recover: bool, begun: PeriodLog | None = None
+) -> PeriodLog:
     while True:
-        log = PeriodLog.read(store, recover=recover)
+        log = PeriodLog.read(store, recover=recover, begun=begun)
         made = change(log)
         record = {
             "format": FORMAT,
@@ -360,9 +374,14 @@ def _names(folder: Location) -> list[str]:
 
 def _contents(folder: Location, names: list[str]) -> list[bytes]:
     if folder.local:
-        return [Path(folder.path, name).read_bytes() for name in names]
+        return [_content_of(f"{folder.path}/{name}") for name in names]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return [*pool.map(lambda name: with_retries(partial(folder.fs.cat_file, f"{folder.path}/{name}")), names)]
+
+
+def _content_of(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
 
 
 def _content(record: Mapping[str, Any]) -> bytes:
@@ -373,9 +392,8 @@ def _content(record: Mapping[str, Any]) -> bytes:
 
 def _parsed(url: str, name: str, content: bytes) -> dict[str, Any]:
     line, _, seal = content.partition(b"\n")
-    old = json.dumps({"crc32": zlib.crc32(line)}).encode() + b"\n"
-    new = json.dumps({"hash": content_hash(line)}).encode() + b"\n"
-    if seal not in (old, new):
+    # Earlier versions wrote a CRC-32.
+    if seal not in (b'{"hash": "%b"}\n' % content_hash(line).encode(), b'{"crc32": %d}\n' % zlib.crc32(line)):
         raise Damaged(f"{url} is damaged: {FOLDER}/{name} is not what was written; {_MEND}.")
     record: dict[str, Any] = json.loads(line)
     if record["format"] not in (1, FORMAT):

@@ -51,12 +51,13 @@ from calibdask.storage.period_log import (
     commit_after_loss,
 )
 from calibdask.storage.period_totals import ArchiveMembers, PeriodSumsArray, summed
+from calibdask.storage.repeated_groups import write_repeated
 from calibdask.storage.retry import with_retries
 from calibdask.storage.slice_labels import Labels, as_index, positions, united
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_format import extra_attributes
 from calibdask.storage.summary_totals import TOTALS, with_fill, with_totals
-from calibdask.storage.writers import checked_output, texts_settled, write_dataset
+from calibdask.storage.writers import checked_output, texts_settled
 from calibdask.storage.zarr_files import open_group
 
 # A writer that others took for dead writes its numbers again, so often at most.
@@ -87,9 +88,9 @@ class PeriodStore:
             )
         return cls(location)
 
-    def log(self, *, recover: bool = False) -> PeriodLog:
-        """Current log; with ``recover`` also if the last records were lost."""
-        return PeriodLog.read(self.location, recover=recover)
+    def log(self, *, recover: bool = False, begun: PeriodLog | None = None) -> PeriodLog:
+        """Current log; with ``recover`` also if the last records were lost; ``begun`` is as in `PeriodLog.read`."""
+        return PeriodLog.read(self.location, recover=recover, begun=begun)
 
     def add(
         self,
@@ -98,6 +99,7 @@ class PeriodStore:
         *,
         merged: Sequence[str] = (),
         recover: bool = False,
+        begun: PeriodLog | None = None,
     ) -> None:
         """Write summaries of one period each, add them to the log, and remove what nobody needs.
 
@@ -111,6 +113,8 @@ class PeriodStore:
             Finer periods that they stand for.
         recover : bool, default False
             Accept that records at the end of the log were lost.
+        begun : PeriodLog, optional
+            The log as it was read before.
 
         Raises
         ------
@@ -126,12 +130,13 @@ class PeriodStore:
                     # What others may have removed is not added. Without its lease it must not stay there either.
                     self._discard(added)
                     continue
-                committing = commit_after_loss if recover else commit
-                log = committing(self.location, partial(_changed, change, added))
+                making = partial(_changed, change, added)
+                log = commit_after_loss(self.location, making) if recover else commit(self.location, making, begun)
                 if lease.is_held:
                     replaced = {name: record for name, record in log.gone.items() if record}
                     of_parts = [(name.removeprefix(f"{PARTS}/"), record) for name, record in replaced.items()]
-                    sweep(self.location.child(PARTS), lease.writer, self._kept, of_parts, self.location.child(FOLDER))
+                    kept = partial(self._kept, log)
+                    sweep(self.location.child(PARTS), lease.writer, kept, of_parts, self.location.child(FOLDER))
                     return
             # The record is there, and its numbers may be gone: they are written again, in their place.
             change, recover = _rewritten, False
@@ -146,9 +151,9 @@ class PeriodStore:
             with suppress(OSError):
                 place.fs.rm(place.path, recursive=True)
 
-    def _kept(self) -> set[str]:
+    def _kept(self, begun: PeriodLog) -> set[str]:
         """The names of the folder of periods that belong to the store."""
-        periods = self.log().periods.values()
+        periods = self.log(begun=begun).periods.values()
         return {name.removeprefix(f"{PARTS}/") for period in periods for name in (period.folder, period.totals)}
 
     def _write(self, summary: xr.Dataset, writer: str, number: int, merged: Iterable[str]) -> Period:
@@ -158,11 +163,11 @@ class PeriodStore:
         given = Summary.of(summary)
         axes = summary["rows"].dims[len(given.batch) :]
         if place.local:
-            write_dataset(summary, Path(place.path), _chunks(given))
+            write_repeated(summary, Path(place.path), _chunks(given))
             manifest = content_hash(Path(place.path, "zarr.json").read_bytes())
         else:
             with atomic_replacement(place) as part:
-                write_dataset(summary, part, _chunks(given))
+                write_repeated(summary, part, _chunks(given))
                 manifest = content_hash((part / "zarr.json").read_bytes())
         label = summary[axes[0]].values.tolist()[0]
         slices = {str(axis): summary[axis].values for axis in axes[1:]}
@@ -339,9 +344,19 @@ def united_slices(periods: Sequence[Period]) -> dict[str, Labels]:
     """The labels of all slices, by dimension; raises ValueError where they are not of one kind."""
     labels = {}
     for name in periods[0].slices:
-        given = [period.slices[name] for period in periods]
+        given = _distinct(period.slices[name] for period in periods)
         labels[name] = united(name, [*map(as_index, given)], [own.dtype for own in given])
     return labels
+
+
+def _distinct(given: Iterable[Labels]) -> list[Labels]:
+    """Labels that differ from those before them: most periods have the slices of the one before."""
+    distinct: list[Labels] = []
+    for labels in given:
+        last = distinct[-1] if distinct else None
+        if last is None or labels.dtype != last.dtype or not np.array_equal(labels, last):
+            distinct.append(labels)
+    return distinct
 
 
 def _dataset(variables: Mapping[str, Any], axes: Mapping[str, Labels], last: Summary, log: PeriodLog) -> xr.Dataset:

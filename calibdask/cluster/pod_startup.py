@@ -18,8 +18,7 @@ from calibdask.errors import Unavailable
 
 Object = Mapping[str, Any]
 
-# Pods and events are watched. Deployments, which say why there is no pod, are read this often while there is none; and
-# pods, where the account may list but not watch them.
+# Pods, Deployments and events are watched. Those that the account may read but not watch are read this often.
 _READ_SECONDS = 15.0
 # What passes within this time is not worth a line.
 _QUIET_SECONDS = 8.0
@@ -128,10 +127,10 @@ def _holds(pod: Object, name: str) -> bool:
 
 
 class PodStartup:
-    """Watches the pods of a cluster, and the events of its namespace, while it starts.
+    """Watches the pods and Deployments of a cluster, and the events of its namespace, while it starts.
 
-    Permissions to watch pods and to list events are optional: without the former pods are listed every 15 seconds,
-    without the latter a missing volume has no reason.
+    Needed are only permissions to list pods and to get Deployments, which are then read every 15 seconds; without
+    those of events a missing volume has no reason.
 
     Parameters
     ----------
@@ -145,13 +144,12 @@ class PodStartup:
     def __init__(self, kubectl: Kubectl, name: str, seconds: float) -> None:
         self.kubectl, self.name, self.seconds = kubectl, name, seconds
         self._pods: dict[str, Object] = {}
+        self._deployments: dict[str, Object] = {}
         self._events: dict[str, Object] = {}
         self._changed, self._stopped = threading.Event(), threading.Event()
         self._error: Exception | None = None
         self._since: dict[tuple[str, str], float] = {}
         self._reported: set[tuple[str, str]] = set()
-        self._without_pods: list[Obstacle] = []
-        self._read_at = monotonic()
 
     def scheduler_is_ready(self) -> bool:
         """Whether a pod of the scheduler answers."""
@@ -188,25 +186,15 @@ class PodStartup:
 
     def _obstacles(self) -> list[Obstacle]:
         """One of each kind."""
-        pods, events = dict(self._pods), [*self._events.values()]
-        lacking = {"scheduler", "worker"} - {_component(pod) for pod in pods.values()}
-        if monotonic() - self._read_at >= _READ_SECONDS or not lacking:
-            self._without_pods = self._of_deployments(lacking)
-            self._read_at = monotonic()
+        pods, lacking = dict(self._pods), self._components_without_pods()
+        deployments = [one for one in [*self._deployments.values()] if _component(one) in lacking]
         of_pods = [obstacle for pod in pods.values() for obstacle in pod_obstacles(pod)]
-        of_events = [obstacle for event in events for obstacle in event_obstacles(event, pods)]
-        return [*{obstacle.key: obstacle for obstacle in (*of_pods, *self._without_pods, *of_events)}.values()]
+        of_deployments = [obstacle for one in deployments for obstacle in deployment_obstacles(one)]
+        of_events = [obstacle for event in [*self._events.values()] for obstacle in event_obstacles(event, pods)]
+        return [*{obstacle.key: obstacle for obstacle in (*of_pods, *of_deployments, *of_events)}.values()]
 
-    def _of_deployments(self, components: set[str]) -> list[Obstacle]:
-        """Obstacles to the creation of pods, for components without any."""
-        if not components:
-            return []
-        names = [f"{self.name}-{component}" for component in sorted(components)]
-        try:
-            text = self.kubectl("get", "deployments", *names, "--ignore-not-found", "--output=json")
-        except Unavailable:
-            return self._without_pods
-        return [obstacle for item in _items(text) for obstacle in deployment_obstacles(item)]
+    def _components_without_pods(self) -> set[str]:
+        return {"scheduler", "worker"} - {_component(pod) for pod in dict(self._pods).values()}
 
     def _report(self, obstacles: list[Obstacle]) -> None:
         """Warn of obstacles that have lasted, and raise those that are errors."""
@@ -223,9 +211,11 @@ class PodStartup:
 
     @contextmanager
     def watching(self) -> "Iterator[PodStartup]":
-        """Follow pods and events during the block, each by one request that the server answers with every change."""
+        """Follow changes during the block; the server answers one request for each kind with all changes."""
+        own = f"--selector=app.kubernetes.io/instance={self.name}"
         requests: list[tuple[str, str, dict[str, Object]]] = [
-            ("pods", f"--selector=app.kubernetes.io/instance={self.name}", self._pods),
+            ("pods", own, self._pods),
+            ("deployments", own, self._deployments),
             ("events", "--field-selector=type=Warning", self._events),
         ]
         threads = [threading.Thread(target=self._follow, args=request, daemon=True) for request in requests]
@@ -253,13 +243,34 @@ class PodStartup:
             is_listed = has_failed and _NO_WATCH.search(messages) is not None
             if has_failed and not is_listed and not isinstance(error, Unavailable):
                 if resource == "pods":
-                    self._error = error
-                    self._changed.set()
+                    self._fail(error)
+                elif resource == "deployments":
+                    self._read_deployments()
                 return
             if is_listed or not has_failed:
                 for name in objects.keys() - current:
                     del objects[name]
             self._stopped.wait(_READ_SECONDS if is_listed else _AGAIN_SECONDS)
+
+    def _fail(self, error: Exception) -> None:
+        self._error = error
+        self._changed.set()
+
+    def _read_deployments(self) -> None:
+        """Read Deployments by their names while they have no pods, for accounts that may not list them."""
+        while not self._stopped.wait(_READ_SECONDS):
+            names = [f"{self.name}-{component}" for component in sorted(self._components_without_pods())]
+            if not names:
+                continue
+            try:
+                text = self.kubectl("get", "deployments", *names, "--ignore-not-found", "--output=json")
+            except Unavailable:
+                continue
+            except ValueError as error:
+                self._fail(error)
+                return
+            self._deployments.update({one["metadata"]["name"]: one for one in _items(text)})
+            self._changed.set()
 
     def _end(self, stdin: IO[bytes]) -> None:
         """End kubectl with the watch, which it would otherwise read for ever."""

@@ -79,6 +79,9 @@ def _pod(settings: KubernetesSettings, container: dict[str, Any], grace: int) ->
         "automountServiceAccountToken": False,
         # Dask would take variables made of service names, such as DASK_SCHEDULER_PORT, for configuration.
         "enableServiceLinks": False,
+        # The first process of a container would ignore TERM until it handles it, seconds after its start; this way the
+        # first process is that of the pod.
+        "shareProcessNamespace": True,
         **pull_secrets,
         "terminationGracePeriodSeconds": grace,
         "securityContext": {

@@ -392,6 +392,13 @@ def watch(current: Callable[[], list[dict[str, Any]]], message: str) -> int:
         time.sleep(_PAUSE)
 
 
+def deployments_of(selector: str) -> list[dict[str, Any]]:
+    label, _, value = selector.partition("=")
+    manifests = [yaml.safe_load(path.read_text()) for path in sorted(STATE.glob("Deployment-*.yaml"))]
+    own = [one["metadata"]["name"] for one in manifests if one["metadata"]["labels"].get(label) == value]
+    return deployment_objects(own)
+
+
 def deployment_objects(names: list[str]) -> list[dict[str, Any]]:
     """Deployments, with the condition of those that lack pods for a quota."""
     objects = []
@@ -531,8 +538,12 @@ def main(words: list[str]) -> int:
         manifests = [(manifest["kind"].lower(), manifest["metadata"]["name"]) for manifest in yaml.safe_load_all(given)]
         delete([*manifests, *(tuple(name.split("/")) for name in rest if "/" in name)])
     elif watched:
-        current = {"pods": lambda: pod_objects(option["selector"]), "events": event_objects}[rest[0]]
-        return watch(current, refused(permissions))
+        current = {
+            "pods": lambda: pod_objects(option["selector"]),
+            "deployments": lambda: deployments_of(option["selector"]),
+            "events": event_objects,
+        }
+        return watch(current[rest[0]], refused(permissions))
     elif word == "get" and rest[0] == "pods":
         sys.stdout.write("".join(f"pod/{pod['name']}\n" for pod in pods()))
     elif word == "get" and rest[0] == "deployments":

@@ -255,18 +255,18 @@ def test_events_of_what_has_passed_are_no_obstacles() -> None:
         assert not [*event_obstacles(event, pods)]
 
 
-def test_waiting_is_one_request_of_pods_and_one_of_events(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_is_one_request_of_each_kind(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often obstacles are read, and a pod that starts late is noticed by it."""
     hurried(monkeypatch)
     fake_kubectl.set_faults(fake.folder, Faults(unschedulable="0/3 nodes are available"))
     manifests = cluster(_settings())
     with Kubectl("default").applied([one for one in manifests if one["kind"] == "Deployment"]):
         with PodStartup(Kubectl("default"), "calibdask", 3.0).watching() as startup:
-            eventually(lambda: len(startup._pods) == 3 and len(fake.words) == 3)
+            eventually(lambda: len(startup._pods) == 3 and len(fake.words) == 4)
             with pytest.warns(UserWarning, match="Unschedulable"), pytest.raises(Unavailable):
                 startup.wait("scheduler", startup.scheduler_is_ready)
         _, *watching = fake_kubectl.calls(fake.folder)
-        assert sorted(words[1] for words in watching) == ["events", "pods"]
+        assert sorted(words[1] for words in watching) == ["deployments", "events", "pods"]
         assert all("--watch" in words for words in watching)
         monkeypatch.setattr("calibdask.cluster.pod_startup._QUIET_SECONDS", 600.0)
         with (PodStartup(Kubectl("default"), "calibdask", 600.0)).watching() as startup:
@@ -316,7 +316,33 @@ def test_permissions_to_watch_are_optional(fake: Fake, monkeypatch: pytest.Monke
         opened(fake),
     ):
         pass
+    fake_kubectl.set_faults(fake.folder, Faults(most_pods=0))
+    with (
+        pytest.warns(UserWarning, match="FailedCreate"),
+        pytest.raises(Unavailable, match="exceeded quota: small"),
+        opened(fake),
+    ):
+        pass
     assert not fake_kubectl.pods(fake.folder)
+
+
+def test_a_quota_is_noticed_without_another_request(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Where no pod is created, only the Deployment says why."""
+    monkeypatch.chdir(tmp_path)
+    for name, seconds in {"_QUIET_SECONDS": 0.0, "_FATAL_SECONDS": 1.0}.items():
+        monkeypatch.setattr(f"calibdask.cluster.pod_startup.{name}", seconds)
+    fake_kubectl.set_faults(fake.folder, Faults(most_pods=0))
+    with (
+        pytest.warns(UserWarning, match="FailedCreate"),
+        pytest.raises(Unavailable, match="exceeded quota: small"),
+        opened(fake),
+    ):
+        pass
+    reading = [words for words in fake_kubectl.calls(fake.folder) if words[:2] == ["get", "deployments"]]
+    assert len(reading) == 1
+    assert "--watch" in reading[0]
 
 
 def test_less_is_shown_with_fewer_permissions(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

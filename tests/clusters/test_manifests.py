@@ -106,6 +106,8 @@ def test_pods_are_confined(settings: KubernetesSettings, sharded: bool) -> None:
         assert pod["automountServiceAccountToken"] is False
         assert pod["serviceAccountName"] == settings.name
         assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod)
+        # A container whose process were the first one would ignore TERM until it handles it.
+        assert pod["shareProcessNamespace"] is True
         assert {name for volume in pod["volumes"] for name in volume} <= {"name", "emptyDir", "secret"}
     for container in containers(manifests):
         context = container["securityContext"]

@@ -77,6 +77,8 @@ serviceAccountName: {{ .Release.Name }}
 automountServiceAccountToken: false
 # Variables such as DASK_SCHEDULER_PORT, made of the names of services, would be taken for configuration.
 enableServiceLinks: false
+# The first process of a container would ignore TERM until it handles it, seconds after its start.
+shareProcessNamespace: true
 {{- if .Values.image.pullSecret }}
 imagePullSecrets:
   - name: {{ .Values.image.pullSecret }}

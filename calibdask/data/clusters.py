@@ -1,7 +1,6 @@
 """Clusters of rows as numbers: the option ``groups`` of all data, whatever container the rows are in."""
 
 from collections.abc import Hashable, Mapping
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -109,27 +108,7 @@ def _numbers_of_clusters(values: Any) -> npt.NDArray[np.int64]:
         raise ValueError(f"groups expects numbers, texts or dates, one for each row, got {array.dtype}.")
     if array.dtype.kind in "OUST" and array.size:
         codes, distinct = pd.factorize(array.ravel().astype(object))
-        numbers = _numbers_of_objects(np.asarray(distinct, object))[codes].reshape(array.shape)
+        numbers = key_numbers(np.asarray(distinct, object))[codes].reshape(array.shape)
     else:
         numbers = key_numbers(array.ravel()).reshape(array.shape)
     return numbers >> (63 - CLUSTER_BITS)
-
-
-def _numbers_of_objects(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Of distinct objects, each by its own type: what else a block holds must not matter."""
-    import pandas as pd
-
-    numbers = np.empty(values.size, np.int64)
-    are_numbers = np.array([isinstance(value, int | float | np.number | np.bool_) for value in values], bool)
-    are_dates = np.array([isinstance(value, date | np.datetime64) for value in values], bool)
-    are_texts = ~(are_numbers | are_dates)
-    if are_numbers.any():
-        whole = np.array([isinstance(value, int | np.integer | np.bool_) for value in values], bool)
-        for chosen, kind in ((whole, np.int64), (are_numbers & ~whole, np.float64)):
-            numbers[chosen] = key_numbers(values[chosen].astype(kind))
-    if are_dates.any():
-        dates = [pd.Timestamp(value).tz_localize(None).to_datetime64() for value in values[are_dates]]
-        numbers[are_dates] = key_numbers(np.array(dates, "M8[ns]"))
-    if are_texts.any():
-        numbers[are_texts] = key_numbers(values[are_texts])
-    return numbers

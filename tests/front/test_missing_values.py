@@ -14,7 +14,6 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from tests.combinations import rotated
 
 N = 600
 RNG = np.random.default_rng(7)
@@ -133,13 +132,6 @@ FUNCTIONS: dict[str, Callable[[Call], Any]] = {
 @pytest.fixture(scope="module")
 def expected() -> dict[str, Any]:
     return {name: function(dict(PLAIN)) for name, function in FUNCTIONS.items()}
-
-
-# All functions read rows by the same code: each container is tested with some of them, each function with several.
-@pytest.mark.parametrize(("container", "function"), rotated(CONTAINERS, FUNCTIONS, 2))
-def test_every_container(container: str, function: str, expected: dict[str, Any], tmp_path: Path) -> None:
-    call = {**CONTAINERS[container](tmp_path), "skip_missing": True}
-    assert FUNCTIONS[function](call) == expected[function]
 
 
 @pytest.mark.parametrize("function", sorted({*FUNCTIONS} - {"compare"}))

@@ -183,7 +183,10 @@ class Cube:
         if text is None:
             raise ValueError(f"{self.url} is not a study cube; create one with calibdask run.")
         if text == CUBE_BEGUN:
-            raise ValueError(f"{self.url} is a cube whose layout was interrupted; give overwrite=True (--overwrite).")
+            raise ValueError(
+                f"{self.url} is a cube that is being laid out, or whose layout was interrupted: wait, or run the study "
+                "again, which continues."
+            )
         return read_fingerprint(self.url, str(text))
 
     def _mark(self) -> str | None:

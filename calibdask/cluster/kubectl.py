@@ -33,7 +33,8 @@ _NO_LOGIN = re.compile(
     "certificate has expired|token.*expired",
     re.IGNORECASE,
 )
-_QUOTA = re.compile("exceeded quota", re.IGNORECASE)
+# "status unknown for quota", until the server has counted what there is.
+_QUOTA = re.compile("(exceeded|unknown for) quota", re.IGNORECASE)
 _NO_PERMISSION = re.compile("forbidden: User|cannot .* resource", re.IGNORECASE)
 _NO_NAMESPACE = re.compile('namespaces? "[^"]*" not found', re.IGNORECASE)
 _LOGGED = re.compile(r"[EIW]\d{4} \d\d:")

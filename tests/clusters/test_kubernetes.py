@@ -163,6 +163,7 @@ def test_attempts_of_kubectl_are_no_messages(fake: Fake, monkeypatch: pytest.Mon
         ("Unable to connect to the server: dial tcp: i/o timeout", Unavailable, "Check that 'kubectl get pods' works"),
         ("error: You must be logged in to the server (Unauthorized)", Unavailable, "Log in again"),
         ('Error (Forbidden): pods "x" is forbidden: exceeded quota: tight', Unavailable, "Ask for less"),
+        ('Error (Forbidden): pods "x" is forbidden: status unknown for quota: tight', Unavailable, "Ask for less"),
         ("The connection to the server localhost:8080 was refused", Unavailable, "No cluster is configured"),
         ("Please enter Username: error: EOF", Unavailable, "Log in again"),
         (FORBIDDEN, ValueError, "deploy/kubernetes/role.yaml"),

@@ -1,13 +1,15 @@
 """A Kubernetes cluster, where there is one: that of KUBECONFIG, in a namespace of its own that is deleted at the end.
 
-With KUBECONFIG alone the server is asked what it would make of the manifests. What else is needed:
+With KUBECONFIG alone those tests run in which nothing is computed. What is needed:
 
-- All: an account that may create and delete namespaces, and secrets in them.
+- All: an account that may create and delete namespaces, and in them secrets, pods by Deployments, and roles.
 - `needs_image`: an image of this version in CALIBDASK_LIVE_IMAGE, and an object store that pods and this machine reach
   in CALIBDASK_LIVE_STORE (``s3://bucket``), its credentials and address in the usual variables (AWS_ACCESS_KEY_ID,
   AWS_SECRET_ACCESS_KEY, AWS_ENDPOINT_URL, ...). Room for three pods of 250m and 1Gi. Nodes and this machine of x86-64
   since 2013: studies train models, so all use the BLAS kernels of one kind of processor.
 - Each test says what it needs besides.
+
+Without a cluster, `fake_api_server` says how the same tests, except that of Helm, run with processes in place of pods.
 """
 
 import json
@@ -96,8 +98,8 @@ class Live:
         return configured()
 
     def leaves_nothing(self) -> bool:
-        """Whether all that was created for a run is deleted, or being deleted."""
-        return self.kubectl("get", "deployments,services,networkpolicies", "--output=name") == ""
+        """Whether all that was created for a run is deleted."""
+        return self.kubectl("get", "deployments,services,networkpolicies,jobs,pods", "--output=name") == ""
 
     def settings(self, **changes: Any) -> KubernetesSettings:
         sizes = {role: Resources(**self.configured[role]) for role in ("scheduler", "worker", "client")}
@@ -157,7 +159,7 @@ def finish(live: Live, folder: Path, store: str, undisturbed: Any, disturb: Call
 
 @pytest.mark.parametrize("changes", [{}, {"autoscaling": Autoscaling(maximum=3)}], ids=["plain", "scaled"])
 def test_the_server_takes_manifests(live: Live, changes: dict[str, Any]) -> None:
-    """Needs nothing else."""
+    """Needs nothing else; nothing is created."""
     store = "s3://calibration/cube.zarr"
     for manifests in (
         study_run(live.settings(**changes), STUDY, store),
@@ -207,6 +209,7 @@ def test_a_job_inside(live: Live, undisturbed: Any) -> None:
     with live.kubectl.applied(study_run(live.settings(), STUDY, store, ["--set", PRESET])):
         live.kubectl("wait", "--for=condition=complete", "job/trial-run", f"--timeout={PATIENCE:.0f}s")
     assert cd.open_cube(store).load().equals(undisturbed)
+    eventually(live.leaves_nothing, PATIENCE)
 
 
 @needs_image
@@ -220,6 +223,7 @@ def test_an_indexed_job(live: Live, undisturbed: Any) -> None:
         text = live.kubectl("get", "job/trial-run", "--output=jsonpath={.status.completedIndexes}")
         assert text == "0-3"
     assert cd.open_cube(store).load().equals(undisturbed)
+    eventually(live.leaves_nothing, PATIENCE)
 
 
 @needs_image
@@ -286,6 +290,8 @@ def refused(live: Live, folder: Path, **changes: Any) -> tuple[int, str]:
 def test_a_quota(live: Live, tmp_path: Path) -> None:
     """Needs an account that may create quotas; no image, since no pod is created."""
     live.kubectl("create", "quota", "small", "--hard=pods=0")
+    # Until then the server has another message.
+    live.kubectl("wait", "--for=jsonpath={.status.hard.pods}=0", "resourcequota/small", "--timeout=60s")
     try:
         status, said = refused(live, tmp_path)
     finally:
@@ -338,6 +344,10 @@ def test_helm_upgrades_change_the_job(live: Live) -> None:
         "worker": {"replicas": 1, "resources": small},
         "job": {"enabled": True, "study": STUDY, "resources": small, "arguments": ["--set", PRESET]},
     }
+
+    def names() -> list[str]:
+        return live.kubectl("get", "jobs", "--output=name").split()
+
     helm = ["helm", "--namespace", live.kubectl.namespace]
     jobs = []
     try:
@@ -345,7 +355,8 @@ def test_helm_upgrades_change_the_job(live: Live) -> None:
             values["job"]["store"] = live.url(f"{name}.zarr")
             command = [*helm, verb, "trial", str(ROOT / "deploy" / "helm" / "calibdask"), "--values", "-"]
             subprocess.run(command, input=yaml.safe_dump(values), text=True, check=True)
-            jobs += live.kubectl("get", "jobs", "--output=name").split()
+            eventually(lambda: len(names()) == 1, EARLY)
+            jobs += names()
     finally:
         subprocess.run([*helm, "uninstall", "trial"], check=True)
     # The second in place of the first.

@@ -374,14 +374,9 @@ def _names(folder: Location) -> list[str]:
 
 def _contents(folder: Location, names: list[str]) -> list[bytes]:
     if folder.local:
-        return [_content_of(f"{folder.path}/{name}") for name in names]
+        return [Path(folder.path, name).read_bytes() for name in names]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return [*pool.map(lambda name: with_retries(partial(folder.fs.cat_file, f"{folder.path}/{name}")), names)]
-
-
-def _content_of(path: str) -> bytes:
-    with open(path, "rb") as file:
-        return file.read()
 
 
 def _content(record: Mapping[str, Any]) -> bytes:

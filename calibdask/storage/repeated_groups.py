@@ -1,7 +1,7 @@
 """Zarr groups of one structure, such as the periods of a store: the first by xarray, all others chunk by chunk.
 
-xarray and zarr-python take some ten milliseconds for each variable, nearly all of it for metadata. Groups that differ in
-their numbers alone have the same metadata. These are kept here, and further groups get the files that xarray would
+xarray and zarr-python take some ten milliseconds for each variable, nearly all of it for metadata. Groups that differ
+in their numbers alone have the same metadata. These are kept here, and further groups get the files that xarray would
 write. In a store of periods, 150 more periods took 16 s of processor time, and take 3 s.
 """
 

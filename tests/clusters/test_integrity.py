@@ -14,8 +14,8 @@ from calibdask.calibrators import applying
 from tests.clusters.object_stores import SERVERS, missing
 from tests.storage.integrity import cases, silent_differences
 
-# A state and netCDF are single files, which are read here as they are from a folder. A longer run, in which an object is
-# fetched again only after it was changed: python -m tests.clusters.test_integrity 2000 [KIND ...]
+# A state and netCDF are single files, which are read here as they are from a folder. A longer run, in which an object
+# is fetched again only after it was changed: python -m tests.clusters.test_integrity 2000 [KIND ...]
 KINDS = ("summary.zarr", "result.zarr", "periods.zarr", "cube.zarr", "applied.zarr", "applied.parquet", "map.json")
 TIMES = 20
 

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 _LOGGERS = ("distributed.client", "distributed.comm.tcp", "distributed.core", "tornado.application")
 # Errors of connections and of results that went with them.
 _HANDLED = {"CancelledError", "CommClosedError", "FutureCancelledError", "StreamClosedError"}
-# Results that were computed again, since their workers had gone.
-_GATHER = "Couldn't gather"
+# Results that were computed again, since their workers had gone; a lost scheduler, which ends in `ClusterLost`.
+_HANDLED_MESSAGES = ("Couldn't gather", "Failed to reconnect to scheduler")
 
 
 @contextmanager
@@ -27,4 +27,4 @@ def quiet_losses() -> Iterator[None]:
 def _is_news(record: logging.LogRecord) -> bool:
     kind = record.exc_info[0] if isinstance(record.exc_info, tuple) else None
     is_handled = kind is not None and kind.__name__ in _HANDLED
-    return not (is_handled or record.getMessage().startswith(_GATHER))
+    return not (is_handled or record.getMessage().startswith(_HANDLED_MESSAGES))

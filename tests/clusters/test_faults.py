@@ -1,5 +1,6 @@
 """Workers, schedulers and drivers that are killed or hang: the cube is the one of an undisturbed run, bit for bit."""
 
+import logging
 import os
 import signal
 import subprocess
@@ -8,6 +9,8 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from io import StringIO
 from pathlib import Path
 
 import dask
@@ -20,6 +23,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.cluster import ClusterLost, connected
+from calibdask.cluster.quiet_losses import quiet_losses
 from calibdask.study.cube import Cube
 from tests.clusters.dask_processes import (
     PATIENCE,
@@ -284,6 +288,25 @@ def test_a_disk_that_is_full(tmp_path: Path, capsys: pytest.CaptureFixture[str])
         assert one.tobytes() == other.tobytes()
     finally:
         subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_losses_that_are_handled_are_not_logged() -> None:
+    log, text = logging.getLogger("distributed.client"), StringIO()
+    handler = logging.StreamHandler(text)
+    log.addHandler(handler)
+    try:
+        with quiet_losses():
+            log.error("Failed to reconnect to scheduler after 15.00 seconds, closing client")
+            log.error("Couldn't gather 3 keys, rescheduling")
+            try:
+                raise CancelledError
+            except CancelledError:
+                log.exception("lost")
+            log.error("disk is full")
+        log.error("Couldn't gather 1 keys")
+    finally:
+        log.removeHandler(handler)
+    assert text.getvalue().splitlines() == ["disk is full", "Couldn't gather 1 keys"]
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:

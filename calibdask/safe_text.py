@@ -36,6 +36,7 @@ _HARMLESS = {
     *("start", "sv", "table", "timeout", "tz", "version", "versionid", "year"),
 }
 _DIGEST_DIGITS = 8
+_SURROGATE = re.compile("[\ud800-\udfff]")
 # Folders that announce what follows them, as in `/token/abc`.
 _FOLDER = re.compile(
     r"(?<=/)(?:access[_-]?token|token|secret|api[_-]?key|apikey|bearer|sas)/[^\s/?#'\"<>]+", re.IGNORECASE
@@ -125,6 +126,35 @@ def visible(text: object) -> str:
     if words.isprintable():
         return words
     return "".join(sign if sign.isprintable() else sign.encode("unicode_escape").decode() for sign in words)
+
+
+def check_unicode(what: str, texts: Iterable[object], place: Callable[[int], str] = lambda position: "") -> None:
+    r"""Raise ValueError for a text with a lone surrogate, half of a character, which no file and no page can hold.
+
+    Parameters
+    ----------
+    what : str
+        What the texts are, as the message begins.
+    texts : iterable
+        Whatever is no text is passed over.
+    place : function, optional
+        Where the text of a position is, such as " in row 3".
+
+    Examples
+    --------
+    >>> check_unicode("by 'country'", ["be", "caf\xe9"])
+    >>> check_unicode("by 'country'", ["be", "\ud800b"])
+    Traceback (most recent call last):
+    ValueError: by 'country' expects texts of whole characters, got '\ud800b' with a lone surrogate, which cannot be
+    written as UTF-8; read the texts again in the encoding in which they were written.
+    """
+    for position, text in enumerate(texts):
+        if isinstance(text, str) and not text.isascii() and _SURROGATE.search(text):
+            raise ValueError(
+                f"{what} expects texts of whole characters, got '{visible(text)}'{place(position)} with a lone "
+                "surrogate, which cannot be written as UTF-8; read the texts again in the encoding in which they were "
+                "written."
+            )
 
 
 def visible_lines(text: object) -> str:

@@ -10,7 +10,7 @@ import xarray as xr
 
 from calibdask.analyses.merging import merge
 from calibdask.errors import Damaged
-from calibdask.safe_text import listed
+from calibdask.safe_text import check_unicode, listed
 from calibdask.storage.period_labels import COARSER, as_label, coarser, labels_of
 from calibdask.storage.period_log import Label, Period, PeriodChange, PeriodLog, commit_after_loss
 from calibdask.storage.period_store import PeriodStore, united_slices
@@ -80,6 +80,7 @@ def append(
     added = Summary.passed_to("append", summary)
     if replace is not None and not replace.strip():
         raise ValueError("replace expects the reason why periods are replaced, got an empty text.")
+    check_unicode("replace", [replace])
     target = PeriodStore.at(os.fspath(store))
     name, parts = _parts(added, period)
     labels, replacing = [*parts], replace is not None
@@ -141,12 +142,14 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
     """
     if not reason.strip():
         raise ValueError("reason expects why periods are removed, got an empty text.")
+    check_unicode("reason", [reason])
     target = PeriodStore.at(os.fspath(store))
     if not target.log(recover=True).periods:
         raise ValueError(f"{target.location.url} expects a store with periods added by calibdask.append, got none.")
 
     def change(log: PeriodLog) -> PeriodChange:
-        removed = [as_label(log.dimension, label) for label in periods]
+        # Earlier versions took labels that are refused now.
+        removed = [label if label in log.periods else as_label(log.dimension, label) for label in periods]
         if unknown := [label for label in removed if label not in log.periods]:
             there = listed([period.label for period in log.sorted])
             raise ValueError(f"{target.location.url} has no {log.dimension} {listed(unknown)}; it has {there}.")

@@ -11,6 +11,7 @@ from calibdask.data.keys import key_numbers
 from calibdask.data.options import InputOptions
 from calibdask.data.sample_dims import stacked_slices
 from calibdask.engine.arrays import is_dask, is_pandas, plain, without_zone
+from calibdask.safe_text import check_unicode
 
 # The name of the clusters of rows among the arrays that users pass.
 CLUSTERS = "groups"
@@ -108,6 +109,7 @@ def _numbers_of_clusters(values: Any) -> npt.NDArray[np.int64]:
         raise ValueError(f"groups expects numbers, texts or dates, one for each row, got {array.dtype}.")
     if array.dtype.kind in "OUST" and array.size:
         codes, distinct = pd.factorize(array.ravel().astype(object))
+        check_unicode("groups", distinct, lambda position: f" in row {int(np.argmax(codes == position))}")
         numbers = key_numbers(np.asarray(distinct, object))[codes].reshape(array.shape)
     else:
         numbers = key_numbers(array.ravel()).reshape(array.shape)

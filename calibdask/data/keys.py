@@ -1,6 +1,7 @@
 """Hashed keys, such as customers: equal values give equal numbers in every process, whatever their type."""
 
 from datetime import date
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +12,14 @@ _LAST_BITS = 2**64 - 1
 
 
 def key_numbers(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """A hash of each value, from 0 on; numbers are hashed by value, so that 1 and 1.0 are alike, objects or not.
+    r"""A hash of each value, from 0 on; numbers are hashed by value, so that 1 and 1.0 are alike, objects or not.
 
     Examples
     --------
     >>> (key_numbers([1, 2]) == key_numbers([1.0, 2.0])).all()
     np.True_
+    >>> key_numbers(np.array(["a", "a\0"], object)).tolist() == key_numbers(["a", "a"]).tolist()
+    False
     """
     import pandas as pd
 
@@ -31,7 +34,7 @@ def key_numbers(labels: npt.ArrayLike) -> npt.NDArray[np.int64]:
     elif values.dtype.kind == "O" and pd.api.types.infer_dtype(values, skipna=False) != "string":
         return _of_objects(values)
     else:
-        values = values.astype(str).astype(object)
+        values = _texts(values)
     return (pd.util.hash_array(values, categorize=False) >> np.uint64(1)).astype(np.int64)
 
 
@@ -51,6 +54,16 @@ def _of_objects(values: npt.NDArray[np.object_]) -> npt.NDArray[np.int64]:
     if are_dates.any():
         dates = [pd.Timestamp(value).tz_localize(None).to_datetime64() for value in flat[are_dates]]
         numbers[are_dates] = key_numbers(np.array(dates, "M8[ns]"))
-    others = flat[~(are_whole | are_floats | are_dates)]
-    numbers[~(are_whole | are_floats | are_dates)] = key_numbers(others.astype(str))
+    are_others = ~(are_whole | are_floats | are_dates)
+    if are_others.any():
+        numbers[are_others] = key_numbers(_texts(flat[are_others]))
     return numbers.reshape(values.shape)
+
+
+def _texts(values: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
+    """Texts as objects; NumPy's type of texts drops NUL at their end."""
+    texts = values.astype(str).astype(object)
+    if values.dtype == object:
+        pairs = zip(values.flat, texts.flat, strict=True)
+        texts.flat = [given if isinstance(given, str) else text for given, text in pairs]
+    return texts

@@ -7,12 +7,13 @@ characters of a date are the month and the year that it is in: a coarser period 
 import re
 from collections.abc import Iterable
 from datetime import date
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from calibdask.engine.axes import MISSING
-from calibdask.safe_text import listed
+from calibdask.safe_text import check_unicode, listed
 from calibdask.storage.period_log import Label
 
 # How many signs of a date say in which it is.
@@ -24,6 +25,7 @@ _MEANT_AS_DATE = re.compile(
     r"\s*(\d{4}{0}\d\d?({0}\d\d?)?|\d\d?{0}\d\d?{0}\d{4})([T\s]\s*\d.*)?\s*".replace("{0}", r"\s*[-/._ ]\s*"), re.DOTALL
 )
 _DAY = 10
+_NO_YEAR = "0000-"
 
 
 def as_label(name: str, value: Any) -> Label:
@@ -42,9 +44,11 @@ def as_label(name: str, value: Any) -> Label:
     if isinstance(value, date | np.datetime64):
         # Midnight stands for its day.
         moment = np.asarray(value, "M8[s]")[()]
-        if not np.isnat(moment):
-            return str(moment).removesuffix("T00:00:00")
+        text = str(moment).removesuffix("T00:00:00")
+        if is_date(text):
+            return text
     elif isinstance(value, str) and value not in ("", MISSING) and "\0" not in value:
+        check_unicode(f"Each {name}", [value])
         _check_spelling(name, str(value))
         return str(value)
     elif isinstance(value, int | np.integer) and not isinstance(value, bool):
@@ -72,10 +76,13 @@ def is_date(label: Label) -> bool:
 
     Examples
     --------
-    >>> [is_date(label) for label in ("2026-11-22", "2026-02-30", "2026-11-22T13", "2026-11-22T00:00:00", "2026-W47")]
+    >>> [is_date(label) for label in ("2026-11-22", "2026-02-30", "2026-11-22T13", "2026-11-22T00:00:00", "0000-01-01")]
     [True, False, True, False, False]
     """
     if not isinstance(label, str) or not _DATE.fullmatch(label) or label.endswith("T00:00:00"):
+        return False
+    # There was no year 0.
+    if label.startswith(_NO_YEAR):
         return False
     try:
         np.datetime64(label)
@@ -88,15 +95,34 @@ def _check_spelling(name: str, text: str) -> None:
     """Raise ValueError for a text that is meant as a date, and is none in the spelling that dates have."""
     if _MEANT_AS_DATE.fullmatch(text) and not is_date(text):
         try:
-            moment = np.datetime64(text.strip(), "s")
+            moment = str(np.datetime64(text.strip(), "s")).removesuffix("T00:00:00")
         except ValueError:
-            hint = "there is no such date, or it is spelled in another way"
-        else:
-            hint = f"give {str(moment).removesuffix('T00:00:00')!r}"
+            moment = ""
+        hint = f"give {moment!r}" if is_date(moment) else "there is no such date, or it is spelled in another way"
         raise ValueError(
             f"{name} expects dates as 2026-11-22, 2026-11 or 2026, with a time as 2026-11-22T13 or "
             f"2026-11-22T13:00:00, got {text!r}; {hint}."
         )
+
+
+def overlap(labels: Iterable[Label], others: Iterable[Label]) -> tuple[str, str] | None:
+    """A month or a year, and a date within it, of which one at least is among the labels; None without.
+
+    A day and a moment of it do not overlap: midnight is spelled as its day.
+
+    Examples
+    --------
+    >>> overlap(["2026-11-22"], ["2026-10", "2026-11"]), overlap(["2025"], ["2026-11"])
+    (('2026-11', '2026-11-22'), None)
+    """
+    added = {str(label) for label in labels if is_date(label)}
+    dates = added | {str(label) for label in others if is_date(label)}
+    for one in sorted(dates):
+        for size in (COARSER["year"], COARSER["month"]):
+            longer = one[:size]
+            if longer != one and longer in dates and not added.isdisjoint((longer, one)):
+                return longer, one
+    return None
 
 
 def other_spelling(label: Label, others: Iterable[Label]) -> Label | None:
@@ -109,12 +135,13 @@ def other_spelling(label: Label, others: Iterable[Label]) -> Label | None:
     >>> other_spelling("2026-11-22T00", ["2026-11-22", "2026-11"])
     '2026-11-22'
     """
+    wanted = _moment(label)
+    return None if wanted is None else next((one for one in others if _moment(one) == wanted), None)
 
-    def moment(one: Label) -> Any:
-        return np.datetime64(one, "s") if isinstance(one, str) and is_date(one) and len(one) >= _DAY else None
 
-    wanted = moment(label)
-    return None if wanted is None else next((one for one in others if moment(one) == wanted), None)
+@lru_cache(maxsize=1 << 16)
+def _moment(label: Label) -> Any:
+    return np.datetime64(label, "s") if isinstance(label, str) and is_date(label) and len(label) >= _DAY else None
 
 
 def within(label: Label, coarser_labels: Iterable[str]) -> str | None:

@@ -38,7 +38,7 @@ from calibdask.storage.location import Location
 from calibdask.storage.manifest import content_hash
 from calibdask.storage.open_store import PERIODS
 from calibdask.storage.period_arrays import Manifests, PeriodArray, block_sizes
-from calibdask.storage.period_labels import check_kind, other_spelling, within
+from calibdask.storage.period_labels import check_kind, other_spelling, overlap, within
 from calibdask.storage.period_log import (
     FOLDER,
     PARTS,
@@ -198,16 +198,21 @@ class PeriodStore:
                 f"count twice; to change them, summarize all rows of {gone[0][1]}, and replace that."
             )
         check_kind(name, [*labels, *log.periods])
+        merged_into = [str(one.label) for one in log.periods.values() if one.merged]
         for label in labels:
             others = [one for one in log.periods if one != label]
             if same := other_spelling(label, others):
                 raise ValueError(f"{url} has the {name} {same}, of which {label} is another spelling; give {same}.")
-            merged_into = [str(one.label) for one in log.periods.values() if one.merged and one.label != label]
-            if coarser := within(label, merged_into):
+            if coarser := within(label, [one for one in merged_into if one != label]):
                 raise ValueError(
                     f"{url} has {coarser}, into which periods were merged, and {name} {label} is within it; to add "
                     f"rows to it, summarize all rows of {coarser}, and replace that."
                 )
+        if both := overlap([label for label in labels if label not in log.periods], [*labels, *log.periods]):
+            raise ValueError(
+                f"{url} expects labels of {name} that do not overlap, got {both[1]}, which is within {both[0]}: "
+                "its rows would count twice; add periods of one length, or leave these rows out of one of the two."
+            )
 
     def check_fits(self, log: PeriodLog, summary: Summary, replaced: Iterable[Label] = ()) -> None:
         """Raise ValueError unless a summary of a period is like those that are there, and stay there."""

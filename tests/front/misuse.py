@@ -66,6 +66,11 @@ _ONES = (
     "column is an independent label, say task='multilabel'."
 )
 
+_SURROGATE = (
+    "with a lone surrogate, which cannot be written as UTF-8; read the texts again in the encoding in which they were "
+    "written."
+)
+
 CASES = (
     Misuse(
         "labels and scores of one shape",
@@ -82,6 +87,36 @@ CASES = (
         _call(xr.DataArray(_ONE_HOT, dims=("sample", "class")), xr.DataArray(_SCORES, dims=("sample", "class"))),
         "y_true has a dimension 'class' of classes; say by task='multiclass' that its rows are one-hot, or by "
         "task='multilabel' that every class is a problem of its own.",
+    ),
+    Misuse(
+        "a lone surrogate in a slice",
+        _call(_OUTCOMES, _VECTOR, by={"country": np.array(["be", "se\ud800"])[np.arange(12) // 6]}),
+        f"by 'country' expects texts of whole characters, got 'se\\ud800' in row 6 {_SURROGATE}",
+    ),
+    Misuse(
+        "a lone surrogate in a slice of Dask",
+        _call(_OUTCOMES, _VECTOR, by={"country": da.from_array(np.array(["be", "se\ud800"] * 6), chunks=5)}),
+        f"by 'country' expects texts of whole characters, got 'se\\ud800' {_SURROGATE}",
+    ),
+    Misuse(
+        "a lone surrogate in the name of a slice",
+        _call(_OUTCOMES, _VECTOR, by={"\ud800": np.arange(12) % 2}),
+        f"Each name of by expects texts of whole characters, got '\\ud800' {_SURROGATE}",
+    ),
+    Misuse(
+        "a lone surrogate in a cluster",
+        _call(_OUTCOMES, _VECTOR, groups=np.array(["a", "b", "\ud800"])[np.arange(12) % 3]),
+        f"groups expects texts of whole characters, got '\\ud800' in row 2 {_SURROGATE}",
+    ),
+    Misuse(
+        "a lone surrogate in a class",
+        _call(np.array(["a", "b", "\ud800"])[_LABELS], _SCORES),
+        f"Each class expects texts of whole characters, got '\\ud800' in row {_LABELS.tolist().index(2)} {_SURROGATE}",
+    ),
+    Misuse(
+        "a lone surrogate in labels",
+        _call(np.array(["a", "b", "c"])[_LABELS], _SCORES, labels=["a", "b", "\ud800"]),
+        f"labels expects texts of whole characters, got '\\ud800' {_SURROGATE}",
     ),
     Misuse(
         "an unknown task",

@@ -14,6 +14,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.storage import period_labels, period_store
 from calibdask.storage.location import Location
 from calibdask.storage.period_log import PeriodLog
 from calibdask.storage.writers import write_dataset
@@ -206,6 +207,10 @@ SPELLINGS = [
     ("\uff12\uff10\uff12\uff16-08-31", "spelled in another way"),
     ("2026-02-30", "no such date"),
     ("2026-13-01", "no such date"),
+    ("0000-11-21", "no such date"),
+    ("2026-08-\ud800", r"expects texts of whole characters, got '2026-08-\\ud800' with a lone surrogate"),
+    ("2026-08", "do not overlap, got 2026-08-30, which is within 2026-08: its rows would count twice"),
+    ("2026", "do not overlap, got 2026-08-30, which is within 2026: its rows would count twice"),
     ("20260831", "label of the same kind, text, whole number or date"),
     ("August 31", "label of the same kind"),
     ("2026-08-31T13", "has the day 2026-08-31T13:00:00, of which 2026-08-31T13 is another spelling"),
@@ -218,6 +223,32 @@ def test_dates_have_one_spelling(label: str, message: str, store: Path) -> None:
     with pytest.raises(ValueError, match=message):
         cd.append(summary(), store, {"day": label})
     assert records(store) == 5
+
+
+def test_periods_of_one_call_do_not_overlap(tmp_path: Path) -> None:
+    labels, scores = np.arange(6) % 2, np.linspace(0.1, 0.9, 6)
+    for periods in (["2026-08", "2026-08-31"], ["2026", "2026-08"], ["2026-08-31T13", "2026"]):
+        both = cd.summarize(labels, scores, by={"day": np.array(periods)[np.arange(6) % 2]}, settings=["binary"])
+        with pytest.raises(ValueError, match="do not overlap"):
+            cd.append(both, tmp_path / "store.zarr", "day")
+    apart = cd.summarize(labels, scores, by={"day": np.array(["2026-08", "2026-09-01"])[np.arange(6) % 2]})
+    cd.append(apart, tmp_path / "store.zarr", "day")
+
+
+def test_what_earlier_versions_took_is_replaced_and_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = tmp_path / "store.zarr"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(period_store, "overlap", lambda labels, others: None)
+        earlier.setattr(period_labels, "_NO_YEAR", "none")
+        for day in ("2026-08", "2026-08-31", "0000-11-21"):
+            cd.append(summary(), store, {"day": day})
+    cd.drop_periods(store, ["0000-11-21"], "no such year")
+    cd.append(summary(), store, {"day": "2026-08"}, replace="again")
+    with pytest.raises(ValueError, match="do not overlap"):
+        cd.append(summary(), store, {"day": "2026-08-30"})
+    cd.drop_periods(store, ["2026-08"], "its days are here")
+    cd.append(summary(), store, {"day": "2026-08-30"})
+    assert cd.open_summary(store).day.values.tolist() == ["2026-08-30", "2026-08-31"]
 
 
 def test_midnight_is_its_day(store: Path) -> None:

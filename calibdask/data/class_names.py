@@ -2,7 +2,8 @@
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -285,12 +286,8 @@ def _distinct(y_true: Any, shape: Shape) -> list[Any]:
         raise ValueError("Class names in a Dask collection require labels=..., the classes in the order of the scores.")
     import pandas as pd
 
-    given = plain(values).ravel()
-    try:
-        names = pd.unique(given)
-    except UnicodeEncodeError:
-        check_unicode("Each class", given.tolist(), lambda row: f" in row {row}")
-        raise
+    with _whole_characters(plain(values)) as given:
+        names = pd.unique(given.ravel())
     if shape.options.skip_missing:
         names = names[~np.asarray(pd.isna(names))]
     check_present(names)
@@ -364,7 +361,18 @@ def _is_nullable(dtype: Any) -> bool:
 
 
 def _encoded(values: np.ndarray, encode: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    return encode(unmasked(values)).astype(np.int64)
+    with _whole_characters(unmasked(values)) as given:
+        return encode(given).astype(np.int64)
+
+
+@contextmanager
+def _whole_characters(values: np.ndarray) -> Iterator[np.ndarray]:
+    """Name the row of a label which pandas cannot hash, since it has a lone surrogate."""
+    try:
+        yield values
+    except UnicodeEncodeError:
+        check_unicode("Each class", values.ravel().tolist(), lambda row: f" in row {row}")
+        raise
 
 
 def _encoded_series(part: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:

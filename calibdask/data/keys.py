@@ -63,7 +63,9 @@ def _of_objects(values: npt.NDArray[np.object_]) -> npt.NDArray[np.int64]:
 def _texts(values: npt.NDArray[Any]) -> npt.NDArray[np.object_]:
     """Texts as objects; NumPy's type of texts drops NUL at their end."""
     texts = values.astype(str).astype(object)
-    if values.dtype == object:
-        pairs = zip(values.flat, texts.flat, strict=True)
-        texts.flat = [given if isinstance(given, str) else text for given, text in pairs]
-    return texts
+    if values.dtype != object:
+        return texts
+    exact = np.empty(values.size, object)
+    pairs = zip(values.ravel(), texts.ravel(), strict=True)
+    exact[:] = [given if isinstance(given, str) else text for given, text in pairs]
+    return exact.reshape(values.shape)

@@ -59,6 +59,21 @@ class Obstacle:
         return f"{self.component}: {self.reason}{f' ({detail})' if detail else ''}"
 
     @property
+    def advice(self) -> str:
+        """How to continue."""
+        if self.reason in _NO_IMAGE | _HOPELESS:
+            return "Check image and pull-secret, at calibdask.kubernetes."
+        if self.reason in {"FailedMount", "CreateContainerConfigError"}:
+            return "Check that the secrets exist in the namespace (tls-secret, store-secret, at calibdask.kubernetes)."
+        if self.reason == "FailedCreate" and is_circumstance(self.message):
+            return "Ask for less (workers, worker, at calibdask.kubernetes), or wait until others use less."
+        if self.reason == "FailedCreate":
+            return "Name a namespace that admits such pods (namespace, at calibdask.kubernetes), or change its limits."
+        if self.reason in _NO_VOLUME:
+            return "That is a matter of the nodes: ask those who run them, or try again later."
+        return "The logs say why; what pods run is set at calibdask.kubernetes (image, worker, environment)."
+
+    @property
     def key(self) -> tuple[str, str]:
         """Identity of the obstacle; Kubernetes alternates between two texts for a missing image."""
         return self.component, "image" if self.reason in _NO_IMAGE else self.reason
@@ -204,7 +219,8 @@ class PodStartup:
             lasted = now - self._since[obstacle.key]
             if obstacle.is_fatal and lasted >= (0.0 if obstacle.reason in _HOPELESS else _FATAL_SECONDS):
                 kind = Unavailable if is_circumstance(obstacle.message) else ValueError
-                raise kind(f"The cluster cannot start in the namespace {self.kubectl.namespace}: {obstacle}.")
+                text = f"The cluster cannot start in the namespace {self.kubectl.namespace}: {obstacle}."
+                raise kind(f"{text} {obstacle.advice}")
             if lasted >= _QUIET_SECONDS and obstacle.key not in self._reported:
                 self._reported.add(obstacle.key)
                 warnings.warn(f"Waiting in the namespace {self.kubectl.namespace} for {obstacle}.", stacklevel=4)

@@ -194,14 +194,38 @@ def test_what_may_have_been_created_is_deleted(fake: Fake, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("faults", "secrets", "kind", "message"),
+    ("faults", "secrets", "kind", "message", "advice"),
     [
-        (Faults(image="InvalidImageName"), None, ValueError, r"scheduler: InvalidImageName \(failed to pull calib"),
-        (Faults(image="ImagePullBackOff"), None, ValueError, "scheduler: ImagePullBackOff"),
-        (Faults(most_pods=0), None, Unavailable, r"scheduler: FailedCreate \(pods .* exceeded quota: small"),
-        (Faults(most_pods=1), None, Unavailable, r"worker: FailedCreate \(pods .* exceeded quota: small"),
-        (Faults(), {}, ValueError, r'scheduler: FailedMount \(MountVolume.*secret "trial-tls" not found'),
-        (Faults(unschedulable="0/3 nodes: Insufficient cpu"), None, Unavailable, "within 1 seconds: .*Insufficient"),
+        (
+            Faults(image="InvalidImageName"),
+            None,
+            ValueError,
+            r"scheduler: InvalidImageName \(failed to pull",
+            "Check image",
+        ),
+        (
+            Faults(image="ImagePullBackOff"),
+            None,
+            ValueError,
+            "scheduler: ImagePullBackOff",
+            "Check image and pull-secret",
+        ),
+        (
+            Faults(most_pods=0),
+            None,
+            Unavailable,
+            r"scheduler: FailedCreate \(pods .*exceeded quota: small",
+            "Ask for less",
+        ),
+        (
+            Faults(most_pods=1),
+            None,
+            Unavailable,
+            r"worker: FailedCreate \(pods .*exceeded quota: small",
+            "Ask for less",
+        ),
+        (Faults(), {}, ValueError, r'scheduler: FailedMount \(Mount.*"trial-tls" not found', "that the secrets exist"),
+        (Faults(unschedulable="0/3 nodes: few cpu"), None, Unavailable, "within 1 seconds: .*few cpu", "patience, at"),
     ],
     ids=["name", "image", "quota", "quota of workers", "secret", "no room"],
 )
@@ -213,6 +237,7 @@ def test_what_keeps_pods_from_starting(
     secrets: Any,
     kind: type[Exception],
     message: str,
+    advice: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     hurried(monkeypatch)
@@ -225,10 +250,11 @@ def test_what_keeps_pods_from_starting(
     waiting = pytest.warns(UserWarning, match="Waiting in the namespace default for ")
     with (
         nullcontext() if at_once else waiting,
-        pytest.raises(kind, match=message),
+        pytest.raises(kind, match=message) as caught,
         opened(fake, patience=patience),
     ):
         pass
+    assert advice in str(caught.value)
     assert not fake_kubectl.pods(fake.folder)
 
 

@@ -15,7 +15,7 @@ from calibdask.report.verdict import verdict_on
 from calibdask.results.cautions import FEW_ROWS, FEWEST_ROWS
 from calibdask.results.decisions import Outcome
 from calibdask.results.document import Banner
-from calibdask.results.format import POINTS, counted, joined, percent, points
+from calibdask.results.format import counted, joined, percent, points, points_of
 
 # What can be told from a report by its icon, its word, and the colour of that name.
 ICONS: Mapping[Outcome, str] = {"met": "✓", "broken": "✗", "cannot be decided": "?"}
@@ -24,6 +24,9 @@ NEUTRAL = "neutral"
 # The section on groups, which banners lead to.
 AUDITED, AUDITED_TITLE = "groups", "For whom it is wrong"
 _MOST_NAMED = 3
+
+# Mean scores and observed rates below this are rare outcomes.
+_RARE = 0.05
 
 
 def banner(model: ModelResult, *, several: bool) -> Banner:
@@ -118,12 +121,30 @@ def _tendency(model: ModelResult, *, of_all_rows: bool = False) -> str:
     where = " over all rows" if of_all_rows or model.measured.audited is not None else ""
     if gap.low <= 0 <= gap.high:
         few = f" by only {counted(model.rows, 'row')}" if model.rows < FEW_ROWS else ""
-        ends = f"{points(abs(gap.low))} points too high to {points(gap.high)} too low"
+        _, low, high = points_of(gap.value, abs(gap.low), gap.high)
+        ends = f"{low} points too high to {high} too low"
         return f"no bias of the mean shown{where}{few} ({scores} {ends})"
     least, most = sorted((abs(gap.low), abs(gap.high)))
     side = "too high" if gap.value < 0 else "too low"
-    size = f"{points(abs(gap.value))} points {side} on average{where}"
-    return f"{scores} {size} ({POINTS.span(least, most)}){_means(model)}"
+    value, least_text, most_text = points_of(abs(gap.value), least, most)
+    size = f"{value} points {side} on average{where}"
+    relative = _relative(model, abs(gap.value), least, most)
+    return f"{scores} {size} ({least_text} to {most_text}){relative}{_means(model)}"
+
+
+def is_rare(model: ModelResult) -> bool:
+    """Whether the outcome is so rare that differences in points say little."""
+    score, outcome = model.means
+    return min(score, outcome) > 0 and max(score, outcome) < _RARE
+
+
+def _relative(model: ModelResult, value: float, least: float, most: float) -> str:
+    """A bias relative to the mean prediction, if the outcome is rare."""
+    score, _ = model.means
+    if not is_rare(model):
+        return ""
+    size, low, high = (f"{100 * one / score:.3g}" for one in (value, least, most))
+    return f", {size} % of the mean prediction ({low} to {high})"
 
 
 def _means(model: ModelResult) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from calibdask.report.human_names import gap_name
 from calibdask.report.model_result import ModelResult
 from calibdask.results.cautions import FEWEST_SCORES
-from calibdask.results.format import POINTS, cases, counted, joined, points
+from calibdask.results.format import POINTS, cases, counted, joined
 from calibdask.results.reliability import SmoothReliability
 
 # Stretches that hold less than this share of the rows are not mentioned.
@@ -99,15 +99,17 @@ def _on_average(model: ModelResult, nouns: _Nouns) -> Iterator[str]:
     if gap is None or not gap.has_interval:
         return
     if gap.low <= 0 <= gap.high:
+        size, ends = POINTS.estimate(gap.value, gap.low, gap.high), POINTS.interval(gap.low, gap.high, model.level)
         yield (
             f"Averaged over all rows, there is no evidence that the {nouns.scores} are too high or too low: "
-            f"{gap_name(model.kind)} is {points(gap.value)} points ({POINTS.interval(gap.low, gap.high, model.level)})."
+            f"{gap_name(model.kind)} is {size} points ({ends})."
         )
     else:
         least, most = sorted((abs(gap.low), abs(gap.high)))
         side = "too high" if gap.value < 0 else "too low"
         ends = POINTS.interval(least, most, model.level)
-        yield f"On average the {nouns.scores} are {points(abs(gap.value))} points {side} ({ends})."
+        size = POINTS.estimate(abs(gap.value), least, most)
+        yield f"On average the {nouns.scores} are {size} points {side} ({ends})."
 
 
 def _along(curve: SmoothReliability, nouns: _Nouns) -> str:

@@ -7,17 +7,17 @@ from itertools import groupby
 
 import numpy as np
 
-from calibdask.analyses.gating.gate import Gate, accepted, interval_text, turns
+from calibdask.analyses.gating.gate import Gate, accepted, interval_text, turns, value_text
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.render.drawing import forest, forest_axis, forest_range
-from calibdask.report.banners import ICONS, WORDS, by_name
+from calibdask.report.banners import ICONS, WORDS, by_name, is_rare
 from calibdask.report.human_names import gap_name
 from calibdask.report.limit_bar import range_of, small_bar
 from calibdask.report.measuring import GAP
 from calibdask.report.model_result import ModelResult
 from calibdask.report.slices import events_of
 from calibdask.results.document import Cell, Table, number, text
-from calibdask.results.format import PLAIN, counted, figure, joined, percent, slice_text
+from calibdask.results.format import PLAIN, counted, joined, percent, slice_text
 from calibdask.results.values import Results, Value
 
 _MOST_ROWS = 60
@@ -77,7 +77,7 @@ def _judged(one: Judgement | None, reach: tuple[float, float], *, wide: bool) ->
     word = f"{ICONS[one.outcome]} {WORDS[one.outcome]}"
     if not wide:
         return Cell(word, picture=small_bar(one, reach), mark=WORDS[one.outcome])
-    ends = f"{figure(one.value)} ({interval_text(one)})"
+    ends = f"{value_text(one)} ({interval_text(one)})"
     detail = "; ".join(filter(None, (ends, one.reason)))
     return Cell(word, None, detail, small_bar(one, reach), mark=WORDS[one.outcome])
 
@@ -127,18 +127,26 @@ class _Gaps:
 
     values: Mapping[str, Value]
     counts: Counts
+    expected: Mapping[str, float]
+
+    def ratio(self, place: str) -> float:
+        """Observed over expected events of a place; NaN where they are not known."""
+        expected = self.expected.get(place, math.nan)
+        return self.counts[place][1] / expected if expected > 0 else math.nan
 
     @classmethod
     def of(cls, model: ModelResult) -> "_Gaps":
         values = {} if model.gap is None else {_WHOLE: model.gap}
         counts = {_WHOLE: (float(model.rows), events_of(model.results))}
+        expected = {_WHOLE: model.rows * model.means[0]}
         for sliced in model.sliced:
             for piece in sliced.slices:
                 place = f"{sliced.name}={piece.label}"
                 counts[place] = (piece.rows, piece.events)
+                expected[place] = piece.rows * piece.means[0]
                 if GAP in piece.numbers:
                     values[place] = piece.numbers[GAP]
-        return cls(values, counts)
+        return cls(values, counts, expected)
 
 
 def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
@@ -153,7 +161,10 @@ def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
     shown = places[:_MOST_ROWS]
     rows = [
         [text(place), *_counted(place, [own.counts for own in given])]
-        + [_gap_cell(own.values.get(place), reach, wide=wide) for own in given]
+        + [
+            _gap_cell(own.values.get(place), reach, own.ratio(place) if rare else math.nan, wide=wide)
+            for own, rare in zip(given, map(is_rare, models), strict=True)
+        ]
         for place in shown
     ]
     rows.append([Cell(), Cell(), Cell(), *(Cell(picture=forest_axis(reach)) for _ in given)])
@@ -167,10 +178,12 @@ def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
     return Table(f"{name.capitalize()}{level}", columns, rows, " ".join(notes), compact=not wide)
 
 
-def _gap_cell(value: Value | None, reach: tuple[float, float], *, wide: bool) -> Cell:
+def _gap_cell(value: Value | None, reach: tuple[float, float], ratio: float, *, wide: bool) -> Cell:
+    """A gap with its interval, and with observed over expected events if that is a number."""
     if value is None or not isinstance(value.value, float) or np.isnan(value.value):
         return text("–")
     picture = forest(value.value, value.low, value.high, reach)
     ends = f" ({PLAIN.span(value.low, value.high)})" if value.has_interval else ""
-    shown = f"{figure(value.value)}{ends}"
-    return Cell(detail=shown if wide else figure(value.value), picture=picture)
+    estimate = PLAIN.estimate(value.value, value.low, value.high)
+    relative = "" if math.isnan(ratio) else f"; O/E {ratio:.2f}"
+    return Cell(detail=f"{estimate}{ends}{relative}" if wide else estimate, picture=picture)

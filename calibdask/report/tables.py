@@ -26,7 +26,13 @@ _MOST_LINES = 6
 
 def value_cell(value: Value | None) -> Cell:
     """A number with its interval below."""
-    return text("–") if value is None else number(value.value, figure(value.value), _ends(value))
+    return text("–") if value is None else number(value.value, _estimate(value), _ends(value))
+
+
+def _estimate(value: Value) -> str:
+    """The number in the digits of its interval."""
+    is_real = isinstance(value.value, float)
+    return PLAIN.estimate(value.value, value.low, value.high) if is_real else figure(value.value)
 
 
 def _ends(value: Value) -> str:
@@ -106,7 +112,7 @@ def metric_table(model: ModelResult) -> Table:
 
 
 def _metric_row(part: PartResult, value: Value) -> list[Cell]:
-    shown = number(value.value, figure(value.value)) if isinstance(value.value, int | float) else text(value.value)
+    shown = number(value.value, _estimate(value)) if isinstance(value.value, int | float) else text(value.value)
     title = part.title if part.title != part.metric else ""
     return [text(part.variable, title), shown, Cell(_ends(value) or "–", numeric=True), text(part.meaning)]
 
@@ -147,7 +153,7 @@ def _deciding_ends(model: ModelResult, names: Sequence[str]) -> str:
             or np.allclose(ends, (value.low, value.high))
         ):
             continue
-        shown = f"{figure(judgement.low)} to {figure(judgement.high)}"
+        shown = PLAIN.span(judgement.low, judgement.high)
         notes.append(
             f"The limit on {judgement.limit} is decided by wider ends, {shown}, which hold with few events too."
         )

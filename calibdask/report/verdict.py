@@ -141,7 +141,7 @@ class _Assessment:
 
     def _number(self, error: Value, unit: str) -> str:
         ends = f" ({self.scale.span(error.low, error.high)})" if error.has_interval else ""
-        return f"{self.scale.number(error.value)}{unit}{ends}"
+        return f"{self.scale.estimate(error.value, error.low, error.high)}{unit}{ends}"
 
     @property
     def size(self) -> str:
@@ -151,7 +151,8 @@ class _Assessment:
         rows = f"over {counted(self.model.rows, 'row')}"
         equal = self.part.choices.get("binning") == "uniform" and self.part.label.endswith("bins")
         name = f"{self.part.label} of equal width" if equal else self.part.label
-        text = f"The calibration error ({name}) is {scale.number(error.value)}{scale.unit}{ends}"
+        number = scale.estimate(error.value, error.low, error.high)
+        text = f"The calibration error ({name}) is {number}{scale.unit}{ends}"
         if not is_mean_gap(self.part):
             return f"{text}, {rows}{f': {self.part.meaning}' if self.part.meaning else ''}."
         setting = Setting.parse(self.part.setting)

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -158,6 +158,62 @@ def figure(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
+def figures(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """A number and the ends of its interval as `figure` gives them, with more digits where the interval is narrow.
+
+    Two significant digits of half the width are shown at least, in all three.
+
+    Examples
+    --------
+    >>> figures(0.0699, 0.0634, 0.0765), figures(0.00021, 0.00018, 0.00024)
+    (('0.0699', '0.0634', '0.0765'), ('0.000210', '0.000180', '0.000240'))
+    """
+    largest = max((abs(one) for one in (value, low, high) if math.isfinite(one)), default=0.0)
+    return _as_narrow_as(figure, (value, low, high), 2 if largest >= 10 else 4)
+
+
+def points_of(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """A share and the ends of its interval in percentage points, as `figures`.
+
+    Examples
+    --------
+    >>> points_of(0.0699, 0.0634, 0.0765), points_of(0.00021, 0.00018, 0.00024)
+    (('6.99', '6.34', '7.65'), ('0.0210', '0.0180', '0.0240'))
+    """
+    return _as_narrow_as(points, (value, low, high), 2, 100)
+
+
+def _as_narrow_as(
+    write: Callable[[float], str], numbers: tuple[float, float, float], decimals: int, times: int = 1
+) -> tuple[str, str, str]:
+    """Three numbers, with these decimals of their multiples or more."""
+    half = times * (numbers[2] - numbers[1]) / 2
+    needed = _SIGNIFICANT - 1 - math.floor(math.log10(half)) if half > 0 and math.isfinite(half) else 0
+    if not decimals < needed <= _MOST_DECIMALS:
+        value, low, high = map(write, numbers)
+    else:
+        value, low, high = (
+            f"{times * one:,.{needed}f}".replace("-", "−") if math.isfinite(one) else write(one) for one in numbers
+        )
+    return value, low, high
+
+
+def signed_column(values: Iterable[float]) -> list[str]:
+    """Numbers of a column with their sign: one decimal, or more so that the largest has two digits; nothing for NaN.
+
+    Examples
+    --------
+    >>> signed_column([1.23, -0.04]), signed_column([0.0521, -0.0049, float("nan")])
+    (['+1.2', '+0.0'], ['+0.052', '−0.005', ''])
+    """
+    column = list(values)
+    largest = max((abs(one) for one in column if math.isfinite(one)), default=0.0)
+    decimals = max(1, _SIGNIFICANT - 1 - math.floor(math.log10(largest))) if largest > 0 else 1
+    # Adding 0 takes the sign off a zero.
+    texts = [f"{round(one, decimals) + 0.0:+.{decimals}f}" if math.isfinite(one) else "" for one in column]
+    return [text.replace("-", "−") for text in texts]
+
+
 def minus(words: str) -> str:
     """With the minus sign before negative numbers, as pages write them; names and dates are left as they are.
 
@@ -197,12 +253,18 @@ class Scale:
     """
 
     number: Callable[[float], str]
+    numbers: Callable[[float, float, float], tuple[str, str, str]]
     unit: str = ""
     short_unit: str = ""
 
     def span(self, low: float, high: float) -> str:
         """Both ends of an interval."""
-        return f"{self.number(low)} to {self.number(high)}"
+        _, least, most = self.numbers(math.nan, low, high)
+        return f"{least} to {most}"
+
+    def estimate(self, value: float, low: float | None, high: float | None) -> str:
+        """A number in the digits of its interval, if it has one."""
+        return self.number(value) if low is None or high is None else self.numbers(value, low, high)[0]
 
     def interval(self, low: float, high: float, level: float | None) -> str:
         """An interval and its level."""
@@ -210,8 +272,8 @@ class Scale:
 
 
 # Errors that are shares are written in percentage points, others as they are.
-POINTS = Scale(points, " percentage points", " points")
-PLAIN = Scale(figure)
+POINTS = Scale(points, points_of, " percentage points", " points")
+PLAIN = Scale(figure, figures)
 
 
 def percent(share: float) -> str:

@@ -27,7 +27,7 @@ from calibdask.results.document import (
     number,
     text,
 )
-from calibdask.results.format import counted, figure
+from calibdask.results.format import PLAIN, counted
 from calibdask.results.values import Results
 
 FORMAT = 1
@@ -139,7 +139,7 @@ def sentence(judgement: Judgement) -> str:
         needed += f"; {_rows_needed(judgement)}"
     interval = f" ({interval_text(judgement)})" if math.isfinite(judgement.low) else ", without an interval,"
     return (
-        f"{judgement.place}: {judgement.name} {figure(judgement.value)}{interval} {verb[judgement.outcome]} "
+        f"{judgement.place}: {judgement.name} {value_text(judgement)}{interval} {verb[judgement.outcome]} "
         f"the limit of {accepted(judgement)}{needed}"
     )
 
@@ -161,7 +161,12 @@ def interval_text(judgement: Judgement) -> str:
     """The ends that decide."""
     if math.isnan(judgement.low) or math.isnan(judgement.high):
         return "none"
-    return f"{figure(judgement.low)} to {figure(judgement.high)}"
+    return PLAIN.span(judgement.low, judgement.high)
+
+
+def value_text(judgement: Judgement) -> str:
+    """The estimate, in the digits of the ends that decide."""
+    return PLAIN.estimate(judgement.value, judgement.low, judgement.high)
 
 
 def accepted(judgement: Judgement) -> str:
@@ -197,7 +202,7 @@ def _cells(judgement: Judgement) -> list[Cell]:
         text(judgement.name),
         text(judgement.place),
         rows,
-        number(judgement.value, figure(judgement.value)),
+        number(judgement.value, value_text(judgement)),
         Cell(interval_text(judgement), numeric=True),
         text(accepted(judgement)),
         Cell(WORDS[judgement.outcome], mark=WORDS[judgement.outcome].lower()),

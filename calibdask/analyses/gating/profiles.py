@@ -9,7 +9,7 @@ import xarray as xr
 
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
-from calibdask.results.format import figure, pvalue_text, slice_text
+from calibdask.results.format import PLAIN, figure, pvalue_text, slice_text
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.safe_text import visible
 from calibdask.statistics.layout import Layout
@@ -33,13 +33,15 @@ class Named:
             return pvalue_text(number).removeprefix("p = ").removeprefix("p ")
         if self.part.part == "light":
             return _LIGHTS[int(number)]
-        return f"{number:,.0f}" if self.part.kind == "count" else figure(number)
+        if self.part.kind == "count":
+            return f"{number:,.0f}"
+        return PLAIN.estimate(number, self.value.low, self.value.high)
 
     @property
     def ends(self) -> str:
         """The interval; empty without one."""
         low, high = self.value.low, self.value.high
-        return "" if low is None or high is None or math.isnan(low + high) else f"{figure(low)} to {figure(high)}"
+        return "" if low is None or high is None or math.isnan(low + high) else PLAIN.span(low, high)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import xarray as xr
 from calibdask.analyses.monitoring.alarms import Alarm, WatchResult, slice_key, slice_labels
 from calibdask.render.text_table import MOST_SLICES, label_of
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, numeric, text
-from calibdask.results.format import counted, named, points, shown_number, shown_texts, slice_text
+from calibdask.results.format import counted, named, points, points_of, shown_number, shown_texts, slice_text
 
 _MOST_ALARMS = 10
 _COLUMNS = (
@@ -57,8 +57,9 @@ def _size(alarm: Alarm) -> str:
     if alarm.gap_low > 0 or alarm.gap_high < 0:
         low, high = sorted((abs(alarm.gap_low), abs(alarm.gap_high)))
         word = "more" if alarm.gap > 0 else "less"
-        span = f"{points(low)} to {points(high)}"
-        return f"outcomes were {points(abs(alarm.gap))} points {word} frequent than predicted, {span}"
+        value, least, most = points_of(abs(alarm.gap), low, high)
+        span = f"{least} to {most}"
+        return f"outcomes were {value} points {word} frequent than predicted, {span}"
     if alarm.error_low > 0:
         return f"the calibration error over all rows was {points(alarm.error_low)} points or more"
     return "the error over all rows was too small to estimate"

@@ -19,7 +19,7 @@ from calibdask.markup import Html
 from calibdask.plot.decision_charts import DECISION, RISK_COVERAGE, Line
 from calibdask.report.chart_drawing import chart_picture
 from calibdask.results.document import Cell, Figure, Figures, Sentence, Table, number, text
-from calibdask.results.format import PLAIN, figure, minus, percent
+from calibdask.results.format import PLAIN, minus, percent
 
 _LEVEL, _HEIGHT = 0.95, 190.0
 CHOOSE = "This page is about one score at a time: choose the confidence or a class as Setting."
@@ -131,7 +131,7 @@ def _acting(pool: Pool, selection: Selection, setting: str | int | None, act: fl
     gain = float(gains[better].mean)
     low, high = map(float, gains[better].ends(_LEVEL))
     where = f"over acting on {better}, the better way without scores"
-    numbers = f"{figure(gain)} per row ({PLAIN.span(low, high)})"
+    numbers = f"{PLAIN.estimate(gain, low, high)} per row ({PLAIN.span(low, high)})"
     if low > 0:
         line = f"Acting on scores above {percent(act)} gains a net benefit of {numbers} {where}."
     elif high < 0:
@@ -151,11 +151,9 @@ def _acting(pool: Pool, selection: Selection, setting: str | int | None, act: fl
 
 def _gain_row(name: str, mean: BoundedMean) -> list[Cell]:
     gain = float(mean.mean)
-    return [
-        text(f"gain over acting on {name}"),
-        number(gain, figure(gain)),
-        text(PLAIN.span(*map(float, mean.ends(_LEVEL)))),
-    ]
+    low, high = map(float, mean.ends(_LEVEL))
+    shown = number(gain, PLAIN.estimate(gain, low, high))
+    return [text(f"gain over acting on {name}"), shown, text(PLAIN.span(low, high))]
 
 
 def _gains(rows: PseudoRows, act: float) -> dict[str, BoundedMean]:

@@ -1,6 +1,6 @@
 """A table of groups with small bars; a click on a line selects its group."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from calibdask.analyses.auditing.audit_texts import small_pvalue
 from calibdask.explore.html_widgets import html_table, table_frame
 from calibdask.markup import Html
 from calibdask.plot.style import OVER, UNDER
-from calibdask.results.format import minus
+from calibdask.results.format import signed_column
 from calibdask.statistics.exact import Array
 
 _LINES = 12
@@ -97,16 +97,17 @@ def _frame(result: xr.Dataset, groups: Sequence[int], heading: str) -> Any:
     columns: dict[str, Any] = {
         heading: shown.segment.values.astype(object),
         _BAR: bars,
-        **{name: _points(values) for name, values in ((_GAP, gap), (_FROM, low), (_TO, high))},
+        **_points({_GAP: gap, _FROM: low, _TO: high}),
         _ROWS: shown["rows"].values,
         _P: np.array([small_pvalue(p).replace("-", "−") for p in shown.pvalue_adjusted.values], object),
     }
     return table_frame(columns)
 
 
-def _points(values: Array) -> npt.NDArray[np.object_]:
-    """Points with their sign, as pages write it."""
-    return np.array([minus(f"{value:+.2f}") for value in values.tolist()], object)
+def _points(columns: Mapping[str, Array]) -> dict[str, npt.NDArray[np.object_]]:
+    """Points with their sign, in the same digits in all columns."""
+    texts = np.array(signed_column(np.concatenate([*columns.values()]).tolist()), object)
+    return dict(zip(columns, np.split(texts, len(columns)), strict=True))
 
 
 def bar(

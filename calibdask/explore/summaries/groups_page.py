@@ -14,7 +14,7 @@ from calibdask.explore.summaries.group_table import TABLE_WIDTH, GroupTable
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.reliability_panel import ReliabilityPanel
 from calibdask.markup import Html
-from calibdask.results.format import counted, minus
+from calibdask.results.format import counted, points_of
 
 _LEAST = {f"{rows:,} rows": rows for rows in (30, 100, 300, 1000, 3000, 10_000, 100_000)}
 _ALPHAS = {"5 %": 0.05, "1 %": 0.01, "0.1 %": 0.001}
@@ -186,8 +186,8 @@ class GroupsPage:
 
 def _group_text(one: xr.Dataset) -> str:
     """A group in words."""
-    gap, low, high = (100 * float(one[name]) for name in ("gap", "gap_low", "gap_high"))
-    off = minus(f"{gap:+.2f} points, {low:+.2f} to {high:+.2f}")
+    gap, low, high = points_of(*(float(one[name]) for name in ("gap", "gap_low", "gap_high")))
+    off = f"{gap} points, {low} to {high}"
     return (
         f"{counted(int(one['rows']), 'row')}, mean score {float(one['mean_score']):.4f}, frequency "
         f"{float(one['frequency']):.4f}: gap {off}; calibration error over cells of "

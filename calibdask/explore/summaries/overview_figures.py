@@ -10,6 +10,7 @@ from calibdask.explore.summaries.page_texts import ALONE, simultaneous
 from calibdask.explore.summaries.reliability_panel import COLORS
 from calibdask.explore.summaries.slice_gaps import Gaps
 from calibdask.plot.style import BAND, DIAGONAL, OVER, UNDER
+from calibdask.results.format import signed_column
 
 # Cells that cannot be decided, paler than others on white and on black, and without rows.
 UNDECIDED, _EMPTY = "#8a939c66", "#00000000"
@@ -101,7 +102,7 @@ class MapFigure:
             "wide": wide,
             "color": [color for color, _ in colors],
             "ink": [ink for _, ink in colors],
-            "text": [_number(gap) if room else "" for gap, room in zip(value, has_room, strict=True)],
+            "text": [text if room else "" for text, room in zip(signed_column(value), has_room, strict=True)],
             "name": np.array(shown.rows, object)[lines] if rows else [],
             "column": names,
             "gap": value,
@@ -211,10 +212,6 @@ def _colors(gaps: Gaps) -> list[tuple[str, str]]:
             color = f"{OVER if gap < 0 else UNDER}{round(255 * strength):02x}"
             colors.append((color, _PALE if dark_enough else _DARK))
     return colors
-
-
-def _number(gap: float) -> str:
-    return "" if np.isnan(gap) else f"{round(gap, 1) + 0.0:+.1f}".replace("-", "−")
 
 
 def _short(name: str) -> str:

@@ -20,6 +20,7 @@ from calibdask.explore.summaries.slice_ranking import RANKING_METRICS, RankingMe
 from calibdask.explore.summaries.slices_over_time import period_dims
 from calibdask.markup import Html
 from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
+from calibdask.results.format import signed_column
 
 # So many ranks are settled without being asked for, if that takes no more than so many seconds.
 _RANKS, _SECONDS = 100, 15.0
@@ -239,17 +240,12 @@ def _gap_cells(slices: xr.Dataset) -> list[Html]:
     reach = float(np.nanmax(np.abs(ends), initial=0.0)) or 1.0
     return [
         Html("<span class='side'>{} {}</span>").format(
-            bar(gap, low, high, (-reach, reach), certain=low > 0 or high < 0, width=_BAR_WIDTH), _signed(gap)
+            bar(gap, low, high, (-reach, reach), certain=low > 0 or high < 0, width=_BAR_WIDTH), text
         )
         if gap == gap
         else Html()
-        for gap, low, high in ends.T.tolist()
+        for (gap, low, high), text in zip(ends.T.tolist(), signed_column(ends[0].tolist()), strict=True)
     ]
-
-
-def _signed(gap: float) -> str:
-    # Without a minus where nothing is left of a number.
-    return f"{round(gap, 1) + 0.0:+.1f}".replace("-", "−")
 
 
 def _error_cell(value: float, low: float, high: float) -> Html:

@@ -20,7 +20,7 @@ from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
 from calibdask.markup import Html
 from calibdask.results.decisions import Outcome
-from calibdask.results.format import figure
+from calibdask.results.format import PLAIN, POINTS
 from calibdask.results.over_time import GapEnds, points_text
 from calibdask.results.values import Results
 from calibdask.storage.summary import Summary
@@ -110,7 +110,7 @@ def tiles_html(tiles: Sequence[Tile], models: int) -> Html:
 def _item(tile: Tile) -> Html:
     name = Html("<h2>{}</h2>").format(tile.name) if tile.name else ""
     number = Html("<p class='number'><span>ECE</span> {} <small>{}</small></p>").format(
-        figure(tile.error.value), _interval(tile.error)
+        PLAIN.estimate(*tile.error), _interval(tile.error)
     )
     css, state = "none", Html()
     if tile.judgement is not None:
@@ -128,13 +128,11 @@ def _item(tile: Tile) -> Html:
 def _interval(ends: GapEnds) -> str:
     if ends.low != ends.low or ends.high != ends.high:
         return "without an interval"
-    return f"{figure(ends.low)} to {figure(ends.high)}"
+    return PLAIN.span(ends.low, ends.high)
 
 
 def _gap_text(gap: GapEnds) -> str:
     """On which side scores are, if that is certain."""
     if gap.low <= 0 <= gap.high:
-        # Without a sign where nothing is left of a number.
-        low, high = (f"{round(100 * end, 1) + 0.0:.1f}".replace("-", "−") for end in (gap.low, gap.high))
-        return f"Side not decided ({low} to {high} points)"
+        return f"Side not decided ({POINTS.span(gap.low, gap.high)} points)"
     return f"Scores {points_text(gap)}"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from calibdask.results.format import counted
+from calibdask.results.format import counted, points_of
 from calibdask.results.over_time import GapEnds, OverTime, evidence_text, period_text, points_text, ranked
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -75,5 +75,5 @@ def _how(process: OverTime, since: GapEnds | None) -> str:
     ends = process.running if since is None else since
     if ends.low > 0 or ends.high < 0:
         return f"scores {points_text(ends)}"
-    value, low, high = (100 * end for end in process.error)
-    return f"some scores are too low and others too high, by {value:.1f} points ({low:.1f} to {high:.1f})"
+    value, low, high = points_of(*process.error)
+    return f"some scores are too low and others too high, by {value} points ({low} to {high})"

@@ -117,12 +117,17 @@ def gap_picture(process: OverTime, marks: Sequence[Mark] = (), pending: Pending 
     def within(values: Array) -> Array:
         return np.where(seen, up(np.clip(values, low, high)), np.nan)
 
-    daily = np.where((process.period_gap >= low) & (process.period_gap <= high), process.period_gap, np.nan)
+    inside = (process.period_gap >= low) & (process.period_gap <= high)
+    daily = np.where(inside, process.period_gap, np.nan)
+    beyond = np.where(inside, np.nan, process.period_gap)
     # Of many days one would see nothing else.
     faint = min(1.0, 0.1 + across.half / 2)
     days = svg.sticks(x, within(process.period_low), within(process.period_high), "once", min(1.2, 0.4 + across.half))
-    group = Html('<g opacity="{:.2f}">{}{}</g>')
-    parts.append(group.format(faint, days, svg.dots(x, within(daily), "day")))
+    group = Html('<g opacity="{:.2f}">{}{}{}</g>')
+    # Gaps beyond the axis are hollow, at its end.
+    parts.append(
+        group.format(faint, days, svg.dots(x, within(daily), "day"), svg.dots(x, within(beyond), "day beyond"))
+    )
     # After periods without rows the running gap is what it was.
     bottom, over = (up(np.clip(ends, low, high)) for ends in (process.gap_low, process.gap_high))
     parts.append(svg.between(x, bottom, over, "sequence"))
@@ -201,12 +206,18 @@ def _name(process: OverTime) -> str:
 
 
 def _gap_range(process: OverTime) -> tuple[float, float]:
-    """0, the running gaps, and most of what else is drawn: early intervals would take all of the room."""
+    """0, the running gaps, gaps of periods since which a process is off, and most of what else is drawn.
+
+    Early intervals would take all of the room.
+    """
     seen = np.flatnonzero(process.rows > 0)
     if not seen.size:
         return -0.01, 0.01
     late = seen[seen.size // 4 :]
     daily = np.quantile(process.period_gap[seen], [0.2, 0.8])
+    if process.is_off:
+        # Those that have raised the alarm are shown.
+        daily = np.r_[daily, process.period_gap[seen][process.periods[seen] >= process.since]]
     known = np.concatenate([[0.0], daily, process.gap[late], process.gap_low[late], process.gap_high[late]])
     low, high = float(known.min()), float(known.max())
     margin = 0.06 * (high - low) or 0.01

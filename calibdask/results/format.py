@@ -198,8 +198,10 @@ def _as_narrow_as(
     return value, low, high
 
 
-def signed_column(values: Iterable[float]) -> list[str]:
-    """Numbers of a column with their sign: one decimal, or more so that the largest has two digits; nothing for NaN.
+def signed_column(values: Iterable[float], fewest: int = 1) -> list[str]:
+    """Numbers of a column with their sign; nothing for NaN.
+
+    One decimal (or as many as asked for), or more so that the largest has two significant digits.
 
     Examples
     --------
@@ -208,7 +210,8 @@ def signed_column(values: Iterable[float]) -> list[str]:
     """
     column = list(values)
     largest = max((abs(one) for one in column if math.isfinite(one)), default=0.0)
-    decimals = max(1, _SIGNIFICANT - 1 - math.floor(math.log10(largest))) if largest > 0 else 1
+    needed = _SIGNIFICANT - 1 - math.floor(math.log10(largest)) if largest > 0 else 1
+    decimals = max(fewest, needed)
     # Adding 0 takes the sign off a zero.
     texts = [f"{round(one, decimals) + 0.0:+.{decimals}f}" if math.isfinite(one) else "" for one in column]
     return [text.replace("-", "−") for text in texts]

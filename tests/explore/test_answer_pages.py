@@ -250,3 +250,41 @@ def test_what_a_summary_lacks_is_said() -> None:
     assert "summarize the data with that one too" in unseen
     assert "cting on scores above 20 %" in gain
     assert page.text.count("<svg class=") == 1
+
+
+def rare_rows() -> tuple[Any, Any]:
+    """Clicks at half a per cent, 30 % more than predicted."""
+    rng = np.random.default_rng(5)
+    scores = np.exp(rng.normal(-5.6, 0.6, 150_000)).clip(max=0.15)
+    return (rng.random(scores.size) < (1.3 * scores)).astype(int), scores
+
+
+def test_rare_outcomes_are_acted_on_near_their_rate() -> None:
+    labels, scores = rare_rows()
+    _, page, _ = page_of(cd.summarize(labels, scores), "decisions")
+    accepting, acting = lines(page)
+    assert accepting.startswith("All predictions can be accepted without review, with no threshold on the confidence")
+    assert accepting == cd.threshold(labels, scores).sentence.item()
+    assert "cting on scores above 0.5 %" in acting
+    page.choose(act=0.2)
+    assert lines(page)[1] == (
+        "No row has a score above 20 %, so the scores cannot show a benefit there; the observed rate is "
+        f"{100 * labels.mean():.3g} %: choose a threshold near it, such as 0.5 %."
+    )
+
+
+def test_a_bias_is_said_where_no_map_is_shown_to_help(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, scores = rare_rows()
+    monkeypatch.setattr("calibdask.explore.summaries.recalibration_answer._MOST_ROWS", 20_000)
+    _, page, _ = page_of(cd.summarize(labels, scores), "recalibration")
+    (line,) = lines(page)
+    assert line.startswith("The comparison is undecided on ")
+    assert "of the 150,000 rows, drawn at random, but over all rows the scores are 0.0" in line
+    assert "points too low" in line
+
+
+def test_no_is_not_said_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    labels, scores, _ = rows(slope=1.0)
+    monkeypatch.setattr("calibdask.explore.summaries.recalibration_answer._MOST_ROWS", 5_000)
+    _, page, _ = page_of(cd.summarize(labels, scores), "recalibration")
+    assert lines(page)[0].startswith("Undecided on ")

@@ -89,6 +89,17 @@ def test_gaps_are_in_points_with_days_behind(slices: list[OverTime]) -> None:
     assert hints[3].startswith(f"2026-01-04 · {int(process.rows[3])} rows · so far ")
 
 
+def test_days_that_raised_the_alarm_are_within_the_axis(slices: list[OverTime]) -> None:
+    process = slices[1]
+    assert process.is_off
+    late = process.periods >= process.since
+    gaps = np.where(late & (np.arange(late.size) % 4 == 0), process.period_gap + 0.3, process.period_gap)
+    root = drawn(gap_picture(replace(process, period_gap=gaps)))
+    ticks = {element.text: float(element.attrib["y"]) - 3.5 for element in root.iter("text") if "y" in element.attrib}
+    highest = max(float((text or "0").removeprefix("+")) for text in ticks if (text or "").startswith("+"))
+    assert highest >= 100 * gaps[late].max() - 20
+
+
 def test_versions_and_pending_periods(slices: list[OverTime]) -> None:
     pending = Pending(np.array(["2026-01-31", "2026-02-01"], "M8[ns]"), np.array([70, 80]))
     marks = [Mark(DAYS[0], "v0"), Mark(DAYS[15], "v1 <b>"), Mark(DAYS[16], "a name that is too long for it")]

@@ -17,7 +17,9 @@ from calibdask.plot.style import BAND
 from calibdask.render.html import element_html
 from calibdask.results.document import Document, Element, Section, Sentence
 
-_ACTED = {f"{share} %": share / 100 for share in (1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90)}
+# 0: chosen by the observed rate, which is known once the histogram has been read.
+_SHARES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 40, 50, 60, 70, 80, 90)
+_ACTED = {"by the observed rate": 0.0, **{f"{share} %": share / 100 for share in _SHARES}}
 _CSS = Template("""
 p { margin: 4px 0 8px; max-width: 60rem; overflow-wrap: anywhere; } code { font-size: .95em; }
 .line { font-size: 1.15rem; font-weight: 600; } .quiet { color: var(--soft); font-size: 12.5px; }
@@ -200,7 +202,7 @@ def answer_pages(
         return recalibration(pool, name, *arguments)
 
     risk = pn.widgets.FloatInput(label="Risk allowed, %", value=5.0, start=0.1, end=99.0, step=1.0, width=140)
-    act = pn.widgets.Select(label="Act on scores above", options=_ACTED, value=0.2, width=170)
+    act = pn.widgets.Select(label="Act on scores above", options=_ACTED, value=0.0, width=190)
     return {
         "decisions": AnswerPage(pool, document, decided, "risk and coverage", {"risk": risk, "act": act}),
         "recalibration": AnswerPage(pool, document, recalibrated, "maps fitted to parts of the rows", {}, choose),

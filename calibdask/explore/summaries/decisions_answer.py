@@ -1,5 +1,6 @@
 """The value of scores in decisions: predictions that can be accepted, and the net benefit of acting on scores."""
 
+import math
 import shlex
 from dataclasses import replace
 
@@ -19,9 +20,13 @@ from calibdask.markup import Html
 from calibdask.plot.decision_charts import DECISION, RISK_COVERAGE, Line
 from calibdask.report.chart_drawing import chart_picture
 from calibdask.results.document import Cell, Figure, Figures, Sentence, Table, number, text
-from calibdask.results.format import PLAIN, minus, percent
+from calibdask.results.format import PLAIN, counted, minus, percent
 
 _LEVEL, _HEIGHT = 0.95, 190.0
+# One acts on scores from here on unless the outcome is rarer than a quarter of it.
+_USUAL_ACT = 0.2
+# With fewer rows above a threshold, nothing is known of acting on them.
+_FEWEST_ABOVE = 20
 CHOOSE = "This page is about one score at a time: choose the confidence or a class as Setting."
 _COLUMNS = (("", False), ("value", True), ("95 % interval", True))
 _UNKNOWN = "Which predictions can be accepted is not known"
@@ -46,7 +51,7 @@ def decisions(
     risk : float or None
         The largest share of errors among accepted predictions, in per cent.
     act : float
-        The score from which one acts.
+        The score from which one acts; 0: 20 %, or of rare outcomes a round number near the observed rate.
     """
     if setting == "classwise":
         return Answer.of(Sentence(CHOOSE, lead=True))
@@ -125,8 +130,11 @@ def _printed(pool: Pool, name: str, selection: Selection, setting: str | int, ri
 def _acting(pool: Pool, selection: Selection, setting: str | int | None, act: float) -> Answer:
     """Net benefit of acting on scores above a threshold, over acting on all rows or none."""
     pooled = pool.pooled(selection, setting)
+    rows = PseudoRows.of(pooled, setting)
+    rate = float(np.average(rows.outcomes, weights=rows.weights))
+    act = act or usual_act(rate)
     curve = evaluate(pooled, metrics={"benefit": NetBenefit(setting=setting)}, ci=_LEVEL)
-    gains = _gains(PseudoRows.of(pooled, setting), act)
+    gains = _gains(rows, act)
     better = min(gains, key=lambda name: float(gains[name].mean))
     gain = float(gains[better].mean)
     low, high = map(float, gains[better].ends(_LEVEL))
@@ -138,6 +146,14 @@ def _acting(pool: Pool, selection: Selection, setting: str | int | None, act: fl
         line = f"Acting on scores above {percent(act)} loses: {numbers} {where}."
     else:
         line = f"It is undecided whether acting on scores above {percent(act)} has a benefit: {numbers} {where}."
+    above = rows.weights[rows.scores > act].sum()
+    if not rows.weighted and above < _FEWEST_ABOVE:
+        few = f"Only {counted(round(above), 'row')} of {rows.weights.sum():,.0f}" if above else "No row"
+        has = "has a score" if above <= 1 else "have scores"
+        line = (
+            f"{few} {has} above {percent(act)}, so the scores cannot show a benefit there; the observed rate is "
+            f"{percent(rate)}: choose a threshold near it, such as {percent(usual_act(rate))}."
+        )
     chart = DECISION.chart(curve, "benefit", {})
     words = (
         "Decision curve: net benefit by the score from which one acts, with its pointwise 95 % interval. Dashed: "
@@ -147,6 +163,21 @@ def _acting(pool: Pool, selection: Selection, setting: str | int | None, act: fl
     rows = [_gain_row(name, mean) for name, mean in gains.items()]
     table = Table("", _COLUMNS, rows, name="gains")
     return Answer.of(Sentence(minus(line), lead=True), figures, table, Sentence(_READING, quiet=True), numbers=(curve,))
+
+
+def usual_act(rate: float) -> float:
+    """The threshold to begin with: 20 %, or of rare outcomes 1, 2 or 5 times a power of ten near the observed rate.
+
+    Examples
+    --------
+    >>> usual_act(0.3), usual_act(0.0052), usual_act(0.0)
+    (0.2, 0.005, 0.2)
+    """
+    if rate >= _USUAL_ACT / 4 or rate <= 0:
+        return _USUAL_ACT
+    power = math.floor(math.log10(rate))
+    nearest = min((1, 2, 5, 10), key=lambda factor: abs(math.log(rate / (factor * 10.0**power))))
+    return float(f"{nearest}e{power}")
 
 
 def _gain_row(name: str, mean: BoundedMean) -> list[Cell]:

@@ -8,6 +8,7 @@ import xarray as xr
 from sklearn.base import clone
 
 from calibdask.analyses.calibrator_comparison import compare_calibrators
+from calibdask.analyses.evaluation import evaluate
 from calibdask.analyses.summarizing import summarize
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.curves.isotonic import IsotonicCalibration
@@ -15,6 +16,8 @@ from calibdask.calibrators.curves.platt import PlattScaling
 from calibdask.calibrators.curves.spline import SplineCalibration
 from calibdask.calibrators.stored_map import fit_to_data
 from calibdask.data.data import Data
+from calibdask.estimators.scores.mean_gap import MeanGap
+from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.explore.summaries.answer_page import Answer
 from calibdask.explore.summaries.decisions_answer import CHOOSE
 from calibdask.explore.summaries.pool import Pool, Selection
@@ -24,8 +27,9 @@ from calibdask.markup import Html
 from calibdask.plot.decision_charts import Chart, Line
 from calibdask.report.chart_drawing import chart_picture
 from calibdask.results.document import Cell, Figure, Figures, Sentence, Table, number, text
-from calibdask.results.format import figure, minus, percent
+from calibdask.results.format import figure, minus, percent, points_of
 from calibdask.results.improvements import improvement_heads, improvement_texts
+from calibdask.results.over_time import GapEnds
 from calibdask.statistics.exact import Array
 from calibdask.storage.summary import Summary
 
@@ -37,7 +41,7 @@ _METHODS: dict[str, Calibrator] = {
 }
 # More rows are no use to a page: they tell improvements of a hundred-thousandth from none.
 _MOST_ROWS = 500_000
-_POINTS, _HEIGHT = 201, 270.0
+_POINTS, _HEIGHT, _LEVEL = 201, 270.0, 0.95
 _UNKNOWN = "Whether recalibration would help is not known"
 _READING = (
     "Improvement: reduction of the log loss on rows that the map was not fitted to (the calibration loss), "
@@ -89,13 +93,30 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     evidence = (*map(Sentence, notes), figures, table, Sentence(_READING, quiet=True))
     if best == "none":
         hint, offered = worst_slice(pool, selection, setting)
-        lines = filter(None, (f"No: leave the scores as they are. {reason}", hint))
+        lines = filter(None, (_no(pooled, setting, reason, len(scores), found.weights.sum()), hint))
         said = [Sentence(minus(line), lead=True) for line in lines]
         return replace(Answer.of(*said, *evidence, numbers=(compared,)), offered=offered)
     share = float(compared["improvement"].sel(calibrator=best) / compared["log_loss"].sel(calibrator="none"))
     line = f"Yes, recalibration would remove {percent(share)} of the log loss: {reason}"
     applied = Sentence(_applied(pool, name, selection, setting, method))
     return Answer.of(Sentence(minus(line), lead=True), applied, *evidence, numbers=(compared,))
+
+
+def _no(pooled: Summary, setting: str | int | None, reason: str, compared: int, rows: float) -> str:
+    """That no map is shown to help, which is a reason to leave the scores only if all rows show no bias."""
+    result = evaluate(pooled, metrics=on_grid({"gap": MeanGap(setting=setting)}, pooled.step), ci=_LEVEL)
+    gap = GapEnds(*(float(result[name]) for name in ("gap", "gap_low", "gap_high")))
+    drawn = f" on {compared:,} of the {int(rows):,} rows, drawn at random" if rows > _MOST_ROWS else ""
+    if gap.low > 0 or gap.high < 0:
+        value, least, most = points_of(abs(gap.value), *sorted((abs(gap.low), abs(gap.high))))
+        side = "low" if gap.value > 0 else "high"
+        return (
+            f"The comparison is undecided{drawn}, but over all rows the scores are {value} points too {side} "
+            f"({least} to {most}): a shift of the logits, --method 'platt(slope=false)', removes that. {reason}"
+        )
+    if drawn:
+        return f"Undecided{drawn}: a smaller improvement may be shown by calibdask calibrate ROWS --compare. {reason}"
+    return f"No: leave the scores as they are. {reason}"
 
 
 def _table(compared: xr.Dataset) -> Table:

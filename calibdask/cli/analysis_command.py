@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import click
 
 from calibdask.cli.alarm_reports import REPORT_NAMES, REPORT_OPTIONS, AlarmReports
 from calibdask.cli.analysis_inputs import INPUTS, AnalysisInput, RowsInput, input_options
+from calibdask.cli.github_summary import GithubSummary, github_option
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.metric_options import first_clause, option_metavar
 from calibdask.cli.param_types import ChoiceType, MetricType
@@ -41,12 +42,13 @@ def analysis_command(word: str) -> click.Command:
     """
     signature = analysis_signatures()[word]
 
-    def run(as_text: bool, out: str | None, report: str | None, overwrite: bool, **options: Any) -> int:
+    def run(as_text: bool, out: str | None, report: str | None, github: bool, overwrite: bool, **options: Any) -> int:
         choices = {name: options.pop(name) for name in signature.choices}
         reporting = {name: options.pop(name) for name in REPORT_NAMES if signature.resumes}
         data = INPUTS[signature.inputs](**options)
         further = {"--state": reporting.get("state"), "--metrics-file": reporting.get("metrics_file")}
         files = OutputFiles.checked(data.files, out, report, further, overwrite=overwrite)
+        files = replace(files, github=GithubSummary.asked(github))
         reports = AlarmReports.of(**reporting) if reporting else AlarmReports()
         return run_analysis(signature, data, choices, files, reports, as_text=as_text)
 
@@ -71,6 +73,7 @@ def _output_options() -> list[Any]:
         click.option("--json", "as_text", is_flag=True, help="Print JSON."),
         click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(FORMATS)}."),
         click.option("--report", metavar="FILE", help="Also write a page: .html."),
+        github_option,
         click.option("--overwrite", is_flag=True, help="Replace existing --out and --report files."),
     ]
 
@@ -124,6 +127,7 @@ class OutputFiles:
 
     out: "Output | None" = None
     report: "Output | None" = None
+    github: GithubSummary = field(default_factory=GithubSummary)
 
     @classmethod
     def checked(
@@ -174,6 +178,7 @@ def run_analysis(
             if files.report is not None:
                 _write_page(document(), result.attrs.get("rows"), data.source, written, files.report)
             reports.write(result, written)
+        files.github.append(lambda: document().to_markdown())
         reports.tell(analysis, result)
     if not as_text:
         print_document(document())

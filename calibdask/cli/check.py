@@ -13,6 +13,7 @@ from calibdask.cli.gates import (
     receipt_and_gate_of,
     write_receipt,
 )
+from calibdask.cli.github_summary import GithubSummary, github_option
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import score_models
 from calibdask.cli.population_options import population_options
@@ -93,6 +94,7 @@ interrupted.
     metavar="FILE",
     help="Write a receipt, .json, with the fingerprint of the rows, numbers and decisions; see verify.",
 )
+@github_option
 @click.option("--overwrite", is_flag=True, help="Replace existing files.")
 def check(
     data: str,
@@ -108,6 +110,7 @@ def check(
     as_text: bool,
     out: tuple[str, ...],
     receipt: str | None,
+    github: bool,
     overwrite: bool,
     **where: Any,
 ) -> None:
@@ -138,6 +141,7 @@ def check(
     if receipt is not None and not_worse:
         raise click.UsageError("--receipt is one of one model; leave out --not-worse.")
     kept = checked_receipt(receipt, overwrite=overwrite)
+    summary = GithubSummary.asked(github)
     request = RowsRequest(data=data, **{**where, "by": by, "groups": where["groups"] or limits.groups or None})
     if baseline is None and request.key is not None:
         raise click.UsageError("--key has no effect without --baseline: it joins the rows of two files.")
@@ -150,6 +154,7 @@ def check(
             part.write_text(_text(gate, data, target.suffix.lower()), encoding="utf-8")
         if kept is not None:
             write_receipt(kept, document, written)
+    summary.append(lambda: gate.document(_title(data)).to_markdown())
     if as_text:
         from calibdask.cli.tables import json_text
 
@@ -238,18 +243,22 @@ def _judged_column(models: dict[str, str], baseline: str) -> str:
     return judged[0]
 
 
+def _title(data: str) -> str:
+    from calibdask.cli.row_options import stem_of
+
+    return f"Calibration of {visible(stem_of(data))}"
+
+
 def _text(gate: "Gate", data: str, suffix: str) -> str:
     """The decisions in the format of this suffix."""
     import json
 
     from calibdask.analyses.gating.gate import plain
     from calibdask.cli.command_line import command_line
-    from calibdask.cli.row_options import stem_of
 
-    title = f"Calibration of {visible(stem_of(data))}"
     if suffix == ".json":
         return json.dumps(plain(gate) | {"command": command_line()}, indent=1, ensure_ascii=False) + "\n"
     from calibdask.render.junit import junit
 
-    document = gate.document(title)
+    document = gate.document(_title(data))
     return junit(document) if suffix == ".xml" else document.to_markdown()

@@ -11,6 +11,7 @@ import click
 from calibdask.cli.calibration_tests import TESTS, TESTS_HELP, refuse_tests_options, run_tests, tests_options
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.gates import checked_receipt, receipt_of_metrics, write_receipt
+from calibdask.cli.github_summary import GithubSummary, github_option
 from calibdask.cli.importing import importing
 from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CHARTS, CURVE, DIAGRAM, PICTURES
@@ -21,6 +22,7 @@ from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.row_options import check_every, key_option, period_options, row_options, shown_warnings
 from calibdask.cli.same_rows import side_by_side
+from calibdask.markup import in_markdown
 from calibdask.safe_text import visible, visible_address
 
 if TYPE_CHECKING:
@@ -174,6 +176,7 @@ _USUAL = (
         "have level 0.95 unless --ci is given."
     ),
 )
+@github_option
 @click.option("--overwrite", is_flag=True, help="Replace existing --out, --plot, --report and --receipt files.")
 def evaluate(**given: Any) -> None:
     """Measure the calibration of scored rows.
@@ -189,11 +192,14 @@ def evaluate(**given: Any) -> None:
     The options of metrics below apply to all metrics that have them. Options in parentheses, as in --metric
     "ece(bins=10), skce", apply to one metric and take precedence.
     """
+    summary = GithubSummary.asked(given.pop("github"))
     if given.pop("panel") == TESTS:
+        _refuse_summary(summary, "tests")
         run_tests(given)
         return
     refuse_tests_options(given)
     if given.pop("shrink"):
+        _refuse_summary(summary, "--shrink; calibdask shrink has it")
         from calibdask.cli.shrunken_slices import show_shrunken
 
         show_shrunken(given)
@@ -262,6 +268,10 @@ def evaluate(**given: Any) -> None:
             write_receipt(receipt_path, receipt_of_metrics(request, stores), written)
         if result_path is not None:
             write_result(figures, partial(as_json, figures, names), written, result_path)
+    names_shown = in_markdown(", ".join(map(visible_address, request.files.values())))
+    table = figures.calib.table() if results.numbers else None
+    text = "These metrics are curves, which have no line in a table." if table is None else table.to_markdown()
+    summary.append(lambda: f"### Calibration of {names_shown}\n\n{text}")
     if request.as_text:
         click.echo(as_json(figures, names, strata))
         return
@@ -271,6 +281,11 @@ def evaluate(**given: Any) -> None:
     for path in (result_path, plot_path, report_path, receipt_path):
         if path is not None:
             shown.print(f"wrote {visible(path)}", style="dim", markup=False)
+
+
+def _refuse_summary(summary: GithubSummary, what: str) -> None:
+    if summary.path is not None:
+        raise click.UsageError(f"--github has no effect with {what}.")
 
 
 def _outputs(request: EvaluateRequest) -> "tuple[Output | None, Output | None, Output | None]":

@@ -50,6 +50,7 @@ _GROUPS = {
             "text_plot",
             "report",
             "receipt",
+            "github",
             "overwrite",
         ),
         *("append", "replace", "reason", "expire", "into", "metrics_file"),

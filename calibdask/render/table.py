@@ -60,6 +60,18 @@ class ResultTable:
         return framed("", "", *tables, notes)
 
     def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+    def to_markdown(self) -> str:
+        """The table as Markdown.
+
+        Examples
+        --------
+        >>> import calibdask as cd
+        >>> result = cd.evaluate([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], cd.ECE(bins=2))
+        >>> print(ResultTable(result).to_markdown().splitlines()[0])
+        | metric | value | meaning |
+        """
         heading, rows = self._texts
         marks = ["--:" if column.right else "---" for column in self._columns]
         lines = [[*map(in_markdown, line)] for line in (heading, *rows)]

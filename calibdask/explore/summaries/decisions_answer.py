@@ -160,8 +160,8 @@ def _acting(pool: Pool, selection: Selection, setting: str | int | None, act: fl
         "acting on all. Dotted: on none."
     )
     figures = Figures([Figure(chart_picture(chart, "Decision curve", _HEIGHT), words)])
-    rows = [_gain_row(name, mean) for name, mean in gains.items()]
-    table = Table("", _COLUMNS, rows, name="gains")
+    lines = [_gain_row(name, mean) for name, mean in gains.items()]
+    table = Table("", _COLUMNS, lines, name="gains")
     return Answer.of(Sentence(minus(line), lead=True), figures, table, Sentence(_READING, quiet=True), numbers=(curve,))
 
 

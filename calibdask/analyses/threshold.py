@@ -374,17 +374,11 @@ def sentence(
         errors = counted(int(numbers["errors"]), "was", "were")
         border = float(numbers["threshold"])
         either = f" (scores above {border:.6g} or below {1 - border:.6g})" if what == "confidence of a score" else ""
-        share = numbers["errors"] / numbers["answers"] if numbers["answers"] else 0.0
-        if numbers["coverage"] == 1:
-            limited = what.partition(" ")[0]
-            return (
-                f"All predictions can be accepted without review, with no threshold on the {limited}: of {answers} "
-                f"{errors} wrong, {percent(share)}, which gives {promise}. A smaller risk needs a threshold."
-            )
-        words = (
-            f"Predictions with a {what.partition(' ')[0]} above {border:.6g}{either} can be accepted without review, "
-            f"{percent(numbers['coverage'])} of all: of {answers} {errors} wrong, which gives {promise}."
-        )
+        limited, coverage = what.partition(" ")[0], numbers["coverage"]
+        accepted = f"Predictions with a {limited} above {border:.6g}{either} can be accepted without review"
+        if coverage == 1:
+            accepted = f"All predictions can be accepted without review, with no threshold on the {limited}"
+        words = f"{accepted}, {percent(coverage)} of all: of {answers} {errors} wrong, which gives {promise}."
         return f"{words} {_more(more)}" if more else words
     rows = int(numbers["rows"])
     if rows < least:

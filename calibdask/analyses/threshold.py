@@ -375,10 +375,11 @@ def sentence(
         border = float(numbers["threshold"])
         either = f" (scores above {border:.6g} or below {1 - border:.6g})" if what == "confidence of a score" else ""
         limited, coverage = what.partition(" ")[0], numbers["coverage"]
-        accepted = f"Predictions with a {limited} above {border:.6g}{either} can be accepted without review"
+        accepted = f"{border:.6g}{either} can be accepted without review, {percent(coverage)} of all"
+        accepted = f"Predictions with a {limited} above {accepted}"
         if coverage == 1:
             accepted = f"All predictions can be accepted without review, with no threshold on the {limited}"
-        words = f"{accepted}, {percent(coverage)} of all: of {answers} {errors} wrong, which gives {promise}."
+        words = f"{accepted}: of {answers} {errors} wrong, which gives {promise}."
         return f"{words} {_more(more)}" if more else words
     rows = int(numbers["rows"])
     if rows < least:

@@ -24,13 +24,13 @@ from calibdask.estimators.cluster_totals import CLUSTER_TOTALS, ClusterTotals, c
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.panel import comparison_metrics
-from calibdask.estimators.parts import Estimate, Number, Part
+from calibdask.estimators.parts import Coordinate, Estimate, Number, Part
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.cluster_bootstrap import widened_by_clusters
 from calibdask.inference.ends import bounds_of_number, where
 from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
-from calibdask.inference.multiplicity import ADJUSTMENTS
+from calibdask.inference.multiplicity import adjusted_pvalues
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, check_names
 from calibdask.results.comparison import verdicts
@@ -122,7 +122,8 @@ def compare(
         interval; and ``<name>_difference_pvalue``, two-sided, for no difference. With named models differences have the
         dimension ``challenger``. With slices, or more than two models, also ``<name>_difference_pvalue_holm`` and
         ``<name>_difference_pvalue_bh``: adjusted, over all slices and challengers of this number, by Holm's method
-        (family-wise error rate) and by that of Benjamini & Hochberg (false discovery rate).
+        (family-wise error) and by Benjamini & Hochberg's (false discoveries). Curves over fixed points, as
+        `NetBenefit`, have differences at each point, with pointwise intervals and p-values.
 
     Raises
     ------
@@ -149,9 +150,8 @@ def compare(
     comparable between scores of equal resolution: the fit follows noise more closely for distinct scores than for
     rounded ones.
 
-    The passes are those of `calibdask.evaluate`, at ``n_boot`` times the cost for each model; memory: ``n_boot`` states
-    of each metric and model. Scores in memory are copied once. Replicates of class-wise estimates preserve the
-    dependence between the classes of a row.
+    As many passes as `calibdask.evaluate`, with ``n_boot`` times its cost and states for each metric and model. Scores
+    in memory are copied once. Replicates of class-wise estimates preserve the dependence between classes of a row.
 
     Examples
     --------
@@ -264,8 +264,9 @@ class Compare(Analysis):
         for name, metric in chosen.items():
             estimate = outcome.estimates[(name,)]
             result.add(name, metric, estimate, {}, (*rows.batch, *rows.by))
+            coordinates = [part for part, of in estimate.items() if isinstance(of, Coordinate)]
             for part, replicates in bootstrap.replicates(name, outcome).items():
-                if not {*estimate[part].dims} <= {"class"}:
+                if not {*estimate[part].dims} <= {"class", *coordinates}:
                     continue
                 drawn = replicates
                 if clusters is not None:
@@ -276,10 +277,9 @@ class Compare(Analysis):
                     enough = np.broadcast_to(clusters.clusters >= FEWEST_CLUSTERS, (len(number.values), layout.groups))
                     bounds = {bound: where(end, enough) for bound, end in bounds.items()}
                 if adjusted:
-                    pvalues = bounds["pvalue"].values
-                    bounds |= {
-                        f"pvalue_{word}": Number(adjust(pvalues), number.dims) for word, adjust in ADJUSTMENTS.items()
-                    }
+                    by_point = not {*number.dims}.isdisjoint(coordinates)
+                    pvalues = adjusted_pvalues(bounds["pvalue"].values, by_point=by_point)
+                    bounds |= {f"pvalue_{word}": Number(values, number.dims) for word, values in pvalues.items()}
                 label = f"{part}_difference" if part else "difference"
                 result.add(name, metric, {label: number}, {label: bounds}, axes, {label: _DIFFERENCE})
         result.add_totals(outcome.estimates[_TOTALS], totals, (*rows.batch, *rows.by))

@@ -108,6 +108,20 @@ def e_benjamini_hochberg(log_e: Array, alpha: float) -> npt.NDArray[np.bool_]:
 ADJUSTMENTS: Mapping[str, Callable[[Array], Array]] = {"holm": holm, "bh": benjamini_hochberg}
 
 
+def adjusted_pvalues(pvalues: Array, *, by_point: bool = False) -> dict[str, Array]:
+    """P-values adjusted by each method; ``by_point``: for each point of a curve, along the last axis, by itself.
+
+    Examples
+    --------
+    >>> adjusted_pvalues(np.array([[0.01, 0.02], [0.03, 0.04]]), by_point=True)["holm"].tolist()
+    [[0.02, 0.04], [0.03, 0.04]]
+    """
+    if not by_point:
+        return {word: adjust(pvalues) for word, adjust in ADJUSTMENTS.items()}
+    points = np.moveaxis(pvalues, -1, 0)
+    return {word: np.stack([adjust(at) for at in points], -1) for word, adjust in ADJUSTMENTS.items()}
+
+
 def _adjusted(pvalues: Array, adjust: Callable[[Array], Array]) -> Array:
     adjusted = np.full(pvalues.shape, np.nan)
     known = np.isfinite(pvalues)

@@ -21,7 +21,7 @@ _ROUNDING = 1e-9
 class Difference:
     """A number of a model and of the baseline, their difference with its interval, and p-values by name.
 
-    ``smallest`` is the least p-value that so many replicates can show.
+    ``smallest`` is the least p-value that so many replicates can show; ``point`` is where on a curve, if it is one.
     """
 
     part: PartResult
@@ -33,11 +33,17 @@ class Difference:
     pvalues: Mapping[str, float]
     rows: float = 0
     smallest: float = 0
+    point: float | None = None
 
     @property
     def name(self) -> str:
-        """The name of the variable."""
-        return self.part.variable
+        """The name of the variable; of a curve with the point."""
+        return self.part.variable if self.point is None else f"{self.part.variable} at {self.point:g}"
+
+    @property
+    def is_same(self) -> bool:
+        """Whether both models have the same number in all replicates, as for treating all."""
+        return max(abs(self.difference), abs(self.low), abs(self.high)) < _ROUNDING
 
     @property
     def pvalue(self) -> float:
@@ -78,7 +84,7 @@ class Comparison:
     @property
     def decisive(self) -> Difference | None:
         """The difference that says which model is better: that of the first score, else of the first error."""
-        ranked = [one for one in self.differences if one.part.direction in (*_DOWN, "higher")]
+        ranked = [one for one in self.differences if one.part.direction in (*_DOWN, "higher") and one.point is None]
         return next((one for one in ranked if one.part.kind == "score"), ranked[0] if ranked else None)
 
     @property
@@ -122,14 +128,27 @@ def _differences(results: Results, rows: float, smallest: float) -> Iterator[Dif
     of_difference = {f"{part.metric}_{part.part}": part for part in results if part.kind == "difference"}
     for part in results:
         name = f"{part.metric}_" + "_".join(filter(None, (part.part, _DIFFERENCE)))
-        if part.values.dims != (_MODEL,) or name not in of_difference:
+        if part.values.dims[:1] != (_MODEL,) or part.values.ndim > 2 or name not in of_difference:
             continue
         difference = of_difference[name]
-        bounds = {word: float(bound) for word, bound in difference.bounds.items()}
-        pvalues = {word: value for word, value in bounds.items() if word.startswith("pvalue")}
-        baseline, model = map(float, part.values.values)
-        ends = bounds["low"], bounds["high"]
-        yield Difference(part, baseline, model, float(difference.values), *ends, pvalues, rows, smallest)
+        points = part.values.dims[1:]
+        if points and points[0] == results.class_dim:
+            continue
+        for place in range(part.values.shape[-1] if points else 1):
+            at = dict.fromkeys(points, place)
+            bounds = {word: float(bound.isel(at)) for word, bound in difference.bounds.items()}
+            pvalues = {word: value for word, value in bounds.items() if word.startswith("pvalue")}
+            baseline, model = map(float, part.values.isel(at).values)
+            numbers = (float(difference.values.isel(at)), bounds["low"], bounds["high"])
+            point = float(part.values[points[0]][place]) if points else None
+            yield Difference(part, baseline, model, *numbers, pvalues, rows, smallest, point)
+
+
+def metrics_without_differences(dataset: xr.Dataset) -> list[str]:
+    """Metrics of a comparison that have values of the models only, such as diagrams."""
+    parts = Results(dataset).parts
+    compared = {part.metric for part in parts if part.kind == "difference"}
+    return [name for name in dict.fromkeys(part.metric for part in parts) if name not in compared]
 
 
 def verdicts(dataset: xr.Dataset) -> list[str]:

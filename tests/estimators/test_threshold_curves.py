@@ -151,3 +151,19 @@ def test_intervals_cover(density: tuple[float, float], rows: int) -> None:
 def test_bad_thresholds(metric: Any, thresholds: Any) -> None:
     with pytest.raises(ValueError, match="thresholds expects increasing numbers"):
         metric(thresholds=thresholds)
+
+
+@pytest.mark.parametrize("standardized", [False, True])
+def test_interventions_avoided_are_the_gain_over_treating_all(standardized: bool) -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.random(2000)
+    labels = (rng.random(2000) < scores**2).astype(int)
+    metric = cd.NetBenefit(thresholds=(0.4, 0.6), standardized=standardized)
+    result = cd.evaluate(labels, scores, {"x": metric}, ci=0.95)
+    t = result.x_threshold
+    scale = labels.mean() if standardized else 1.0
+    gain = scale * (result.x_model - result.x_treat_all) * (1 - t) / t
+    np.testing.assert_allclose(result.x_avoided, gain, rtol=1e-9)
+    values = np.where(scores[:, None] >= t.values, 0.0, np.where(labels[:, None] == 1, -(1 - t.values) / t.values, 1.0))
+    width = 2 * 1.96 * values.std(0) / len(values) ** 0.5
+    np.testing.assert_allclose(result.x_avoided_high - result.x_avoided_low, width, rtol=0.1)

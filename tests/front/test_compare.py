@@ -489,3 +489,23 @@ def test_few_rows_prove_nothing() -> None:
     # Nine rows have four of one outcome.
     np.testing.assert_array_equal(np.isnan(result.brier_score_difference_pvalue), [True, False])
     np.testing.assert_array_equal(np.isnan(result.brier_score_difference_high), [True, False])
+
+
+def test_curves_over_fixed_points_have_differences_at_each() -> None:
+    rng = np.random.default_rng(6)
+    scores = rng.random(2000)
+    labels = (rng.random(2000) < scores).astype(int)
+    metrics = {"nb": cd.NetBenefit(thresholds=(0.2, 0.5)), "bins": cd.ReliabilityDiagram()}
+    models = {"a": scores, "b": scores**3, "c": scores**1.01}
+    result = cd.compare(labels, models, metrics=metrics, n_boot=99, by={"half": np.arange(2000) % 2})
+    both = result.nb_model
+    expected = both.sel(model=["b", "c"]).values - both.sel(model=["a"]).values
+    np.testing.assert_allclose(result.nb_model_difference.values, expected, atol=1e-12)
+    assert (result.nb_model_difference_low <= result.nb_model_difference).all()
+    # Adjusted for slices and models at each point, not for points.
+    holm = result.nb_model_difference_pvalue_holm
+    assert float(holm.min()) == pytest.approx(4 * float(result.nb_model_difference_pvalue.min()))
+    text = result.calib.document().to_text()
+    assert "nb_model at 0.2" in text
+    assert "treat_all" not in text
+    assert "No differences of bins: they have no number or fixed point." in text

@@ -144,6 +144,10 @@ PROFILES: Mapping[str, Profile] = {
             "net-benefit(thresholds=[0.05, 0.1, 0.2, 0.3, 0.5])": {
                 "model": "Net benefit of the model at",
                 "treat_all": "Net benefit of treating all at",
+                "avoided": "Interventions avoided per row at",
+            },
+            "net-benefit(thresholds=[0.05, 0.1, 0.2, 0.3, 0.5], standardized=true)": {
+                "model": "Standardized net benefit of the model at",
             },
             "c-statistic": {"": "c statistic (AUC)"},
             "brier-score": {"": "Brier score"},

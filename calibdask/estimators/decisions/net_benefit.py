@@ -25,6 +25,7 @@ class NetBenefit(ThresholdEstimator):
         model       (1/n) (TP - FP t / (1 - t)),  TP rows with the outcome and a score from t on, FP those without it
         treat_all   f - (1 - f) t / (1 - t),      f the frequency of the outcome
         treat_none  0
+        avoided     (model - treat_all) (1 - t) / t,  treatments that the model avoids per row at no loss of benefit
 
     Who treats from the probability t on holds one needless treatment for t / (1 - t) of the benefit of a necessary one:
     net benefits are in units of the latter per row. A model is of use at the thresholds where it is above both
@@ -55,8 +56,9 @@ class NetBenefit(ThresholdEstimator):
 
     Notes
     -----
-    Parts: the coordinate ``threshold``; ``model``, ``treat_all`` and ``treat_none``. Sensitive to calibration: of
-    scores in the same order those that are too high or too low at a threshold lose net benefit there.
+    Parts: the coordinate ``threshold``; ``model``, ``treat_all``, ``treat_none`` and ``avoided``, the net reduction in
+    treatments relative to treating all [2]_ (times 100: per 100 rows), which is never standardized. Sensitive to
+    calibration: of scores in the same order those that are too high or too low at a threshold lose net benefit there.
 
     One pass; 72 bytes for each threshold, class and slice. Pointwise intervals of Clopper & Pearson for a mean of the
     same variance, in which values between -t / (1 - t) and 1 may be missing; they do not account for the choice of a
@@ -100,6 +102,7 @@ class NetBenefit(ThresholdEstimator):
             "model": PartInfo(f"{benefit} of treating by the scores", "curve", "higher"),
             "treat_all": PartInfo(f"{benefit} of treating all", "curve", "higher"),
             "treat_none": PartInfo(f"{benefit} of treating none", "curve", "higher"),
+            "avoided": PartInfo("treatments avoided per row, relative to treating all", "curve", "higher"),
         }
 
     @override
@@ -126,7 +129,17 @@ class NetBenefit(ThresholdEstimator):
             for name, (mean, ends) in means.items()
         }
         nothing = np.where(np.isfinite(means["treat_all"][0]), 0.0, np.nan)
-        return {"threshold": Coordinate(self.chosen, ("threshold",)), **numbers, "treat_none": FixedPart(nothing, dims)}
+        # A row below the threshold is spared: worth 1 without the outcome, and -1 / odds with it.
+        avoided, avoided_ends = mean_with_ends(sides, (0.0, -1 / odds, 0.0, 1.0))
+        spared = Number(
+            avoided, dims, notes, limits=(-1 / odds, 1.0), known_ends=avoided_ends, ends_method=CLOPPER_PEARSON
+        )
+        return {
+            "threshold": Coordinate(self.chosen, ("threshold",)),
+            **numbers,
+            "treat_none": FixedPart(nothing, dims),
+            "avoided": spared,
+        }
 
 
 # Values of hits, misses, false alarms and rejections, of each threshold.

@@ -275,7 +275,7 @@ def test_rare_outcomes_are_acted_on_near_their_rate() -> None:
 
 def test_a_bias_is_said_where_no_map_is_shown_to_help(monkeypatch: pytest.MonkeyPatch) -> None:
     labels, scores = rare_rows()
-    monkeypatch.setattr("calibdask.explore.summaries.recalibration_answer._MOST_ROWS", 20_000)
+    monkeypatch.setattr("calibdask.explore.summaries.recalibration_answer.MOST_ROWS", 20_000)
     _, page, _ = page_of(cd.summarize(labels, scores), "recalibration")
     (line,) = lines(page)
     assert line.startswith("The comparison is undecided on ")
@@ -285,6 +285,6 @@ def test_a_bias_is_said_where_no_map_is_shown_to_help(monkeypatch: pytest.Monkey
 
 def test_no_is_not_said_of_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     labels, scores, _ = rows(slope=1.0)
-    monkeypatch.setattr("calibdask.explore.summaries.recalibration_answer._MOST_ROWS", 5_000)
+    monkeypatch.setattr("calibdask.explore.summaries.recalibration_answer.MOST_ROWS", 5_000)
     _, page, _ = page_of(cd.summarize(labels, scores), "recalibration")
     assert lines(page)[0].startswith("Undecided on ")

@@ -40,7 +40,7 @@ _METHODS: dict[str, Calibrator] = {
     "isotonic(centred=true, bounded=true)": IsotonicCalibration(centred=True, bounded=True),
 }
 # More rows are no use to a page: they tell improvements of a hundred-thousandth from none.
-_MOST_ROWS = 500_000
+MOST_ROWS = 500_000
 _POINTS, _HEIGHT, _LEVEL = 201, 270.0, 0.95
 _UNKNOWN = "Whether recalibration would help is not known"
 _READING = (
@@ -69,7 +69,7 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
             f"{_UNKNOWN}: cross-fitting needs counts of rows, which a weighted summary lacks; calibdask calibrate "
             "ROWS --weight COLUMN --compare computes it."
         )
-    outcomes, scores = found.rows(_MOST_ROWS)
+    outcomes, scores = found.rows(MOST_ROWS)
     try:
         compared = compare_calibrators(outcomes, scores, {_named(one): one for one in _METHODS.values()})
     except ValueError as error:
@@ -88,7 +88,7 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     picture = chart_picture(_chart(calibrator, scores), f"{shown}: calibrated score by score", _HEIGHT)
     figures = Figures([Figure(picture, f"Solid: {shown}, fitted to all rows. Dashed: scores as they are.")])
     notes: tuple[str, ...] = tuple(calibrator.cautions_)
-    if found.weights.sum() > _MOST_ROWS:
+    if found.weights.sum() > MOST_ROWS:
         notes += (f"Compared on {len(scores):,} of the {int(found.weights.sum()):,} rows, drawn at random.",)
     evidence = (*map(Sentence, notes), figures, table, Sentence(_READING, quiet=True))
     if best == "none":
@@ -106,7 +106,7 @@ def _no(pooled: Summary, setting: str | int | None, reason: str, compared: int, 
     """That no map is shown to help, which is a reason to leave the scores only if all rows show no bias."""
     result = evaluate(pooled, metrics=on_grid({"gap": MeanGap(setting=setting)}, pooled.step), ci=_LEVEL)
     gap = GapEnds(*(float(result[name]) for name in ("gap", "gap_low", "gap_high")))
-    drawn = f" on {compared:,} of the {int(rows):,} rows, drawn at random" if rows > _MOST_ROWS else ""
+    drawn = f" on {compared:,} of the {int(rows):,} rows, drawn at random" if rows > MOST_ROWS else ""
     if gap.low > 0 or gap.high < 0:
         value, least, most = points_of(abs(gap.value), *sorted((abs(gap.low), abs(gap.high))))
         side = "low" if gap.value > 0 else "high"

@@ -1,4 +1,4 @@
-"""HTML and Markdown in which texts of others are escaped: the one way from a text to either."""
+"""HTML, Markdown and figures in which texts of others are words: the one way from a text to each of them."""
 
 import re
 from typing import Any, Self
@@ -8,7 +8,15 @@ from markupsafe import Markup
 from calibdask.safe_text import visible, visible_lines
 
 # What marks something, or ends a cell; links that are made of mere addresses too.
-_MARKS = re.compile(r"[\\`*_~#&\[\]<>|]|(?<=:)/(?=/)|(?<=www)\.", re.IGNORECASE)
+_MARKS = re.compile(r"[\\`*_~&\[\]<>|]|(?<=:)/(?=/)|(?<=www)\.", re.IGNORECASE)
+# GitHub looks for people, issues and formulas in the text that is left, whatever was escaped.
+_REFERENCES = re.compile(r"[@#$]")
+
+
+# What begins or ends a formula in the figures and titles of Bokeh.
+_FORMULA = re.compile(r"\$(?=\$)|\\(?=[\[\]()])")
+# A sign that joins its neighbours, and is not seen.
+_JOINER = "\u2060"
 
 
 class Html(Markup):
@@ -38,5 +46,18 @@ def in_markdown(text: object) -> str:
     --------
     >>> in_markdown("a_b | [x](http://y) <i>\x07")
     'a\\_b \\| \\[x\\](http:\\//y) \\<i\\>\\\\x07'
+    >>> in_markdown("@me, #1")
+    '<span>@</span>me, <span>#</span>1'
     """
-    return _MARKS.sub(r"\\\g<0>", visible(text))
+    return _REFERENCES.sub(r"<span>\g<0></span>", _MARKS.sub(r"\\\g<0>", visible(text)))
+
+
+def in_figure(text: object) -> str:
+    r"""A text in a figure or a title of Bokeh, which would take what is between ``$$`` for a formula, and for HTML.
+
+    Examples
+    --------
+    >>> in_figure("a $$b$$ \\(c\\)").replace("\u2060", "|")
+    'a $|$b$|$ \\|(c\\|)'
+    """
+    return _FORMULA.sub(rf"\g<0>{_JOINER}", visible_lines(text))

@@ -3,7 +3,7 @@
 import re
 import secrets
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import Any
@@ -15,7 +15,13 @@ from tornado.web import OutputTransform, RequestHandler
 # Each has the widgets and figures of a page in memory.
 MOST_SESSIONS = 32
 # What makes a session; what a page loads besides belongs to one.
-_SESSIONS = re.compile(r"/(autoload\.js)?")
+_PAGE, _CONNECTION = "/", "/ws"
+# For pages of other sites that embed this one, which may not: any site could read the answers, and the tokens in them.
+_EMBEDDING = "/autoload.js"
+# By these a page would show the session of somebody else, who could change what it shows, and what it runs.
+_JOINING_ARGUMENTS, _JOINING_HEADERS = ("bokeh-session-id", "bokeh-token"), ("Bokeh-Session-Id",)
+# Requests are for pages and files; connections send messages, which are no bodies.
+MOST_BODY_BYTES = 4096
 # Stands where a page has the nonce of its answer. It is as long, and nobody who writes texts can know it.
 NONCE = secrets.token_urlsafe(24)
 # The scripts of the page itself run, by their nonce: none that a text brings, neither as an element nor as an attribute
@@ -91,16 +97,30 @@ def check_hosts(application: Any, hosts: set[str]) -> None:
     application.add_handlers(rf"(?!\[?({known})\]?$).*", [(".*", _Refusal, {"status": 403, "text": text})])
 
 
-def limit_sessions(application: Any, count: Callable[[], int]) -> None:
-    """Refuse further pages while there are many; a closed page is released after seconds."""
+def limit_sessions(application: Any, sessions: Callable[[], Collection[str]]) -> None:
+    """Refuse further sessions while there are many; the session of a closed page is released after seconds.
+
+    Parameters
+    ----------
+    application : bokeh.server.tornado.BokehTornado
+    sessions : function
+        Identifiers of the sessions that exist.
+    """
     text = f"{MOST_SESSIONS} pages are open already; close one, and try again in half a minute."
-    _refuse_first(application, _Full(count), 503, text)
+    _refuse_first(application, _Full(sessions), 503, text)
 
 
 def check_tokens(application: Any) -> None:
     """Refuse connections of pages that this server has not made: each would make a session."""
     text = "This connection belongs to no page of this server; reload the page."
     _refuse_first(application, _Forged(application.secret_key), 403, text)
+
+
+def separate_sessions(application: Any) -> None:
+    """Refuse pages that would join the session of another one, and pages within other sites."""
+    text = "A page has a session of its own; open the address without a session."
+    _refuse_first(application, _Matches(_joins), 403, text)
+    _refuse_first(application, _Matches(_is_embedded), 403, "This page is not shown within others; open its address.")
 
 
 def protect_pages(application: Any) -> None:
@@ -126,14 +146,51 @@ class _Refusal(RequestHandler):
         self.finish(f"{self._text}\n")
 
 
+class _Matches(Matcher):
+    """Requests of which a condition holds."""
+
+    def __init__(self, condition: Callable[[Any], bool]) -> None:
+        self._condition = condition
+
+    def match(self, request: Any) -> dict[str, Any] | None:
+        return {} if self._condition(request) else None
+
+
+def _joins(request: Any) -> bool:
+    has_argument = any(name in request.arguments for name in _JOINING_ARGUMENTS)
+    return has_argument or any(name in request.headers for name in _JOINING_HEADERS)
+
+
+def _is_embedded(request: Any) -> bool:
+    """Whether another site asks, for anything but a page in a window of its own; browsers say so."""
+    if request.path.startswith(_EMBEDDING):
+        return True
+    site, shown = (request.headers.get(f"Sec-Fetch-{name}", "") for name in ("Site", "Dest"))
+    return site in ("cross-site", "same-site") and shown != "document"
+
+
 class _Full(Matcher):
     """Requests that would make a session too many."""
 
-    def __init__(self, count: Callable[[], int]) -> None:
-        self._count = count
+    def __init__(self, sessions: Callable[[], Collection[str]]) -> None:
+        self._sessions = sessions
 
     def match(self, request: Any) -> dict[str, Any] | None:
-        return {} if _SESSIONS.fullmatch(request.path) and self._count() >= MOST_SESSIONS else None
+        if request.path not in (_PAGE, _CONNECTION):
+            return None
+        existing = self._sessions()
+        return {} if len(existing) >= MOST_SESSIONS and _session_of(request) not in existing else None
+
+
+def _session_of(request: Any) -> str:
+    """Identifier of the session that a connection belongs to, which a signed token names; empty for a page."""
+    from bokeh.util.token import get_session_id
+
+    return str(get_session_id(_token_of(request))) if request.path == _CONNECTION else ""
+
+
+def _token_of(request: Any) -> str:
+    return str(request.headers.get("Sec-WebSocket-Protocol", "").rpartition(",")[2].strip())
 
 
 class _Forged(Matcher):
@@ -145,10 +202,14 @@ class _Forged(Matcher):
     def match(self, request: Any) -> dict[str, Any] | None:
         from bokeh.util.token import check_token_signature
 
-        if request.path != "/ws":
+        if request.path != _CONNECTION:
             return None
-        token = request.headers.get("Sec-WebSocket-Protocol", "").rpartition(",")[2].strip()
-        return None if check_token_signature(token, secret_key=self._key, signed=True) else {}
+        try:
+            is_signed = check_token_signature(_token_of(request), secret_key=self._key, signed=True)
+        # What is no token at all ends in errors of many kinds.
+        except Exception:
+            is_signed = False
+        return None if is_signed else {}
 
 
 class _Protected(OutputTransform):

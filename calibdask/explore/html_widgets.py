@@ -11,7 +11,7 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.markup import Html
+from calibdask.markup import Html, in_figure
 
 
 def html_pane(content: str = "", **look: Any) -> Any:
@@ -57,6 +57,21 @@ def multi_choice(options: Mapping[str, Any], **look: Any) -> Any:
 def label_slider(options: Mapping[str, Any], **look: Any) -> Any:
     """A slider that shows one of its labels at a time."""
     return _kinds().LabelSlider(options=dict(options), **look)
+
+
+def range_slider(label: str, last: int, *, texts: Sequence[str] | None = None, **look: Any) -> Any:
+    """A slider of two ends along positions from 0 to the last, which its title shows, by their texts if there are any.
+
+    The title is a text. What hovers over the handles would be HTML, and there is none.
+    """
+    import panel as pn
+    from bokeh.models import CustomJSTickFormatter
+
+    if texts is not None:
+        look["format"] = CustomJSTickFormatter(args={"texts": list(texts)}, code="return texts[Math.round(tick)]")
+    value = look.pop("value", None) or (0, last)
+    # Bokeh puts a title with a formula into the page as HTML.
+    return pn.widgets.IntRangeSlider(label=in_figure(label), start=0, end=last, value=value, tooltips=False, **look)
 
 
 def notify(messages: Sequence[str]) -> None:

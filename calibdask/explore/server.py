@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from calibdask.explore.access import (
+    MOST_BODY_BYTES,
     NONCE,
     check_address,
     check_hosts,
@@ -16,6 +17,7 @@ from calibdask.explore.access import (
     hosts_of,
     limit_sessions,
     protect_pages,
+    separate_sessions,
 )
 from calibdask.markup import Html
 
@@ -72,6 +74,10 @@ def serve(
             secret_key=secrets.token_bytes(32),
             unused_session_lifetime_milliseconds=UNUSED_MILLISECONDS,
             check_unused_sessions_milliseconds=UNUSED_MILLISECONDS // 2,
+            # Or the page would hold them, where scripts can read them: cookies belong to all servers of this machine.
+            include_headers=[],
+            include_cookies=[],
+            http_server_kwargs={"max_body_size": MOST_BODY_BYTES},
             show=False,
             start=False,
             title="calibdask",
@@ -84,8 +90,10 @@ def serve(
     application = server._tornado
     _leave_out_math(application)
     check_hosts(application, hosts_of(address, origins))
+    # The last of them looks at a request first: tokens are checked before their sessions are counted.
+    limit_sessions(application, lambda: {session.id for session in server.get_sessions()})
     check_tokens(application)
-    limit_sessions(application, lambda: len(server.get_sessions()))
+    separate_sessions(application)
     protect_pages(application)
     url = f"http://{f'[{address}]' if ':' in address else address}:{server.port}/"
     tell(url)

@@ -69,7 +69,8 @@ def restore(widget: Any, text: str) -> bool:
         if hasattr(widget, "offer"):
             widget.offer(value)
         widget.value = value
-    except (ValueError, TypeError, KeyError):
+    # Texts of others may be nested deeper than they can be read.
+    except (ValueError, TypeError, KeyError, RecursionError):
         return False
     return True
 
@@ -78,13 +79,33 @@ def _value(widget: Any, text: str) -> Any:
     """A value out of the URL; raises KeyError for options that the widget does not have."""
     labels = _labels(widget)
     if labels is None:
+        value = _json(text)
         if isinstance(widget.value, str):
-            return str(json.loads(text))
-        # Dates are texts in the URL, pairs are lists.
-        return widget.param["value"].deserialize(json.loads(text))
+            return _checked(value, str)
+        # Dates are texts in the URL, pairs are lists; numbers may be missing, and are never infinite.
+        return widget.param["value"].deserialize(value)
     if isinstance(widget.value, list):
-        return [labels[str(label)] for label in json.loads(text)]
+        return [labels[str(label)] for label in _checked(_json(text), list)]
     return labels[text]
+
+
+def _json(text: str) -> Any:
+    """A value out of JSON, without the numbers that JSON has none of.
+
+    Raises
+    ------
+    ValueError
+        If there are NaN or infinite numbers.
+    """
+    value = json.loads(text)
+    json.dumps(value, allow_nan=False)
+    return value
+
+
+def _checked(value: Any, kind: type) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError(f"A widget expects a {kind.__name__}, got {value!r}.")
+    return value
 
 
 def _labels(widget: Any) -> dict[str, Any] | None:

@@ -51,7 +51,8 @@ def drawn(
     _prepare(ax, frame, axes_in(result, read.kind, metric))
     lines = []
     for panel in shown:
-        label = " · ".join(filter(None, (name, panel.heading)))
+        # Matplotlib would read what is between two dollar signs as a formula.
+        label = " · ".join(filter(None, (name, panel.heading))).replace("$", r"\$")
         lines.append(_line(ax, frame, panel.shown, label, dict(style)))
         _note(ax, panel.shown, label)
     if ref_line and _CALIBRATED not in ax.get_legend_handles_labels()[1]:

@@ -55,7 +55,11 @@ def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "
         return
     if isinstance(plot, Mapping):
         raise ValueError(f"Several plots expect an .html file, got {str(path)!r}.")
-    hv.save(styled(plot, "matplotlib", plot._max_cols), path, fmt=suffix[1:], backend="matplotlib", dpi=dpi)
+    import matplotlib
+
+    # Labels are texts: Matplotlib would read what is between two dollar signs as a formula.
+    with matplotlib.rc_context({"text.parse_math": False}):
+        hv.save(styled(plot, "matplotlib", plot._max_cols), path, fmt=suffix[1:], backend="matplotlib", dpi=dpi)
 
 
 def check_format(path: str | Path) -> None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from calibdask.markup import in_figure
 from calibdask.plot.style import GRID
 
 # In pixels, of the name of an axis.
@@ -9,10 +10,12 @@ _LINE_HEIGHT = 15
 
 
 def mark_ticks(plot: Any, element: Any) -> None:
-    """Hook for Bokeh and Matplotlib: the ticks of the dimensions, grid lines at these, and room for notes."""
+    """Hook for Bokeh and Matplotlib: ticks of the dimensions, grid lines at these, room for notes, titles of words."""
     import holoviews as hv
 
     first = next(iter(element)) if isinstance(element, hv.Overlay) else element
+    if "axis" not in plot.handles and plot.state.title is not None:
+        plot.state.title.text = in_figure(plot.state.title.text)
     for name, dimension in zip("xy", first.dimensions()[:2], strict=False):
         ticks = list(dimension.values)
         labels = [dimension.value_format(tick) for tick in ticks]

@@ -1,5 +1,6 @@
 """Documents as GitHub-flavoured Markdown, whose texts of data mean nothing there."""
 
+import re
 from collections.abc import Iterator
 
 from calibdask.markup import in_markdown
@@ -16,7 +17,9 @@ from calibdask.results.document import (
     Table,
     Terms,
 )
+from calibdask.safe_text import visible_lines
 
+_FENCES = re.compile("`+")
 _MARKS = {"met": "✅", "broken": "❌", "undecided": "❔"}
 
 
@@ -49,7 +52,9 @@ def _lines(element: Element) -> Iterator[str]:
         case Facts(items) | Terms(items):
             yield from (f"- **{in_markdown(name)}**: {in_markdown(' '.join(words).strip())}" for name, *words in items)
         case Code(words):
-            yield from ("```sh", *words.splitlines(), "```")
+            # A longer fence than any in the words, which cannot end it.
+            fence = "`" * max(3, 1 + max(map(len, _FENCES.findall(words)), default=0))
+            yield from (f"{fence}sh", *visible_lines(words).split("\n"), fence)
         case Banner(name, word, _, line, sentences):
             yield f"**{in_markdown(': '.join(filter(None, (name, word, line))))}**"
             yield from (f"- {in_markdown(sentence)}" for sentence in sentences)

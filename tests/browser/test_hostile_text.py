@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -112,7 +113,7 @@ def test_the_page_of_a_summary(hunt: Hunt, served: Callable[[str], str]) -> None
         page.get_by_role("button", name=view).first.click()
         page.get_by_text(sign).first.wait_for(timeout=120_000)
         hunt.look()
-    wanted = {"file", "column", "slice", "slice-off", "model", "model-two", "model-dim", "metric", "link"}
+    wanted = {"file", "column", "day", "slice", "slice-off", "model", "model-two", "model-dim", "metric", "link"}
     assert wanted <= hunt.fields
     assert page.title() == f"calibdask · {hostile('file')}.zarr"
 
@@ -140,6 +141,14 @@ def test_the_page_of_groups(hunt: Hunt, served: Callable[[str], str]) -> None:
     hunt.look()
     hunt.hover()
     assert {"feature", "feature-value-off"} <= hunt.fields
+
+
+def test_titles_of_the_page_of_a_cube(hunt: Hunt, served: Callable[[str], str]) -> None:
+    query = urlencode({f"role.{hostile('axis')}": "a panel each"})
+    hunt.page.goto(f"{served('cube')}?{query}")
+    hunt.page.locator(".bk-Figure").nth(1).wait_for(timeout=120_000)
+    hunt.look()
+    hunt.hover()
 
 
 def test_the_page_of_a_cube(hunt: Hunt, served: Callable[[str], str]) -> None:

@@ -14,7 +14,7 @@ from threading import Thread
 
 import pytest
 import xarray as xr
-from bokeh.util.token import generate_jwt_token, generate_session_id
+from bokeh.util.token import generate_jwt_token, generate_session_id, get_session_id, get_token_payload
 
 import calibdask as cd
 from calibdask.explore.access import check_address, hosts_of
@@ -38,11 +38,13 @@ class Explorer:
     port: int
     said: list[str]
 
-    def answer(self, host: str, path: str = "/", **headers: str) -> tuple[int, Mapping[str, str], str]:
+    def answer(
+        self, host: str, path: str = "/", *, method: str = "GET", **headers: str
+    ) -> tuple[int, Mapping[str, str], str]:
         """Status, headers and text of an answer to a request under a name."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
         with closing(connection):
-            connection.request("GET", path, headers={"Host": host, **headers})
+            connection.request(method, path, headers={"Host": host, **headers})
             response = connection.getresponse()
             # An accepted connection of a page does not end by itself.
             text = "" if response.status == 101 else response.read().decode()
@@ -52,13 +54,17 @@ class Explorer:
         """Status of the answer to a request for a page, whose own connection is then held open."""
         status, _, page = self.answer("127.0.0.1")
         if token := re.search(r'"token":"([^"]+)"', page):
-            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-            pages.callback(connection.close)
-            connection.request("GET", "/ws", headers=self._upgrading(f"http://127.0.0.1:{self.port}", token[1]))
-            assert connection.sock is not None
-            # Not read to its end: that is the end of the connection.
-            assert connection.sock.recv(16).startswith(b"HTTP/1.1 101")
+            assert self.connected(pages, token[1]) == 101
         return status
+
+    def connected(self, pages: ExitStack, token: str) -> int:
+        """Status of the answer to a connection with a token, which is then held open."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        pages.callback(connection.close)
+        connection.request("GET", "/ws", headers=self._upgrading(f"http://127.0.0.1:{self.port}", token))
+        assert connection.sock is not None
+        # Not read to its end: that is the end of the connection.
+        return int(connection.sock.recv(16).split()[1])
 
     def upgraded(self, origin: str, token: str, host: str = "") -> int:
         """Status of the answer to a page that wants a connection of its own."""
@@ -176,6 +182,74 @@ def test_sessions_are_bounded_and_released(explorer: Explorer) -> None:
         # What belongs to pages that are open is served.
         assert explorer.answer("127.0.0.1", "/static/js/bokeh.min.js")[0] == 200
     with_room(explorer)
+
+
+@pytest.mark.parametrize(
+    "token", ["", ".", "a.b", "\xe9.\xe9", "bm90IGpzb24.x", "eyJzZXNzaW9uX2lkIjogMX0.x", "x" * 9000]
+)
+def test_what_is_no_token_is_refused(explorer: Explorer, token: str) -> None:
+    assert explorer.upgraded(f"http://localhost:{explorer.port}", token) == 403
+
+
+def test_connections_make_no_sessions_beyond_the_limit(explorer: Explorer) -> None:
+    tokens = []
+    while len(tokens) <= SESSIONS:
+        page = with_room(explorer)[2]
+        tokens += re.findall(r'"token":"([^"]+)"', page)
+    with ExitStack() as pages:
+        # The sessions of the first have ended by then; their tokens are valid for minutes.
+        time.sleep(8)
+        statuses = [explorer.connected(pages, token) for token in tokens]
+        assert statuses.count(101) <= SESSIONS
+        assert statuses[-1] == 503
+    with_room(explorer)
+
+
+@pytest.mark.parametrize("argument", ["bokeh-session-id", "bokeh-token", "bokeh%2Dsession%2Did"])
+def test_pages_join_no_session_of_another_page(explorer: Explorer, argument: str) -> None:
+    # Whoever has made that session could change what the page shows, and what it runs.
+    (token,) = re.findall(r'"token":"([^"]+)"', with_room(explorer)[2])
+    value = token if argument == "bokeh-token" else get_session_id(token)
+    refusal = "A page has a session of its own; open the address without a session.\n"
+    for host in ("127.0.0.1", f"localhost:{explorer.port}"):
+        for path in (f"/?{argument}={value}", f"/?view=x&{argument}=", f"/metadata?{argument}={value}"):
+            assert explorer.answer(host, path)[::2] == (403, refusal)
+        assert explorer.answer(host, **{"Bokeh-Session-Id": get_session_id(token)})[::2] == (403, refusal)
+
+
+def test_pages_hold_no_cookies_and_no_headers(explorer: Explorer) -> None:
+    with_room(explorer)
+    status, _, page = explorer.answer("localhost", Cookie="other-server=secret", Authorization="Basic c2VjcmV0")
+    (token,) = re.findall(r'"token":"([^"]+)"', page)
+    payload = get_token_payload(token)
+    assert status == 200
+    assert payload["cookies"] == payload["headers"] == {}
+
+
+@pytest.mark.parametrize("path", ["/autoload.js", "/autoload.js?bokeh-autoload-element=1"])
+@pytest.mark.parametrize("method", ["GET", "OPTIONS"])
+def test_other_sites_cannot_embed_the_page(explorer: Explorer, method: str, path: str) -> None:
+    status, headers, _ = explorer.answer("localhost", path, method=method, Origin="http://elsewhere.example")
+    assert status == 403
+    assert not [name for name in headers if name.startswith("Access-Control")]
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+def test_other_sites_make_no_sessions(explorer: Explorer, site: str) -> None:
+    with_room(explorer)
+    for shown in ("image", "iframe", "script", "empty", "object"):
+        for _ in range(SESSIONS):
+            assert explorer.answer("localhost", **{"Sec-Fetch-Site": site, "Sec-Fetch-Dest": shown})[0] == 403
+    # A link opens it.
+    assert explorer.answer("localhost", **{"Sec-Fetch-Site": site, "Sec-Fetch-Dest": "document"})[0] == 200
+
+
+def test_bodies_are_refused_before_they_are_read(explorer: Explorer) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", explorer.port), timeout=30) as connection:
+        connection.sendall(head)
+        # Nothing of the body has been sent: the answer, or the end, does not wait for it.
+        assert not connection.recv(1 << 16).startswith(b"HTTP/1.1 2")
 
 
 def with_room(explorer: Explorer, host: str = "127.0.0.1") -> tuple[int, Mapping[str, str], str]:

@@ -1,5 +1,6 @@
 """Texts of others in all widgets of all pages: nothing that a browser takes for HTML holds them as they are."""
 
+import re
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
@@ -9,7 +10,9 @@ import numpy as np
 import pandas as pd
 import panel as pn
 import pytest
+import xarray as xr
 from bokeh.model import Model
+from bokeh.models import Title
 
 import calibdask as cd
 from calibdask.estimators.metrics import Metrics
@@ -21,6 +24,7 @@ from calibdask.explore.server import PageContent
 from calibdask.explore.summaries.own_metrics import OwnMetrics
 from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import pool_of
+from calibdask.explore.summaries.selection_widgets import range_widget
 from calibdask.markup import Html
 from calibdask.storage.open_store import open_store
 from calibdask.storage.summary import Summary
@@ -61,6 +65,10 @@ TEXTS = {
     ("Title", "text"),
 }
 
+# Those of them in which Bokeh finds formulas, and takes what is around them for HTML.
+FORMULAS = {"axis_label", "major_label_overrides"}
+TITLES = {("Title", "text"), ("RangeSlider", "title")}
+
 NEVER_SHOWN = {"field", "name", "tags"}
 
 
@@ -88,6 +96,18 @@ def raw_properties(*items: Any) -> set[tuple[str, str]]:
         for text in strings(value)
         # Panes of Panel are escaped once more on their way.
         if f"<b {MARK}" in (unescape(text) if type(model).__name__ == "HTML" else text)
+    }
+
+
+def formulas(*items: Any) -> set[str]:
+    """The texts in which Bokeh would find formulas."""
+    return {
+        text
+        for model in pn.Column(*items).get_root().references()
+        for name, value in model.properties_with_values(include_defaults=False).items()
+        if name in FORMULAS or (type(model).__name__, name) in TITLES
+        for text in strings(value)
+        if re.search(r"\$\$|\\[\[(]", text)
     }
 
 
@@ -137,9 +157,35 @@ def test_no_widget_takes_a_text_for_html(kind: str, tmp_path: Path) -> None:
     found: set[tuple[str, str]] = set()
     for page in PAGES[kind](path):
         found |= raw_properties(*page.side, *page.main)
+        assert formulas(*page.side, *page.main) == set()
     assert found - TEXTS == set()
     # The texts are there.
     assert len(found) > 3
+
+
+LABELS = ["{x}", "{", "}", "{0}", "{label.__class__}", "{label:>9999999999999}", "{{7*7}}", "{label!r:{group}}"]
+
+
+@pytest.mark.parametrize("role", ["a panel each", "a line each", "along the x axis", "one label"])
+def test_names_are_no_formats_of_titles(role: str) -> None:
+    names = xr.Dataset({"{y}": (("{x}", "z"), np.ones((len(LABELS), 2)))}, {"{x}": LABELS, "z": [1, 2]})
+    shown = CubePage(names, "file", None)
+    page = shown.page()
+    shown.controls.roles["{x}"].value = role
+    root = pn.Column(*page.main).get_root()
+    titles = [model.text for model in root.references() if isinstance(model, Title)]
+    if role == "a panel each":
+        assert sorted(titles) == sorted(LABELS)
+
+
+def test_sliders_show_labels_as_words() -> None:
+    labels = np.array([f"2026-01-0{day} {hostile('day')}" for day in (1, 2, 3)], object)
+    slider = range_widget(hostile("column"), labels).get_root()
+    # What is above the handles would be HTML, and so would a title with a formula.
+    assert slider.tooltips is False
+    assert formulas(pn.Column(range_widget(hostile("column"), labels))) == set()
+    assert slider.format.args["texts"] == labels.tolist()
+    assert label_slider(dict.fromkeys(labels, 1))._slider.get_root().tooltips is False
 
 
 def test_widgets_of_html_take_other_texts_for_words() -> None:

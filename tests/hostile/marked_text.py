@@ -19,12 +19,15 @@ ROWS = 800
 RNG = np.random.default_rng(8)
 SCORES = RNG.random(ROWS)
 LABELS = (RNG.random(ROWS) < SCORES**1.6).astype(int)
-DAYS = np.array([f"2026-01-{day:02}" for day in range(1, 9)])
 
 
 def hostile(field: str) -> str:
     """A text that ends attributes, adds elements, runs a script, and fills in templates where it can."""
     return f"'\"><b {MARK}={field}><img src=x onerror=ran('{field}')>{{{{7*7}}}}<%=7*7%>$$1$$"
+
+
+# In their order, as those of dates are, which makes them a period.
+DAYS = np.array([f"2026-01-{day:02} {hostile('day')}" for day in range(1, 9)])
 
 
 def pairs(field: str) -> np.ndarray:

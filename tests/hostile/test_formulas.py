@@ -24,6 +24,8 @@ FORMULAS = [
     "\t=1",
     "\r=1",
     "\n=1",
+    " =1",
+    "\uff1d1+1",
 ]
 ROWS = 60
 LABELS, SCORES = np.arange(ROWS) % 2, np.linspace(0.02, 0.98, ROWS)
@@ -37,7 +39,7 @@ def is_formula(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
-        return cell.startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
+        return cell.lstrip(" ").startswith(("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d"))
     return False
 
 
@@ -60,6 +62,14 @@ def test_cells_and_heads_of_results(command: str, tmp_path: Path) -> None:
     # Negative numbers stay numbers.
     numbers = pd.read_csv(out).select_dtypes("number")
     assert (numbers < 0).any(axis=None)
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_cells_of_other_separators(separator: str) -> None:
+    # A spreadsheet of a region that separates cells by semicolons begins a cell there.
+    texts = [f"de{separator}=1+1", f"de{separator} @SUM(A1)", f"de{separator}fr"]
+    made = without_formulas(pd.DataFrame({"country": texts}))["country"].tolist()
+    assert made == [f"de{separator}'=1+1", f"de{separator}' @SUM(A1)", texts[2]]
 
 
 def test_numbers_dates_and_missing_values_stay() -> None:

@@ -11,7 +11,10 @@ import pytest
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.estimators.metrics import Metrics
+from calibdask.markup import in_markdown
+from calibdask.render.markdown import markdown
 from calibdask.render.table import ResultTable
+from calibdask.results.document import Code, Document, Section
 
 MARKUP = [
     "<script>alert(1)</script>",
@@ -115,3 +118,19 @@ def test_tables_and_descriptions_have_the_elements_of_harmless_ones() -> None:
 
     for page, plain in zip(shown(MARKUP), shown([f"n{i:02}" for i in range(len(MARKUP))]), strict=True):
         assert page.elements == plain.elements
+
+
+@pytest.mark.parametrize("text", ["@team", "#1", "a $x$ $$y$$", "owner/repo#2", "me@elsewhere.example", "x@@"])
+def test_what_github_looks_for_in_texts_stands_alone(text: str) -> None:
+    # It takes what is left of escapes for people, issues, addresses and formulas, but not across elements.
+    written = in_markdown(text)
+    assert all(sign in "@#$" for sign in re.findall("<span>(.+?)</span>", written))
+    assert not re.search("[@#$]", re.sub("<span>.</span>", "", written))
+    assert re.sub("</?span>", "", written) == text
+
+
+def test_code_ends_at_its_own_fence() -> None:
+    words = "calibdask report 'a\n```\n# b\n````\n\x1b[31m.csv'"
+    fence, *lines, last = markdown(Document("", "", [Section("", "", [Code(words)])])).strip().split("\n")
+    assert (fence, last) == ("`````sh", "`````")
+    assert lines == ["calibdask report 'a", "```", "# b", "````", r"\x1b[31m.csv'"]

@@ -27,13 +27,13 @@ PANEL = {
     ),
     *("serve", "state.curdoc", "state.location", "state.onload", "state.on_session_destroyed"),
     *("widgets.Button", "widgets.CheckButtonGroup", "widgets.Checkbox", "widgets.FileDownload", "widgets.FloatInput"),
-    *("widgets.IntRangeSlider", "widgets.RadioButtonGroup", "widgets.Select", "widgets.TextInput"),
+    *("widgets.RadioButtonGroup", "widgets.Select", "widgets.TextInput"),
 }
 MODULES = {"panel.io.resources.get_dist_path", "panel.template.VanillaTemplate"}
 BOKEH = {
-    *("ColumnDataSource", "CustomJSTickFormatter", "CustomJSTransform", "FixedTicker", "GridBox", "HoverTool"),
+    *("ColumnDataSource", "CustomJSTransform", "FixedTicker", "GridBox", "HoverTool"),
     *("LogTicker", "NoOverlap", "NumberFormatter", "Range1d", "Scatter", "TapTool", "plotting", "gridplot", "column"),
-    *("check_token_signature", "BokehUserWarning"),
+    *("check_token_signature", "get_session_id", "BokehUserWarning"),
 }
 
 

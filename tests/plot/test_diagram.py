@@ -36,6 +36,19 @@ def element(curve: hv.Overlay, kind: type) -> Any:
     return next(part for part in curve if isinstance(part, kind))
 
 
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_labels_are_no_formulas_of_matplotlib(suffix: str, tmp_path: Path) -> None:
+    names = ["$\\bad{$", "$$x$$", "from $5 to $10", "a_b"]
+    by = {"country": np.array(names, object)[np.arange(40) % len(names)]}
+    result = cd.reliability_diagram(np.arange(40) % 2, np.linspace(0.1, 0.9, 40), by=by, bins=2)
+    save(reliability_diagram(result), tmp_path / f"picture{suffix}")
+    titles = [hv.render(upper).title.text for upper, _ in panels(reliability_diagram(result))]
+    assert not [title for title in titles if "$$" in title]
+    if suffix == ".svg":
+        # Texts are paths; Matplotlib notes which text each of them is.
+        assert "from $5 to $10" in (tmp_path / "picture.svg").read_text()
+
+
 def test_single_curve() -> None:
     bins = diagram(bins=5)
     ((curve, bars),) = panels(reliability_diagram(bins))

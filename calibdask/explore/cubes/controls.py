@@ -10,7 +10,7 @@ from calibdask.explore.cubes.aggregates import HOWS, NUMBERED, Step
 from calibdask.explore.cubes.suggested_view import suggested
 from calibdask.explore.cubes.variables import interval_ends, references_of, titles_of, variables_of
 from calibdask.explore.cubes.views import ERRORS, CubeView, Reference, labels_of
-from calibdask.explore.html_widgets import html_pane, label_slider, multi_choice
+from calibdask.explore.html_widgets import html_pane, label_slider, multi_choice, range_slider
 from calibdask.markup import Html
 from calibdask.study.reading import cell_dims
 
@@ -86,15 +86,13 @@ class Controls:
 
     def _filter(self, dim: str) -> Any:
         """The labels of a dimension that are shown."""
-        import panel as pn
-
         labels = labels_of(self._dataset, dim)
         if len(labels) <= _MOST_BOXES:
             options = {str(label): label for label in labels}
             look = {"stylesheets": [_CHIPS], "styles": {"flex": "1 1 0", "min-width": "0"}, **_WIDE}
             return multi_choice(options, label=f"{dim}: only these", placeholder=f"all {len(labels)}", **look)
         last = len(labels) - 1
-        return pn.widgets.IntRangeSlider(label=f"{dim}, positions", start=0, end=last, value=(0, last), **_WIDE)
+        return range_slider(f"{dim}, positions", last, **_WIDE)
 
     @property
     def widgets(self) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.explore.cubes.picture import Picture, PictureLine, PicturePanel, label_text, marks, ticks
+from calibdask.markup import in_figure
 from calibdask.plot.style import PALETTE
 
 # A grey in place of black, which is not seen on a dark page.
@@ -113,7 +114,8 @@ def _frame(picture: Picture, panel: PicturePanel, limits: tuple[float, float]) -
     # Several panels have one legend above them.
     rows = -(-len(panel.lines) // columns) if len(panel.lines) > 1 and len(picture.panels) == 1 else 0
     options: dict[str, Any] = {
-        "title": panel.title,
+        # HoloViews fills in a title like a format string.
+        "title": in_figure(panel.title).replace("{", "{{").replace("}", "}}"),
         "logx": picture.logx,
         "logy": picture.logy,
         "ylim": limits,
@@ -148,13 +150,13 @@ def _frame(picture: Picture, panel: PicturePanel, limits: tuple[float, float]) -
             "plot.toolbar.active_drag": None,
             **{f"{axis}axis.axis_label_text_font_style": "normal" for axis in "xy"},
         },
-        "xlabel": picture.x_name,
-        "ylabel": picture.y_name,
+        "xlabel": in_figure(picture.x_name),
+        "ylabel": in_figure(picture.y_name),
     }
     if picture.logy:
         options["yticks"] = [(tick, f"{tick:g}") for tick in ticks(*limits)]
     if not picture.is_numeric:
-        names = [label_text(label) for label in picture.x]
+        names = [in_figure(label_text(label)) for label in picture.x]
         rotation = 35 if sum(map(len, names)) > _LETTERS else 0
         return {**options, "xticks": [*enumerate(names)], "xlim": (-0.5, len(names) - 0.5), "xrotation": rotation}
     at = marks(picture.x, log=picture.logx)
@@ -204,7 +206,7 @@ def histogram(values: np.ndarray, name: str, lines: Sequence[tuple[str, float]] 
         responsive=True,
         height=260,
         ylim=(0, top),
-        xlabel=name,
+        xlabel=in_figure(name),
         ylabel="values",
         show_legend=bool(strokes),
         legend_position="top_right",

@@ -6,6 +6,7 @@ import numpy as np
 
 from calibdask.explore.summaries.difference import Bounded, difference
 from calibdask.explore.summaries.reliability_panel import empty_figure, pane_of
+from calibdask.markup import in_figure
 from calibdask.plot.style import BAND, DIAGONAL, LIMITS, LINE, SCORE
 from calibdask.results.reliability import BinnedReliability, SmoothReliability
 
@@ -47,7 +48,7 @@ class DifferencePanel:
         columns = {name: np.where(known, 100 * np.asarray(getattr(ends, name)), np.nan) for name in _COLUMNS[1:]}
         self.source.data = {"score": first.score, **columns}
         words = "B − A by score, 95 % pointwise"
-        self.upper.title.text = " · ".join(filter(None, (title, words)))
+        self.upper.title.text = in_figure(" · ".join(filter(None, (title, words))))
 
 
 def _near(bins: BinnedReliability, curve: SmoothReliability) -> np.ndarray:

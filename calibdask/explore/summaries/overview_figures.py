@@ -9,6 +9,7 @@ from calibdask.explore.summaries.overview_numbers import PeriodLine, SliceMap
 from calibdask.explore.summaries.page_texts import ALONE, simultaneous
 from calibdask.explore.summaries.reliability_panel import COLORS
 from calibdask.explore.summaries.slice_gaps import Gaps
+from calibdask.markup import in_figure
 from calibdask.plot.style import BAND, DIAGONAL, OVER, UNDER
 from calibdask.results.format import signed_column
 
@@ -222,7 +223,8 @@ def _name(axis: Any, names: list[str], most: int, others: Mapping[float, str] | 
     """Label an axis at evenly spaced whole numbers, at most ``most`` of them; ``others`` come before."""
     step = max(1, -(-len(names) // max(1, most)))
     axis.ticker.ticks = [*(others or {}), *range(0, len(names), step)]
-    axis.major_label_overrides = {**dict(enumerate(names)), **(others or {})}
+    overrides = {**dict(enumerate(names)), **(others or {})}
+    axis.major_label_overrides = {position: in_figure(name) for position, name in overrides.items()}
 
 
 def _figure(label: str) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.markup import in_figure
 from calibdask.plot.frame import Frame, Shown, interval_name, notes
 from calibdask.plot.framing import named_score
 from calibdask.plot.style import (
@@ -98,7 +99,7 @@ class ReliabilityPanel:
             "without rows" if np.isnan(bins.error) else number_text(bins.error) for bins, _ in selections
         )
         numbers = f"{'' if self._small else 'Bins: '}ECE {errors}" if self._bins else "Curve"
-        self.upper.title.text = " · ".join(filter(None, (title, numbers)))
+        self.upper.title.text = in_figure(" · ".join(filter(None, (title, numbers))))
         # Points of equal size stand for equal shares of the rows in all selections of a panel.
         largest = max(float(bins.share.max(initial=0.0)) for bins, _ in selections) or 1.0
         drawn = [

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from calibdask.explore.html_widgets import multi_choice
+from calibdask.explore.html_widgets import multi_choice, range_slider
 from calibdask.explore.summaries.long_choice import LongChoice
 from calibdask.explore.summaries.pool import Labels, Pool, Selection
 from calibdask.safe_text import visible
@@ -190,12 +190,5 @@ def _label_widget(dim: str, labels: Labels) -> Any:
 
 def range_widget(name: str, labels: Labels, value: tuple[int, int] | None = None) -> Any:
     """A slider of two ends along labels in their order, by position; all of them without a value."""
-    import panel as pn
-    from bokeh.models import CustomJSTickFormatter
-
     texts = [label_text(label) for label in labels]
-    formatter = CustomJSTickFormatter(args={"texts": texts}, code="return texts[Math.round(tick)]")
-    last = len(labels) - 1
-    return pn.widgets.IntRangeSlider(
-        label=name, start=0, end=last, value=value or (0, last), format=formatter, width=295, bar_color="#0072B2"
-    )
+    return range_slider(name, len(labels) - 1, texts=texts, value=value, width=295, bar_color="#0072B2")

@@ -185,7 +185,8 @@ def test_sliders_show_labels_as_words() -> None:
     assert slider.tooltips is False
     assert formulas(pn.Column(range_widget(hostile("column"), labels))) == set()
     assert slider.format.args["texts"] == labels.tolist()
-    assert label_slider(dict.fromkeys(labels, 1))._slider.get_root().tooltips is False
+    discrete = pn.Column(label_slider(dict.fromkeys(labels, 1))).get_root()
+    assert [model.tooltips for model in discrete.references() if hasattr(model, "tooltips")] == [False]
 
 
 def test_widgets_of_html_take_other_texts_for_words() -> None:

@@ -223,7 +223,7 @@ def _name(axis: Any, names: list[str], most: int, others: Mapping[float, str] | 
     """Label an axis at evenly spaced whole numbers, at most ``most`` of them; ``others`` come before."""
     step = max(1, -(-len(names) // max(1, most)))
     axis.ticker.ticks = [*(others or {}), *range(0, len(names), step)]
-    overrides = {**dict(enumerate(names)), **(others or {})}
+    overrides: dict[Any, str] = {**dict(enumerate(names)), **(others or {})}
     axis.major_label_overrides = {position: in_figure(name) for position, name in overrides.items()}
 
 

@@ -1,4 +1,4 @@
-"""Errors: of damaged data, missing packages, work that cannot continue; the warning of scores of other classes."""
+"""Errors: of damaged data, missing packages, work that cannot continue; warnings of suspect scores and rows."""
 
 
 class Damaged(ValueError):
@@ -7,6 +7,10 @@ class Damaged(ValueError):
 
 class SuspectScoresWarning(UserWarning):
     """Scores that are probably not meant: of another class, decisions, or decimals that bins tell apart by rounding."""
+
+
+class ClusteredRowsWarning(UserWarning):
+    """Rows that share the value of an identifier are dependent, and ``groups`` does not say so."""
 
 
 class NotInstalled(ImportError):

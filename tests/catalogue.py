@@ -25,6 +25,7 @@ from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.confusion import Confusion
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.identifier_sums import IdentifierSums
 from calibdask.statistics.label_sets import LabelSets
 from calibdask.statistics.lattice.coding import Categories, Cut
 from calibdask.statistics.lattice.lattice_sums import LatticeSums
@@ -291,6 +292,7 @@ def statistics(layout: Layout) -> list[Statistic]:
         ColumnSums(Setting("class", 1)),
         ClusterSums(Setting("class", 1)),
         ClusterCells(16),
+        IdentifierSums(Setting("class", 1), 2),
         OutcomeSums(Setting("classwise")),
         RowHashes(FrozenArray(np.arange(layout.groups))),
     ]

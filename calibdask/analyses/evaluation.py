@@ -18,6 +18,7 @@ from calibdask.analyses.constant_outcome_bounds import (
     weighted_bounds,
 )
 from calibdask.analyses.soft_evaluation import evaluated_soft
+from calibdask.cluster_check import cluster_cautions, cluster_check
 from calibdask.column_check import column_check, score_cautions
 from calibdask.data.data import Data
 from calibdask.data.input import Input
@@ -259,6 +260,7 @@ def evaluate(
         task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )
     options = replace(options, population=population, groups=groups, groups_name="", soft_labels=soft_labels)
+    options = replace(options, cluster_check=groups is None and not soft_labels)
     data = Data.of(y_true, y_prob, by, sample_weight, options)
     has_names = not (metrics is None or (isinstance(metrics, str) and metrics == ALL))
     if has_names and metrics is not None:
@@ -331,7 +333,8 @@ def evaluated(
     class_dim = data.class_dim(class_dim)
     check_names(chosen, [axis.name for axis in axes], class_dim)
     result = DatasetBuilder(data, class_dim)
-    requested = {**chosen, **column_check(chosen, data), _TOTALS: slice_totals(data.source)}
+    checks = {**column_check(chosen, data), **cluster_check(data)}
+    requested = {**chosen, **checks, _TOTALS: slice_totals(data.source)}
     if layout.clustered:
         requested[_CLUSTERS] = ClusterTotals()
     attributes: dict[str, Any] = {}
@@ -361,7 +364,7 @@ def evaluated(
     if layout.clustered:
         result.add_totals(measured.estimates[_CLUSTERS], requested[_CLUSTERS], axes, CLUSTER_TOTALS)
         attributes |= cluster_attributes(data, measured.estimates[_CLUSTERS])
-    attributes |= score_cautions(measured.estimates)
+    attributes |= score_cautions(measured.estimates) | cluster_cautions(measured.estimates)
     if metrics is None:
         attributes["panel"] = DEFAULT_PANEL
     return result.dataset(measured.passes, **attributes, **data.attributes)

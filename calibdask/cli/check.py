@@ -17,7 +17,14 @@ from calibdask.cli.github_summary import GithubSummary, github_option
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import score_models
 from calibdask.cli.population_options import population_options
-from calibdask.cli.row_options import RowsRequest, key_option, row_options, rows_of, shown_warnings
+from calibdask.cli.row_options import (
+    RowsRequest,
+    cluster_check_option,
+    key_option,
+    row_options,
+    rows_of,
+    shown_warnings,
+)
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -82,6 +89,7 @@ interrupted.
 @key_option
 @population_options
 @row_options
+@cluster_check_option
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option(
     "--out",

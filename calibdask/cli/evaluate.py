@@ -20,7 +20,14 @@ from calibdask.cli.param_types import MetricType
 from calibdask.cli.population_options import population_options
 from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import check_every, key_option, period_options, row_options, shown_warnings
+from calibdask.cli.row_options import (
+    check_every,
+    cluster_check_option,
+    key_option,
+    period_options,
+    row_options,
+    shown_warnings,
+)
 from calibdask.cli.same_rows import side_by_side
 from calibdask.markup import in_markdown
 from calibdask.safe_text import visible, visible_address
@@ -115,6 +122,7 @@ _USUAL = (
 @population_options
 @key_option
 @row_options
+@cluster_check_option
 @click.option(
     "--map",
     "map_path",

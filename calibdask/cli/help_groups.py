@@ -26,6 +26,7 @@ _GROUPS = {
         "every",
         "zone",
         "groups",
+        "cluster_check",
         "worst",
         "adjust",
         "confidence",

@@ -134,4 +134,5 @@ def _rows_at(table: "RowTable", positions: Any, key: str) -> "RowTable":
         weights=None if table.weights is None else table.weights[positions],
         by={name: values[positions] for name, values in table.by.items() if name != key},
         groups=None if table.groups is None else table.groups[positions],
+        identifiers={name: values[positions] for name, values in table.identifiers.items() if name != key},
     )

@@ -14,7 +14,14 @@ from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_opt
 from calibdask.cli.model_data import model_requests
 from calibdask.cli.population_options import population_options
 from calibdask.cli.reporting import compared_models, measured, with_audit, with_periods, write_models
-from calibdask.cli.row_options import check_every, key_option, period_options, row_options, shown_warnings
+from calibdask.cli.row_options import (
+    check_every,
+    cluster_check_option,
+    key_option,
+    period_options,
+    row_options,
+    shown_warnings,
+)
 from calibdask.cli.same_rows import side_by_side
 from calibdask.safe_text import visible
 
@@ -112,6 +119,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 @key_option
 @population_options
 @row_options
+@cluster_check_option
 @click.option("--overwrite", is_flag=True, help="Replace an existing report.")
 def report(
     data: tuple[str, ...],

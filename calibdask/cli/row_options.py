@@ -101,6 +101,17 @@ def key_option(command: Callable[..., None]) -> Callable[..., None]:
     return _with((option,), command)
 
 
+def cluster_check_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option of commands that look for clusters that nobody named."""
+    option = click.option(
+        "--cluster-check/--no-cluster-check",
+        default=True,
+        help="Without --groups: warn if rows that share a value of a column named like an identifier (patient_id) are "
+        "dependent.  [default: --cluster-check]",
+    )
+    return _with((option,), command)
+
+
 _PERIODS = (
     click.option(
         "--every",
@@ -171,6 +182,7 @@ class RowsRequest:
     prevalence: str | None = None
     train_prevalence: str | None = None
     sampling_rate: str | None = None
+    cluster_check: bool = False
 
     def opened(self) -> "Store":
         """Open DATA: scored rows, a summary, of the population that was asked for, the cube of a study or a result."""
@@ -201,8 +213,18 @@ class RowsRequest:
                 features=self.feature_columns,
                 groups=self.groups,
                 instants=self._instants,
+                identifiers=self._identifiers(rows),
             )
             return table if self.period is None else self._with_periods(table, rows)
+
+    def _identifiers(self, rows: "StoredRows") -> list[str]:
+        """The columns that are checked for dependent rows."""
+        if not self.cluster_check or self.groups is not None:
+            return []
+        from calibdask.data.identifiers import stored_identifiers
+
+        used = filter(None, (*self.by, *self.feature_columns, self.weight, self.key, self.period))
+        return stored_identifiers(rows, self.label, self.score, list(used))
 
     @property
     def _instants(self) -> tuple[str, ...]:

@@ -143,7 +143,11 @@ def _sized(table: "RowTable") -> "RowTable":
         name: values.compute_chunk_sizes() if hasattr(values, "compute_chunk_sizes") else values
         for name, values in table.by.items()
     }
-    return replace(table, by=by, **arrays)
+    checked = {
+        name: values.compute_chunk_sizes() if hasattr(values, "compute_chunk_sizes") else values
+        for name, values in table.identifiers.items()
+    }
+    return replace(table, by=by, identifiers=checked, **arrays)
 
 
 def _check_as_many(command: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:

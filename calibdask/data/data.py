@@ -12,6 +12,7 @@ import numpy as np
 from calibdask.data.arrays import read_arrays
 from calibdask.data.blocks import read_blocks, read_stream
 from calibdask.data.containers import columns_of, has_columns, has_fields
+from calibdask.data.identifiers import identifier_numbers, stored_identifiers
 from calibdask.data.input import Input
 from calibdask.data.models import read_models
 from calibdask.data.named_columns import named_columns
@@ -53,6 +54,8 @@ class Data:
         The largest scores of each row, in place of all.
     guess : str
         The columns that were taken for labels and scores because of their names, in a sentence.
+    identifiers : mapping from name to array
+        Columns that look like identifiers, which are checked for dependent rows.
     """
 
     labels: Any = None
@@ -65,6 +68,7 @@ class Data:
     states: Callable[[], Input] | None = None
     top: TopScores | None = None
     guess: str = ""
+    identifiers: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -164,7 +168,8 @@ class Data:
         rows = named_columns(given, columns_of(given), by, sample_weight, options)
         _warn_of_guess(rows.guess)
         options = replace(options, groups=rows.groups)
-        return cls(rows.labels, rows.scores, rows.by, rows.weights, options=options, guess=rows.guess)
+        own = (rows.labels, rows.scores, rows.by, rows.weights)
+        return cls(*own, options=options, guess=rows.guess, identifiers=rows.identifiers)
 
     @classmethod
     def _of_table(cls, table: RowTable, by: Any, options: InputOptions) -> "Data":
@@ -176,7 +181,9 @@ class Data:
             groups=table.groups if options.groups is None or isinstance(options.groups, str) else options.groups,
             groups_name=options.groups_name or table.groups_name,
         )
-        return cls(table.labels, table.scores, slices, table.weights, options=options, guess=table.names.guess)
+        own = (table.labels, table.scores, slices, table.weights)
+        identifiers = {} if options.groups is not None else table.identifiers
+        return cls(*own, options=options, guess=table.names.guess, identifiers=identifiers)
 
     @classmethod
     def _of_summary(cls, summary: Summary, by: Any, sample_weight: Any, options: InputOptions) -> "Data":
@@ -284,7 +291,11 @@ class Data:
             return read_blocks(self.labels, self.options)
         if isinstance(self.scores, Mapping):
             return read_models(self.labels, self.scores, self.by, self.weights, self.options)
-        read = read_arrays(self.labels, self.scores, self.by, self.weights, self.options, self.features)
+        is_checked = bool(self.identifiers) and not self.features
+        hashed = {str(name): identifier_numbers(values) for name, values in self.identifiers.items() if is_checked}
+        features = hashed if is_checked else self.features
+        read = read_arrays(self.labels, self.scores, self.by, self.weights, self.options, features)
+        read = replace(read, features=(), identifiers=tuple(hashed)) if is_checked else read
         return read if self.top is None else self.top.input(read)
 
 
@@ -319,6 +330,9 @@ def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_f
         by=() if are_features else columns,
         features=columns if are_features else (),
     )
+    if options.cluster_check and options.groups is None and not isinstance(options.score, Mapping):
+        used = [*columns, *([sample_weight] if isinstance(sample_weight, str) else [])]
+        read = partial(read, identifiers=stored_identifiers(store, options.label, options.score, used))
     if not isinstance(options.score, Mapping):
         return read(score=options.score)
     tables = {name: read(score=score) for name, score in options.score.items()}

@@ -29,6 +29,8 @@ class Input:
         Whether columns of scores are their ranks in each row rather than classes.
     features : tuple of FeatureColumn
         Further columns of the rows.
+    identifiers : tuple of str
+        Names of the further columns, where these are hashes of identifiers that are checked for dependent rows.
     guess : str
         The columns that were taken for labels and scores because of their names, in a sentence.
     options : InputOptions
@@ -46,6 +48,7 @@ class Input:
     batch_names: tuple[str, ...] = ()
     are_ranks: bool = False
     features: tuple[FeatureColumn, ...] = ()
+    identifiers: tuple[str, ...] = ()
     guess: str = ""
     options: InputOptions = field(default_factory=InputOptions)
     negatives: str = ""

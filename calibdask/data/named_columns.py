@@ -1,7 +1,7 @@
 """Columns of a container that the user names become labels, scores, weights and slices."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,6 +9,7 @@ import xarray as xr
 
 from calibdask.data.alignment import FRAME, aligned
 from calibdask.data.containers import DaskColumns, MemoryColumns, StreamColumns
+from calibdask.data.identifiers import identifier_names, may_identify
 from calibdask.data.options import InputOptions
 from calibdask.data.streams import RowStream
 from calibdask.storage.columns import ColumnNames, alike_classes, choose_columns, unknown
@@ -34,6 +35,7 @@ class NamedColumns:
     weights: Any
     guess: str = ""
     groups: Any = None
+    identifiers: Mapping[Any, Any] = field(default_factory=dict)
 
 
 def named_columns(
@@ -79,7 +81,11 @@ def named_columns(
     if clusters is not None:
         groups = reader.slicing(clusters)
     several = isinstance(options.score, Mapping)
-    return NamedColumns(labels, scores if several else scores[""], slices, weights, first.guess, groups)
+    checked = {}
+    if options.cluster_check and not isinstance(frame, xr.Dataset):
+        others = identifier_names(columns.names, [*used, *(one for name in names.values() for one in name.columns)])
+        checked = {name: values for name in others if may_identify(values := reader.slicing(name))}
+    return NamedColumns(labels, scores if several else scores[""], slices, weights, first.guess, groups, checked)
 
 
 def _in_order_of(frame: Any, by: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any]:

@@ -63,6 +63,8 @@ class InputOptions:
         The cluster of each row, such as a patient: rows of different clusters are independent, others need not be.
     soft_labels : bool
         Whether labels are shares: of y = 1, or of each class.
+    cluster_check : bool
+        Whether columns that look like identifiers are read too, and checked for dependent rows.
     groups_name : str
         What results call the clusters; empty: the name of the column, or ``"groups"``.
 
@@ -87,6 +89,7 @@ class InputOptions:
     groups: Any = None
     groups_name: str = ""
     soft_labels: bool = False
+    cluster_check: bool = False
 
     def __post_init__(self) -> None:
         if self.task is not None and self.task not in get_args(Task):

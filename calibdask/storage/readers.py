@@ -1,8 +1,8 @@
 """Stored rows, of whatever format: labels, scores, weights and slices as arrays, each by its name."""
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -35,6 +35,8 @@ class RowTable:
         The cluster of each row.
     groups_name : str
         The name of their column.
+    identifiers : mapping from name to array of shape (n,)
+        Columns that are checked for dependent rows.
     """
 
     labels: Any
@@ -45,6 +47,7 @@ class RowTable:
     skip_missing: bool = False
     groups: Any = None
     groups_name: str = ""
+    identifiers: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def vector(self) -> bool:
@@ -106,8 +109,9 @@ class StoredRows:
         features: Sequence[str] = (),
         instants: Sequence[str] = (),
         groups: str | None = None,
+        identifiers: Sequence[str] = (),
     ) -> RowTable:
-        """The rows, as `calibdask.read_rows` gives them, with ``features`` among ``by``.
+        """The rows, as `calibdask.read_rows` gives them, with ``features`` among ``by``, and with ``identifiers``.
 
         Texts of ``instants`` that are times with offsets from UTC are times of UTC, not of the clock there.
 
@@ -128,7 +132,7 @@ class StoredRows:
             weight,
             chunk_rows,
             missing_chunks,
-            tuple(dict.fromkeys(features)),
+            tuple(dict.fromkeys((*features, *identifiers))),
             tuple(instants),
         )
         try:
@@ -150,7 +154,8 @@ class StoredRows:
             scores = xr.DataArray(scores, {"class": list(names.classes)}, ("sample", "class"))
         clusters = None if groups is None else slices[groups]
         slices = {name: values for name, values in slices.items() if name in (*by, *features)}
-        return RowTable(labels, scores, weights, slices, names, skip_missing, clusters, groups or "")
+        checked = {name: arrays["by"][name] for name in identifiers}
+        return RowTable(labels, scores, weights, slices, names, skip_missing, clusters, groups or "", checked)
 
     def zone_of(self, column: str) -> str | None:
         """The time zone of a column of timestamps; None without one."""

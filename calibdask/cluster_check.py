@@ -1,0 +1,154 @@
+"""The check for clusters that nobody named: residuals that correlate among rows of one value of an identifier."""
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import scipy
+from typing_extensions import override
+
+from calibdask.data.input import Input
+from calibdask.errors import ClusteredRowsWarning
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.interval import NoInterval
+from calibdask.estimators.parts import Estimate, Part
+from calibdask.safe_text import visible
+from calibdask.statistics.identifier_sums import UNIT, IdentifierSums, IdentifierSumsState
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import together
+from calibdask.statistics.request import Requests
+
+# The name of the check among metrics, and of what it found.
+_CHECK, CAUTION = "\0identifiers", "cluster_caution"
+# Values that occur in several rows; independent rows are taken for dependent in one of so many columns.
+_FEWEST_REPEATED, _ALPHA = 10, 1e-3
+# Intervals that are too narrow by 5 % or less are not worth a warning.
+_LEAST_EFFECT = 1.1
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How much the residuals of rows with one value of an identifier correlate.
+
+    Attributes
+    ----------
+    rows, values : float
+        Rows with a value, and distinct values; of a sample of these, scaled up.
+    correlation : float
+        Mean product of the centred residuals of two rows with one value, relative to their variance.
+    design_effect : float
+        Variance of the mean residual relative to that of independent rows.
+    pvalue : float
+        Of independent rows.
+    """
+
+    rows: float
+    values: float
+    correlation: float
+    design_effect: float
+    pvalue: float
+
+    @property
+    def matters(self) -> bool:
+        """Whether rows are significantly dependent, and so much that intervals are too narrow."""
+        return self.pvalue < _ALPHA and self.design_effect > _LEAST_EFFECT
+
+
+def dependence(state: IdentifierSumsState) -> Dependence | None:
+    """The dependence of rows that share a value; None where fewer than 10 values occur in several rows.
+
+    With the centred residuals r, the test statistic is T, the sum of r_i r_j over the ordered pairs of different rows
+    with one value. Independent rows have E T = 0 and the variance of T is estimated by V, twice the sum of r_i**2
+    r_j**2 over the same pairs, whatever their variances. T / sqrt(V) is compared with a chi-square variable of the
+    same skewness, that of a sum of squares over clusters: with few of them it is far from normal.
+    """
+    rows = state.rows.astype(np.float64)
+    repeated = int((rows > 1).sum())
+    total = rows.sum()
+    if repeated < _FEWEST_REPEATED:
+        return None
+    first, second, third, fourth = state.powers.astype(np.float64) * UNIT
+    mean = first.sum() / total
+    sums = first - mean * rows
+    squares = second - 2 * mean * first + mean**2 * rows
+    fourths = fourth - 4 * mean * third + 6 * mean**2 * second - 4 * mean**3 * first + mean**4 * rows
+    products = float((sums**2 - squares).sum())
+    variance = 2 * float(np.maximum(squares**2 - fourths, 0.0).sum())
+    pairs = float((rows * (rows - 1)).sum())
+    if variance <= 0 or squares.sum() <= 0:
+        return None
+    scale = 2.0 ** int(state.level[0])
+    correlation = products / pairs / (squares.sum() / total)
+    effect = 1 + (float((rows**2).sum()) / total - 1) * correlation
+    # The eigenvalues of a cluster of n rows of variance v are (n - 1) v once and -v n - 1 times.
+    typical = squares / np.maximum(rows, 1)
+    cubes = 8 * float((typical**3 * ((rows - 1) ** 3 - (rows - 1))).sum())
+    score = products / np.sqrt(variance)
+    return Dependence(total * scale, rows.size * scale, correlation, effect, _tail(score, cubes / variance**1.5))
+
+
+def _tail(score: float, skewness: float) -> float:
+    """P(X >= score) of a standardised chi-square variable with this skewness; of a normal one where there is none."""
+    # The square of one normal variable is the most skewed: few outcomes in large clusters seem more so.
+    freedom = max(1.0, 8 / skewness**2) if skewness > 1e-6 else np.inf
+    if not np.isfinite(freedom):
+        return float(scipy.special.ndtr(-score))
+    return float(scipy.special.chdtrc(freedom, max(0.0, freedom + score * np.sqrt(2 * freedom))))
+
+
+def cluster_check(data: Input) -> dict[str, Estimator]:
+    """The check of the identifiers of the rows, under a name of no metric; none without identifiers."""
+    layout = data.source.layout
+    is_checked = data.identifiers and not layout.clustered and not data.batch
+    return {_CHECK: ClusterCheck(data.identifiers)} if is_checked else {}
+
+
+def cluster_cautions(estimates: Mapping[str, Estimate]) -> dict[str, str]:
+    """The attribute of a result that says which rows are dependent; empty if none are."""
+    found = estimates[_CHECK][CAUTION].values if _CHECK in estimates else ()
+    return {CAUTION: str(found[0])} if len(found) else {}
+
+
+@dataclass(frozen=True)
+class ClusterCheck(Estimator):
+    """Warns if residuals correlate significantly among rows that share a value of an identifier.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The further columns of the rows, which hold hashes of the values.
+    """
+
+    names: tuple[str, ...]
+
+    def interval(self, layout: Layout) -> NoInterval:
+        """None: it gives no numbers."""
+        return NoInterval()
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        layout = yield from Layout()
+        setting = layout.setting(None)
+        states = yield from together(IdentifierSums(setting, column) for column, _ in enumerate(self.names))
+        found = zip(self.names, map(dependence, states), strict=True)
+        dependent = [(name, one) for name, one in found if one is not None and one.matters]
+        if not dependent:
+            return {CAUTION: Part(np.array([], object))}
+        # The fewest independent rows are those of the coarsest identifier.
+        name, worst = max(dependent, key=lambda pair: pair[1].design_effect)
+        message = sentence(name, worst)
+        warnings.warn(message, ClusteredRowsWarning, stacklevel=3)
+        return {CAUTION: Part(np.array([message], object))}
+
+
+def sentence(name: str, found: Dependence) -> str:
+    """What the dependence means, and what to do."""
+    shown = visible(name)
+    least = "p < 0.001" if found.pvalue >= 1e-6 else "p < 0.000001"
+    return (
+        f"Rows with the same {shown} are dependent: {found.rows:,.0f} rows have {found.values:,.0f} values, and the "
+        f"residuals within one correlate by {found.correlation:.2g} ({least}); the rows are worth about "
+        f"{found.rows / found.design_effect:,.3g} independent ones, so that intervals and p-values are too small. Give "
+        f"groups='{shown}' for clustered intervals (--no-cluster-check at the shell turns this check off)."
+    )

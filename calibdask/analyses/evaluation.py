@@ -259,8 +259,7 @@ def evaluate(
     options = InputOptions(
         task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
     )
-    options = replace(options, population=population, groups=groups, groups_name="", soft_labels=soft_labels)
-    options = replace(options, cluster_check=groups is None and not soft_labels)
+    options = replace(options, population=population, groups=groups, soft_labels=soft_labels, cluster_check=True)
     data = Data.of(y_true, y_prob, by, sample_weight, options)
     has_names = not (metrics is None or (isinstance(metrics, str) and metrics == ALL))
     if has_names and metrics is not None:

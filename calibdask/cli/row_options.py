@@ -308,7 +308,7 @@ class RowsRequest:
         """Fingerprint of labels, scores and weights, in one pass; empty for several problems at once."""
         from calibdask.analyses.receipts.fingerprint import fingerprint_of
 
-        read = self.data_of(replace(table, by={})).read()
+        read = self.data_of(replace(table, by={}, groups=None, groups_name="", identifiers={})).read()
         return "" if read.batch else fingerprint_of(read).whole
 
     def note_excluded(self, attributes: Mapping[str, Any], rows: int | None = None) -> None:

@@ -49,6 +49,8 @@ def verify(receipt: str, data: str, **where: Any) -> None:
     request = RowsRequest(data=data, **where)
     if not request.by:
         request = replace(request, by=tuple(map(str, given["request"].get("by", ()))))
+    if request.groups is None:
+        request = replace(request, groups=given["request"].get("groups"))
     if request.reading or request.skip_missing:
         raise click.UsageError(
             "How rows are read is on the receipt; leave out --task, --logits, --labels and the like."

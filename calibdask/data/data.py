@@ -330,7 +330,7 @@ def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_f
         by=() if are_features else columns,
         features=columns if are_features else (),
     )
-    if options.cluster_check and options.groups is None and not isinstance(options.score, Mapping):
+    if options.checks_clusters and not isinstance(options.score, Mapping):
         used = [*columns, *([sample_weight] if isinstance(sample_weight, str) else [])]
         read = partial(read, identifiers=stored_identifiers(store, options.label, options.score, used))
     if not isinstance(options.score, Mapping):

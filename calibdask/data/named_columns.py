@@ -82,7 +82,7 @@ def named_columns(
         groups = reader.slicing(clusters)
     several = isinstance(options.score, Mapping)
     checked = {}
-    if options.cluster_check and not isinstance(frame, xr.Dataset):
+    if options.checks_clusters and not isinstance(frame, xr.Dataset):
         others = identifier_names(columns.names, [*used, *(one for name in names.values() for one in name.columns)])
         checked = {name: values for name in others if may_identify(values := reader.slicing(name))}
     return NamedColumns(labels, scores if several else scores[""], slices, weights, first.guess, groups, checked)

@@ -64,7 +64,7 @@ class InputOptions:
     soft_labels : bool
         Whether labels are shares: of y = 1, or of each class.
     cluster_check : bool
-        Whether columns that look like identifiers are read too, and checked for dependent rows.
+        Whether columns that look like identifiers are read too, and checked for dependent rows if there are no groups.
     groups_name : str
         What results call the clusters; empty: the name of the column, or ``"groups"``.
 
@@ -120,6 +120,11 @@ class InputOptions:
     def sample_dims(self) -> tuple[str, ...]:
         """The dimensions of samples."""
         return (self.sample_dim,) if isinstance(self.sample_dim, str) else tuple(self.sample_dim)
+
+    @property
+    def checks_clusters(self) -> bool:
+        """Whether identifiers are checked: of labels that are 0 or 1, without groups."""
+        return self.cluster_check and self.groups is None and not self.soft_labels
 
     @property
     def validity(self) -> Validity:

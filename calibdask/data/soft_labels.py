@@ -100,13 +100,14 @@ def soft_data(data: "Data") -> "Data":
     rows = SoftRows.of(data.labels, data.scores, options.sum_tolerance)
     plain = replace(options, soft_labels=False)
     if rows.are_hard:
-        return replace(data, labels=rows.hard_labels, options=plain)
+        return replace(data, labels=rows.hard_labels, options=plain, identifiers={})
     row, label, weight = rows.parts()
     groups = options.groups
     clusters = row if groups is None else np.asarray(in_memory(groups))[row]
     by = None if data.by is None else {name: np.asarray(in_memory(values))[row] for name, values in data.by.items()}
     parts = replace(plain, groups=clusters, groups_name=options.groups_name or ("" if groups is not None else "rows"))
-    return replace(data, labels=label, scores=rows.scores[row], by=by, weights=weight, options=parts)
+    columns = {"labels": label, "scores": rows.scores[row], "by": by, "weights": weight, "identifiers": {}}
+    return replace(data, **columns, options=parts)
 
 
 def _matrix(name: str, values: Any) -> Any:

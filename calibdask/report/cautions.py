@@ -43,6 +43,8 @@ def _suspects(model: ModelResult) -> Iterator[str]:
 
 def _rows(model: ModelResult) -> Iterator[str]:
     yield from sentences.few_rows(model.rows)
+    for note in model.measured.result.attrs.get("cluster_notes", ()):
+        yield f"{note[:1].upper()}{note[1:]}."
     if model.measured.weights:
         yield from sentences.unequal_weights(model.rows, model.spread("effective_rows"))
     if len(model.bins) == 1:

@@ -6,6 +6,7 @@ import xarray as xr
 
 from calibdask.analyses.gating.gate import Gate
 from calibdask.plot.naming import axes_of
+from calibdask.render.text_table import clusters_text
 from calibdask.report.banners import banner, by_name
 from calibdask.report.comparing import compared
 from calibdask.report.matrix import adjustment, event_noun, gap_matrix, limit_matrix
@@ -46,6 +47,7 @@ def facts(models: Sequence[ModelResult], date: str) -> Iterator[Facts]:
     for model in models:
         of = f" of {model.name}" if len(models) > 1 else ""
         items += [(f"data{of}", "; ".join(filter(None, (_data(model), _rows(model)))))]
+        items += [(f"{fact}{of}", words) for fact, words in _clusters(model)]
         items += [(f"left out{of}", note) for note in model.measured.notes if "left out" in note]
         items += [(f"fingerprint{of}", words) for words in (_shortened(model.measured.fingerprint),) if words]
     yield _grid([*items, ("made", date)])
@@ -76,6 +78,12 @@ def _rows(model: ModelResult) -> str:
         return rows
     share = float(model.results.totals["frequency"])
     return f"{rows}, {counted(round(events), event_noun(model))} ({percent(share)})"
+
+
+def _clusters(model: ModelResult) -> Iterator[tuple[str, str]]:
+    """The clusters of the rows, and how many independent rows say as much."""
+    if words := clusters_text(model.measured.result):
+        yield "clusters", words
 
 
 def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterator[Element]:

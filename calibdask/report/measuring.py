@@ -10,7 +10,8 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.analyses.calibrator_comparison import compare_calibrators
+from calibdask.analyses.calibrator_comparison import CompareCalibrators
+from calibdask.analyses.clustered import clustered_panel
 from calibdask.analyses.evaluation import evaluate, usual_metrics
 from calibdask.analyses.gating.check import LimitSource, check
 from calibdask.analyses.gating.gate import Gate
@@ -247,11 +248,13 @@ class _Request:
 
     def of_rows(self, data: Data) -> Measured:
         """One pass for all rows, up to three with bins of equal mass, and one for each name of slices."""
-        read = data.sliced(()).read().source.layout
+        read = data.sliced(()).read(takes_groups=True).source.layout
         vector, classes = read.vector, read.classes
         layout = Layout(classes=classes, vector=vector)
         meant = layout.setting(self.setting, self.k)
         chosen = default_metrics(classes, vector, full=True) if self.metrics is None else self.metrics
+        if read.clustered:
+            chosen = clustered_panel(chosen, read)
         # Intervals that are shown are there for the report too.
         is_shown = self.shown is not None and bool(self.shown.options) and not data.slice_names
         size = math.nan if read.most_rows is None else read.most_rows * classes
@@ -272,11 +275,6 @@ class _Request:
 
     def of_summary(self, summary: Summary, by: Any) -> Measured:
         """From histograms, added up."""
-        if summary.source.layout.clustered:
-            raise ValueError(
-                "A report takes rows as independent, and this summary has clusters of dependent rows, which evaluate "
-                "and check resample. Report drop_dims('cluster_bucket') of it, or a summary of the rows without groups."
-            )
         if summary.batch:
             raise ValueError(
                 f"A report of a summary with {listed(summary.batch)} expects one place, such as "
@@ -288,6 +286,8 @@ class _Request:
         if self.setting is None and not summary.has_histogram(meant):
             meant = layout.setting("classwise")
         chosen = usual_metrics(summary.source, full=True) if self.metrics is None else self.metrics
+        if layout.clustered:
+            chosen = clustered_panel(chosen, layout)
         has_pictures, classwise = summary.has_histogram(meant), summary.has_histogram(Setting("classwise"))
         drawn = self._pictures(layout, meant, classwise=classwise) if has_pictures else {}
         own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")
@@ -375,10 +375,15 @@ class _Request:
 
 
 def _recalibrated(data: Data) -> xr.Dataset | str:
-    """Comparison of calibrators, or the reason why there is none."""
+    """Comparison of calibrators, whose folds keep clusters together, or the reason why there is none."""
+    groups = data.options.groups
+    if groups is not None:
+        # Its folds are of the values of a slice.
+        options = replace(data.options, groups=None, groups_name="")
+        data = replace(data, by={"groups": groups}, options=options)
     with quiet():
         try:
-            return compare_calibrators(data)
+            return CompareCalibrators(grouped=groups is not None).run(data)
         except ValueError as reason:
             return str(reason)
 

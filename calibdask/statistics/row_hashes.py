@@ -25,7 +25,7 @@ class RowHashesState(NamedTuple):
 
 @dataclass(frozen=True)
 class RowHashes(Statistic[RowHashesState]):
-    """Sums of hashes of the labels, scores, weights and slices of rows.
+    """Sums of hashes of the labels, scores, weights and slices of rows; slices include clusters where there are any.
 
     Parameters
     ----------
@@ -40,11 +40,16 @@ class RowHashes(Statistic[RowHashesState]):
         batch = block.layout.batch
         sums = np.zeros((batch, row_hashes.WORDS), np.uint64)
         keys = self.keys.values.astype(np.int64).view(np.uint64)
+        group = block.group
+        if block.layout.clustered and block.clusters is not None:
+            # A word for each row: of its slice and of its cluster.
+            keys = _mixed(keys[group] if group.size else np.repeat(keys[:1], block.rows), block.clusters)
+            group = np.arange(block.rows, dtype=np.int32)
         for b in range(batch):
             weights = _NONE if block.weights is None else _words(block.weights_of(b))
             labels = block.labels_of(b).astype(np.int64).view(np.uint64)
             scores = _words(block.scores[b % len(block.scores)])
-            row_hashes.row_hashes(labels, scores, weights, block.group, keys, SEEDS, sums[b])
+            row_hashes.row_hashes(labels, scores, weights, group, keys, SEEDS, sums[b])
         return RowHashesState(np.full(batch, block.rows, np.int64), sums.view(np.int64))
 
     def merge(self, a: RowHashesState, b: RowHashesState) -> RowHashesState:
@@ -54,6 +59,13 @@ class RowHashes(Statistic[RowHashesState]):
 
 def _words(numbers: npt.NDArray[np.floating]) -> npt.NDArray[np.uint64]:
     return (np.ascontiguousarray(numbers, np.float64) + 0.0).view(np.uint64)
+
+
+def _mixed(keys: npt.NDArray[np.uint64], clusters: npt.NDArray[np.int64]) -> npt.NDArray[np.uint64]:
+    """Words of keys and clusters, a bijection of either."""
+    words = clusters.view(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    return keys + (words ^ (words >> np.uint64(33)))
 
 
 def text_hash(text: str) -> int:

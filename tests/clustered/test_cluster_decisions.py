@@ -109,18 +109,7 @@ def test_a_limits_file_names_clusters(run: Run, file: str, tmp_path: Path) -> No
     status, _, error = run("check", summary, "--limits", str(limits))
     assert status == 2
     assert "--groups has no effect" in error
-    page = str(tmp_path / "page.html")
-    status, _, error = run("report", file, "--limits", str(limits), "--out", page)
-    assert status == 2
-    assert "groups is not supported" in error
     limits.write_text("groups = 3\n[limits]\nece = 0.1\n")
     status, _, error = run("check", file, "--limits", str(limits))
     assert status == 2
     assert "groups expects a name, got 3" in error
-
-
-def test_a_report_refuses_a_summary_with_clusters() -> None:
-    rows = races()
-    summary = cd.summarize(rows.y, rows.p, groups=rows.g, settings=["binary"])
-    with pytest.raises(ValueError, match="A report takes rows as independent"):
-        measure(summary)

@@ -146,7 +146,7 @@ def check(
         skip_missing=skip_missing,
         population=population,
         groups=groups,
-        cluster_check=groups is None,
+        cluster_check=True,
     )
     given = Data.of(y_true, y_prob, by, sample_weight, options).pooled()
     if margins and not given.has_rows:

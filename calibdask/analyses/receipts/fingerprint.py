@@ -17,6 +17,8 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_hashes import PARTS, RowHashes, RowHashesState, text_hash
 
+# The last part of rows with clusters.
+SLICES_AND_GROUPS = "slices and groups"
 _DIGITS = 16
 
 
@@ -30,7 +32,8 @@ class Fingerprint:
     whole : str
         64 hexadecimal digits: of labels, scores, weights and slices, row by row.
     parts : mapping from name to str
-        32 digits each, of ``labels``, ``scores``, ``weights`` and ``slices`` by themselves.
+        32 digits each, of ``labels``, ``scores``, ``weights`` and ``slices`` by themselves; with clusters ``slices and
+        groups`` in place of the last.
     """
 
     rows: int
@@ -52,13 +55,14 @@ def fingerprint(
     labels: Any = None,
     pos_label: Any = None,
     ignore_label: Any = None,
+    groups: Any = None,
 ) -> str:
     """Fingerprint of rows: 64 hexadecimal digits, independent of order, chunks, workers and file format.
 
     Parameters
     ----------
-    y_true, y_prob, by, sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label
-        As in `calibdask.evaluate`.
+    y_true, y_prob, by, sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label, groups
+        As in `calibdask.evaluate`; ``groups`` are hashed too.
 
     Returns
     -------
@@ -89,10 +93,18 @@ def fingerprint(
     (True, False)
     """
     options = InputOptions(
-        task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
+        task,
+        logits,
+        labels,
+        pos_label,
+        ignore_label,
+        label=label,
+        score=score,
+        skip_missing=skip_missing,
+        groups=groups,
     )
     data = Data.of(y_true, y_prob, by, sample_weight, options).rows_for("fingerprint", "which it hashes")
-    return fingerprint_of(data.read()).whole
+    return fingerprint_of(data.read(takes_groups=True)).whole
 
 
 def fingerprint_of(data: Input) -> Fingerprint:
@@ -110,7 +122,8 @@ def fingerprint_of(data: Input) -> Fingerprint:
     state: RowHashesState = estimates["rows"]
     words = [f"{word:0{_DIGITS}x}" for word in state.sums[0].view(np.uint64).tolist()]
     rows = int(state.rows[0])
-    parts = {part: "".join(words[2 * number : 2 * number + 2]) for number, part in enumerate(PARTS)}
+    names = [*PARTS[:-1], SLICES_AND_GROUPS] if data.source.layout.clustered else PARTS
+    parts = {part: "".join(words[2 * number : 2 * number + 2]) for number, part in enumerate(names)}
     return Fingerprint(rows, "".join(words[2 * len(PARTS) :]), parts)
 
 

@@ -25,6 +25,7 @@ from calibdask.estimators.interval import FromRows
 from calibdask.estimators.kernel.base import KernelTest
 from calibdask.estimators.kernel.skce import SKCE
 from calibdask.estimators.without_interval import WithoutInterval, bare
+from calibdask.inference.cluster_bootstrap import DESIGN_EFFECT
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
 from calibdask.storage.readers import RowTable
@@ -60,12 +61,13 @@ def receipt(
     labels: Any = None,
     pos_label: Any = None,
     ignore_label: Any = None,
+    groups: Any = None,
 ) -> Document:
     """A receipt of a measurement that a second party can recompute to the last bit.
 
     Parameters
     ----------
-    y_true, y_prob, by, sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label
+    y_true, y_prob, by, sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label, groups
         As in `calibdask.evaluate`.
     metrics : str or sequence of str
         Metrics as on the command line.
@@ -95,7 +97,8 @@ def receipt(
     Without weights the hash is the same for any chunks, workers, order of tasks and of rows, format of files and
     machine. Intervals for which rows are resampled by their numbers, those of metrics that no histogram tells, depend
     on the order of rows and are left out; decisions of limits on such metrics may depend on it. With weights numbers
-    agree within rounding, and `verify` compares them within 1e-9.
+    agree within rounding, and `verify` compares them within 1e-9. With ``groups`` clusters are resampled by their
+    values, whatever the order of rows, and the fingerprint is one of the clusters too.
 
     A receipt proves nothing about who made it: sign the file, by minisign or sigstore.
 
@@ -107,7 +110,15 @@ def receipt(
     True
     """
     options = InputOptions(
-        task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
+        task,
+        logits,
+        labels,
+        pos_label,
+        ignore_label,
+        label=label,
+        score=score,
+        skip_missing=skip_missing,
+        groups=groups,
     )
     data = Data.of(y_true, y_prob, by, sample_weight, options)
     intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
@@ -131,7 +142,7 @@ def receipt_and_gate(
     if given.options.population is not None:
         raise ValueError("A receipt is of the rows as they are, without a population; leave population out.")
     reading = {name: getattr(given.options, name) for name in _READING}
-    data = given.rows_for("receipt", "whose fingerprint it contains").read()
+    data = given.rows_for("receipt", "whose fingerprint it contains").read(takes_groups=True)
     texts = [metrics] if isinstance(metrics, str) else list(metrics)
     expressions = [expression for text in texts for expression in parse_metrics(text)]
     chosen = {str(expression): _same_in_any_order(expression.make(), data.source.layout) for expression in expressions}
@@ -139,6 +150,8 @@ def receipt_and_gate(
     rows = fingerprint_of(data)
     intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
     result = evaluate(given, metrics=chosen, ci=confidence, **intervals)
+    # It compares resampled clusters with rows that are resampled by their numbers, for some metrics.
+    result = result.drop_vars([name for name in result.data_vars if str(name).endswith(f"_{DESIGN_EFFECT}")])
     _refuse_ordered({str(one.attrs["metric"]) for one in result.data_vars.values() if _SAMPLED in one.attrs})
     declared = [*limits_of(limits), *limits_of(slice_limits, of_slices=True)]
     _refuse_ordered({str(limit.metric) for limit in declared if _takes_order(limit.metric.make())})
@@ -160,14 +173,16 @@ def receipt_and_gate(
         "skip_missing": given.options.skip_missing,
         "confidence": confidence,
         **intervals,
+        **({"groups": data.options.groups_name or "groups"} if data.source.layout.clustered else {}),
         "reading": {name: value if value is None else _json(value) for name, value in reading.items()},
     }
     return document(result, rows, request, () if gate is None else gate.judgements), gate
 
 
 def _same_in_any_order(metric: Estimator, layout: Layout) -> Estimator:
-    """Without an interval where that would come from rows resampled by their numbers."""
-    return WithoutInterval(metric) if isinstance(metric.interval(layout), FromRows) else metric
+    """Without an interval where that would come from rows resampled by their numbers; clusters are by their values."""
+    by_number = isinstance(metric.interval(layout), FromRows) and not layout.clustered
+    return WithoutInterval(metric) if by_number else metric
 
 
 def _takes_order(metric: Any) -> bool:
@@ -225,7 +240,8 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     y_true, y_prob
         As in `calibdask.receipt`; rows that `calibdask.read_rows` has read have their slices and weights.
     **options
-        Where the rows are: ``by``, ``sample_weight``, ``label``, ``score``. All other choices are those of the receipt.
+        Where the rows are: ``by``, ``sample_weight``, ``groups``, ``label``, ``score``. All other choices are those
+        of the receipt.
 
     Returns
     -------
@@ -247,7 +263,8 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     given = read_receipt(receipt)
     request = given["request"]
     is_read = isinstance(y_true, RowTable)
-    _check_columns(request, {"by": y_true.by or None, "sample_weight": y_true.weights} if is_read else options)
+    columns = {"by": y_true.by or None, "sample_weight": y_true.weights, "groups": y_true.groups} if is_read else {}
+    _check_columns(request, {**options, **columns} if is_read else options)
     again = _measured(request, y_true, y_prob, options)
     problems = []
     if hash_of(given) != given["hash"]:
@@ -286,6 +303,9 @@ def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> No
     if (options.get("sample_weight") is not None) != request["weighted"]:
         there = "weights; give sample_weight" if request["weighted"] else "no weights; leave sample_weight out"
         raise ValueError(f"The receipt has {there}.")
+    if (options.get("groups") is not None) != ("groups" in request):
+        there = f"the groups {visible(request['groups'])}; give groups" if "groups" in request else "none; leave it out"
+        raise ValueError(f"groups expects the clusters that the receipt is of: it has {there}.")
 
 
 def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Mapping[str, Any]) -> Document:

@@ -52,6 +52,8 @@ _REQUEST: Mapping[str, Check] = {
     **_WHOLES,
     "reading": _MAPPING,
 }
+# Entries of the request that not every receipt has: the name of the clusters.
+_FURTHER: Mapping[str, Check] = {"groups": _TEXT}
 _READING: Mapping[str, Check] = {
     "task": _of(str, NoneType),
     "logits": _FLAG,
@@ -88,7 +90,8 @@ def read_receipt(given: Document | str | Path) -> Document:
     if given.get("format") != FORMAT:
         raise ValueError(f"The receipt has the format {given.get('format')!r}; this version reads {FORMAT}.")
     _check("", given, _RECEIPT)
-    for entry, checks in {"data": _DATA, "request": _REQUEST, "made": _MADE}.items():
+    request = _REQUEST | {name: check for name, check in _FURTHER.items() if name in given["request"]}
+    for entry, checks in {"data": _DATA, "request": request, "made": _MADE}.items():
         _check(entry, given[entry], checks)
     _check("reading", given["request"]["reading"], _READING)
     for decision in given["decisions"]:

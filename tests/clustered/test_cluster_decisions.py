@@ -9,7 +9,6 @@ import pytest
 
 import calibdask as cd
 from calibdask.cli import main
-from calibdask.report import measure
 from calibdask.testing import assert_calibrated
 from tests.clustered.clustered_data import ClusteredRows, clustered_rows
 

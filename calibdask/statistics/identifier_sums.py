@@ -1,7 +1,7 @@
 """Power sums of residuals by the value of an identifier, which show whether rows of one value are dependent."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,7 +56,7 @@ class IdentifierSums(Statistic[IdentifierSumsState]):
 
     def from_block(self, block: Block) -> IdentifierSumsState:
         """Sums of one block."""
-        hashes = block.features[self.column]
+        hashes: npt.NDArray[Any] = block.features[self.column]
         counts = hashes >= 0
         if block.weights is not None:
             counts = counts & (np.nan_to_num(block.weights_of(0)) > 0)
@@ -110,7 +110,7 @@ class _Sample(NamedTuple):
     size: int
 
 
-def _sampled(hashes: npt.NDArray[np.generic], counts: npt.NDArray[np.bool_], level: int) -> _Sample:
+def _sampled(hashes: npt.NDArray[Any], counts: npt.NDArray[np.bool_], level: int) -> _Sample:
     rows = np.flatnonzero(counts & (hashes < (1 << (_HASH_BITS - level))))
     values = hashes[rows].astype(np.int64)
     codes, first = np.empty((2, values.size), np.int64)

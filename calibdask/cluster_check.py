@@ -106,8 +106,8 @@ def cluster_check(data: Input) -> dict[str, Estimator]:
 
 def cluster_cautions(estimates: Mapping[str, Estimate]) -> dict[str, str]:
     """The attribute of a result that says which rows are dependent; empty if none are."""
-    found = estimates[_CHECK][CAUTION].values if _CHECK in estimates else ()
-    return {CAUTION: str(found[0])} if len(found) else {}
+    found = [] if _CHECK not in estimates else estimates[_CHECK][CAUTION].values.tolist()
+    return {CAUTION: str(found[0])} if found else {}
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,8 @@ from calibdask.statistics.views.view import view_requests
 MANY = 40
 # The bound that is the variance of a number relative to that if rows were independent.
 DESIGN_EFFECT = "design_effect"
+# Standard deviations that replicates may be off on average; a square that is 0 for the data is off by 0.7.
+_MOST_SHIFT = 0.4
 # A cluster with a larger share of the rows decides the numbers.
 DOMINANT = 0.2
 
@@ -149,6 +151,8 @@ class ClusterBootstrap:
     ) -> Array | None:
         """The variance of a number relative to that if rows were independent."""
         variance = _variance(replicates)
+        if number.is_biased and not isinstance(number, CalibrationError):
+            variance = np.where(_is_extreme(number.values, replicates, variance), np.nan, variance)
         with np.errstate(divide="ignore", invalid="ignore"):
             if of_rows is not None:
                 return np.asarray(variance / _variance(of_rows))
@@ -186,6 +190,18 @@ def _variance(replicates: Array) -> Array:
         mean = np.where(known, replicates, 0.0).sum(0) / count
         square = np.where(known, (replicates - mean) ** 2, 0.0).sum(0)
         return np.where(count > 1, square / (count - 1), np.nan)
+
+
+def _is_extreme(values: Array, replicates: Array, variance: Array) -> Array:
+    """Whether replicates lie so much on one side of a number that it varies with the square of its sample's means.
+
+    The uncertainty q (1 - q) near q = 1/2 does: its variance is that of a squared mean, in proportion to the square of
+    the design effect, which no number of rows makes up for.
+    """
+    known = np.isfinite(replicates)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(known, replicates, 0.0).sum(0) / known.sum(0)
+        return np.asarray(np.abs(mean - values) > _MOST_SHIFT * np.sqrt(variance))
 
 
 def _quantile(units: Array, level: float) -> Array:

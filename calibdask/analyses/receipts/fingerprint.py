@@ -122,8 +122,8 @@ def fingerprint_of(data: Input) -> Fingerprint:
     state: RowHashesState = estimates["rows"]
     words = [f"{word:0{_DIGITS}x}" for word in state.sums[0].view(np.uint64).tolist()]
     rows = int(state.rows[0])
-    names = [*PARTS[:-1], SLICES_AND_GROUPS] if data.source.layout.clustered else PARTS
-    parts = {part: "".join(words[2 * number : 2 * number + 2]) for number, part in enumerate(names)}
+    last = SLICES_AND_GROUPS if data.source.layout.clustered else PARTS[-1]
+    parts = {part: "".join(words[2 * number : 2 * number + 2]) for number, part in enumerate((*PARTS[:-1], last))}
     return Fingerprint(rows, "".join(words[2 * len(PARTS) :]), parts)
 
 

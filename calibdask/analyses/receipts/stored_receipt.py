@@ -90,7 +90,8 @@ def read_receipt(given: Document | str | Path) -> Document:
     if given.get("format") != FORMAT:
         raise ValueError(f"The receipt has the format {given.get('format')!r}; this version reads {FORMAT}.")
     _check("", given, _RECEIPT)
-    request = _REQUEST | {name: check for name, check in _FURTHER.items() if name in given["request"]}
+    further = {name: check for name, check in _FURTHER.items() if name in given["request"]}
+    request = {**_REQUEST, **further}
     for entry, checks in {"data": _DATA, "request": request, "made": _MADE}.items():
         _check(entry, given[entry], checks)
     _check("reading", given["request"]["reading"], _READING)

@@ -183,3 +183,20 @@ def test_other_metrics_have_intervals_of_clusters(metric: cd.NetBenefit) -> None
     for low in lows:
         high = low.removesuffix("_low") + "_high"
         assert bool((result[low] <= result[high]).all())
+
+
+def test_terms_at_an_extreme_have_no_design_effect() -> None:
+    """Near a frequency of 1/2 the uncertainty varies with the square of the mean: 138 times as much as by rows."""
+    rng = np.random.default_rng(3)
+    groups = np.repeat(np.arange(70), 40)
+    logits = np.r_[np.full(35, 1.5), np.full(35, -1.5)][groups]
+    scores = 1 / (1 + np.exp(-logits))
+    labels = rng.random(groups.size) < scores
+    half, rare = (
+        cd.evaluate(labels[rows], scores[rows], cd.BrierDecomposition(), groups=groups[rows], ci=0.95)
+        for rows in (slice(None), groups >= 30)
+    )
+    assert np.isnan(float(half.brier_decomposition_uncertainty_design_effect))
+    assert np.isfinite(float(half.brier_decomposition_uncertainty_low))
+    assert 2 < float(rare.brier_decomposition_uncertainty_design_effect) < 60
+    assert 2 < float(half.brier_decomposition_resolution_design_effect) < 60

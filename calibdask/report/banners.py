@@ -8,6 +8,7 @@ from calibdask.analyses.auditing.audit_document import conclusion_of
 from calibdask.analyses.gating.gate import Gate, sentence
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.report.cautions import cautions
+from calibdask.report.class_findings import class_findings
 from calibdask.report.human_names import NAMES
 from calibdask.report.limit_bar import large_bar
 from calibdask.report.model_result import ModelResult
@@ -47,7 +48,7 @@ def banner(model: ModelResult, *, several: bool) -> Banner:
     slices = len({one.place for one in gate.judgements if one.where.keys() == first.where.keys()})
     adjusted = f", adjusted for {slices} slices" if slices > 1 else ""
     caption = f"{first.limit}, {first.place}: {percent(gate.confidence)} interval{adjusted}; shaded: within the limit"
-    sentences = [*_audit_sentences(model), *_reasons(outcome, deciding, gate), *_warned(model)]
+    sentences = [*_audit_sentences(model), *_reasons(outcome, deciding, gate), *class_findings(model), *_warned(model)]
     return Banner(name, WORDS[outcome], ICONS[outcome], line, sentences, large_bar(first, text), caption, link)
 
 
@@ -102,6 +103,7 @@ def _findings(model: ModelResult) -> Iterator[str]:
         yield from filter(None, (tendency, f"{verdict.line}." if tendency else verdict.line))
     if not tendency:
         yield from verdict.sentences[:1]
+    yield from class_findings(model)
     if not found:
         yield from _audit_sentences(model)
 

@@ -20,6 +20,7 @@ from numcodecs import vlen, zstd
 
 from calibdask.storage.checked_store import chunk_numbers, grid_of, sealed_group, with_checksum
 from calibdask.storage.manifest import IDENTITY, MANIFEST
+from calibdask.storage.sparse_cells import SparseCells
 from calibdask.storage.writers import texts_settled, write_dataset
 
 _Chunks = Mapping[str, tuple[int, ...]]
@@ -73,6 +74,7 @@ def write_repeated(dataset: xr.Dataset, folder: Path, chunks: _Chunks) -> None:
         Must not exist.
     chunks : mapping of str to tuple of int
     """
+    dataset = _whole(dataset)
     variables = {name: _by_conventions(name, variable) for name, variable in dataset.variables.items()}
     structure = _structure(dataset, variables, chunks)
     layout = _known.get(structure)
@@ -85,6 +87,12 @@ def write_repeated(dataset: xr.Dataset, folder: Path, chunks: _Chunks) -> None:
         _known[structure] = layout
         while len(_known) > _MOST:
             _known.popitem(last=False)
+
+
+def _whole(dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset with all cells of its variables: those of one period of many are few."""
+    sparse = {name: one for name, one in dataset.data_vars.items() if isinstance(one.variable.data, SparseCells)}
+    return dataset.assign({name: one.variable.copy(data=np.asarray(one.variable.data)) for name, one in sparse.items()})
 
 
 def _by_conventions(name: Hashable, variable: xr.Variable) -> xr.Variable:

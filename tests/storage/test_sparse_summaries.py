@@ -196,3 +196,16 @@ def test_arrays_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch, threshold: i
     for function in functions:
         expected, found = function(whole), function(sparse)
         xr.testing.assert_identical(found.assign(x=(found.x.dims, np.asarray(found.x.variable.data))), expected)
+
+
+def test_periods_of_a_sparse_summary_are_appended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    labels, scores = np.arange(240) % 2, np.linspace(0.01, 0.99, 240)
+    by = {"day": np.arange(240) % 120, "country": np.array(["a", "b", "c"])[np.arange(240) % 3]}
+    sparse = cd.summarize(labels, scores, by=by, settings=["binary"])
+    assert isinstance(sparse["class_1_count"].variable.data, SparseCells)
+    cd.append(sparse, tmp_path / "store.zarr", "day")
+    with monkeypatch.context() as patch:
+        patch.setattr(sparse_grid, "SMALL_BYTES", 1 << 60)
+        whole = cd.summarize(labels, scores, by=by, settings=["binary"])
+    stored = cd.open_summary(tmp_path / "store.zarr").load()
+    xr.testing.assert_equal(cd.evaluate(stored, by="day"), cd.evaluate(whole, by="day"))

@@ -149,6 +149,6 @@ def sentence(name: str, found: Dependence) -> str:
     return (
         f"Rows with the same {shown} are dependent: {found.rows:,.0f} rows have {found.values:,.0f} values, and the "
         f"residuals within one correlate by {found.correlation:.2g} ({least}); the rows are worth about "
-        f"{found.rows / found.design_effect:,.3g} independent ones: intervals are too narrow, and p-values too small. Give "
-        f"groups='{shown}' for clustered intervals (--no-cluster-check at the shell turns this check off)."
+        f"{found.rows / found.design_effect:,.3g} independent ones: intervals are too narrow, and p-values too small. "
+        f"Give groups='{shown}' for clustered intervals (--no-cluster-check at the shell turns this check off)."
     )

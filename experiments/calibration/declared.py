@@ -208,6 +208,8 @@ WITHOUT_PROMISE = {
     "ReliabilityCurve": ("density",),
     # By class of the label; `coverage` and `size` are measured.
     "ConformalThreshold": ("class_coverage", "class_size"),
+    # A mean with the same kind of ends as `model`, which is measured.
+    "NetBenefit": ("avoided",),
 }
 # Numbers that describe the data, without intervals.
 DESCRIPTIONS = ("Saturation",)

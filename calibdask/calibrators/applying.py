@@ -14,10 +14,11 @@ from calibdask.storage.applied_files import FOLDERS, FORMATS
 from calibdask.storage.applied_output import AppliedFile, ChunkRecord, mark_of, scores_of
 from calibdask.storage.arrow_columns import to_numpy
 from calibdask.storage.arrow_parts import ArrowParts, Place
+from calibdask.storage.atomic_replace import named_errors
 from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
 from calibdask.storage.resumable_output import ResumableOutput, digest, files_digest
 from calibdask.storage.sizes import TARGET_BYTES
-from calibdask.storage.writers import checked_output
+from calibdask.storage.writers import checked_output, followed
 
 if TYPE_CHECKING:
     from calibdask.storage.readers import StoredRows
@@ -89,12 +90,14 @@ def apply_map(
     _check_columns(stored_map, rows.url, parts)
     if not unfinished.folder.exists():
         checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
-    if unfinished.begin(output.check, anew=overwrite):
-        mark = mark_of(target) or unfinished.state
-        return Applied(mark["rows"], mark["rows"], mark["unknown"], output.left_out)
+    with named_errors(target, unfinished.folder):
+        if unfinished.begin(output.check, anew=overwrite):
+            mark = mark_of(target) or unfinished.state
+            return Applied(mark["rows"], mark["rows"], mark["unknown"], output.left_out)
     checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
     try:
-        return _streamed(stored_map, rows.url, parts, output, unfinished)
+        with named_errors(target, unfinished.folder):
+            return _streamed(stored_map, rows.url, parts, output, unfinished)
     except ValueError:
         # No other run gets any further.
         unfinished.remove()
@@ -108,7 +111,7 @@ def _checked_target(out: str, *, overwrite: bool) -> Path:
             f"--out expects a path of this machine, where writing can go on after a kill, got "
             f"{Location.parse(out).url!r}; copy the whole store there afterwards."
         )
-    path = Path(Location.parse(out).path if "://" in out else out)
+    path = followed(Path(Location.parse(out).path if "://" in out else out))
     if path.suffix.lower() not in FORMATS or not path.parent.is_dir():
         checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
     return path

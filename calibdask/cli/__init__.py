@@ -28,7 +28,7 @@ from calibdask.cli.report import report as _report
 from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
-from calibdask.cli.terminals import discard_output, substitute_characters
+from calibdask.cli.terminals import discard_output, print_to_stderr, substitute_characters
 from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm
 from calibdask.errors import NotInstalled, Unavailable, with_notes
@@ -146,7 +146,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _print_error(error.format_message() + hint, _BAD)
     except Exception as error:
         if "--debug" in given:
-            sys.stderr.write(visible_lines(without_credentials(traceback.format_exc())))
+            print_to_stderr(visible_lines(without_credentials(traceback.format_exc())))
         hidden = error.__cause__ if isinstance(error, _Hidden) else None
         return _failed(hidden or error, given)
     return status if isinstance(status, int) else 0
@@ -155,7 +155,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _failed(error: BaseException, given: Sequence[str]) -> int:
     """The status of an error, which is said."""
     if isinstance(error, BrokenPipeError):
-        discard_output()
+        discard_output(sys.stdout)
         return _UNREAD
     if isinstance(error, OSError) and error.strerror and error.filename is None:
         # Files have a name.
@@ -176,5 +176,5 @@ def _failed(error: BaseException, given: Sequence[str]) -> int:
 
 
 def _print_error(text: str, status: int) -> int:
-    sys.stderr.write(f"calibdask: {message(text)}\n")
+    print_to_stderr(f"calibdask: {message(text)}\n")
     return status

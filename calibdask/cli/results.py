@@ -51,7 +51,9 @@ def write_result(
 
             without_formulas(_frame(figures, lines)).to_csv(part, index=False)
         case ".parquet":
-            _frame(figures, lines).to_parquet(part, index=False)
+            # Arrow takes no names that are not UTF-8.
+            with part.open("wb") as file:
+                _frame(figures, lines).to_parquet(file, index=False)
         case ".md" if document is not None:
             part.write_text(document().to_markdown(), encoding="utf-8")
         case ".txt" if document is not None:

@@ -48,9 +48,17 @@ def is_encodable(text: str) -> bool:
     return True
 
 
-def discard_output() -> None:
-    """Let whatever is still in the buffers of stdout go nowhere: the interpreter writes it when it ends, and fails."""
-    stream: Any = sys.stdout
+def print_to_stderr(text: str) -> None:
+    """Print a text to stderr; where that is closed or its disk is full, the status alone says how it went."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except (AttributeError, OSError, ValueError):
+        discard_output(sys.stderr)
+
+
+def discard_output(stream: Any) -> None:
+    """Let what is still in the buffers of a stream go nowhere: the interpreter writes it when it ends, and fails."""
     try:
         descriptor = stream.fileno()
     except (AttributeError, OSError, ValueError):

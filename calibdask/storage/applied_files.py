@@ -41,7 +41,9 @@ class AppliedParquet(AppliedFile):
 
         begun = self.part / f".part-{number:05d}.parquet"
         written = self._table(table, calibrated).replace_schema_metadata({IDENTITY: self.store})
-        parquet.write_table(written, begun, compression="zstd", write_page_checksum=True)
+        # Arrow takes no names that are not UTF-8.
+        with begun.open("wb") as file:
+            parquet.write_table(written, file, compression="zstd", write_page_checksum=True)
         name = begun.name.removeprefix(".")
         found = path_hash(begun)
         os.replace(begun, self.part / name)

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 from calibdask.errors import Damaged
@@ -41,7 +40,7 @@ def intact_files(files: FileSet) -> FileSet:
         return files
     place = location.child(APPLIED)
     with location.reading():
-        content = with_retries(partial(place.fs.cat_file, place.path))
+        content = place.content()
     try:
         document = parse_json(content)
         if HASH not in document and "members" not in document:

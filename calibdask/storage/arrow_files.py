@@ -7,6 +7,8 @@ from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.location import Location
 
 _FILE_MAGIC = b"ARROW1"
+# How messages of a stream begin, and how it ends; streams of Arrow 0.14 and before have no such beginning.
+_CONTINUATION, _LENGTH_0 = b"\xff" * 4, b"\0" * 4
 
 
 def _schema(file: Location) -> Header:
@@ -23,7 +25,9 @@ def _parts(file: Location, header: Header) -> list[FilePart]:
     with file.open() as stream:
         reader, is_indexed = _reader(stream, [*numbers, 0][:1])
         if not is_indexed:
-            return [FilePart(None, sum(batch.num_rows for batch in reader))]
+            rows = sum(batch.num_rows for batch in reader)
+            _check_end(stream)
+            return [FilePart(None, rows)]
         return [FilePart(number, reader.get_batch(number).num_rows) for number in range(reader.num_record_batches)]
 
 
@@ -33,14 +37,31 @@ def _load(file: Location, layout: None, places: Sequence[int | None], columns: M
     with file.open() as stream:
         schema = _reader(stream)[0].schema
         reader, is_indexed = _reader(stream, [schema.get_field_index(name) for name in columns])
-        table = (
-            pyarrow.Table.from_batches([reader.get_batch(number) for number in places])
-            if is_indexed
-            else reader.read_all()
-        )
+        if is_indexed:
+            table = pyarrow.Table.from_batches([reader.get_batch(number) for number in places])
+        else:
+            table = reader.read_all()
+            _check_end(stream)
         # Lengths and offsets are those of the file: beyond its buffers is the memory of this process.
         table.validate(full=True)
         return table.select([*columns])
+
+
+def _check_end(stream: Any) -> None:
+    """Raise ValueError unless a stream that was read ends in its mark, and the file there: Arrow takes any end."""
+    end = stream.tell()
+    stream.seek(0)
+    mark = (_CONTINUATION if stream.read(len(_CONTINUATION)) == _CONTINUATION else b"") + _LENGTH_0
+    stream.seek(max(0, end - len(mark)))
+    if stream.read(len(mark)) != mark:
+        raise ValueError(
+            "the stream has no end-of-stream mark, so it was cut off between two batches, or its writer was not "
+            "closed; write it again"
+        )
+    if stream.read(1):
+        raise ValueError(
+            "something follows the end of the stream; write all batches to one stream, or to several files"
+        )
 
 
 def _reader(stream: Any, columns: Sequence[int] | None = None) -> tuple[Any, bool]:

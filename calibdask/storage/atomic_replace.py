@@ -36,14 +36,14 @@ def atomic_replacement(target: Output) -> Iterator[Path]:
     writing of this target removes it.
     """
     if isinstance(target, Location):
-        with TemporaryDirectory() as folder, _errors_of(target, Path(folder)):
+        with TemporaryDirectory() as folder, named_errors(target, Path(folder)):
             part = Path(folder) / PurePosixPath(target.path).name
             yield part
             _upload(part, target)
         return
     restore(target)
     room = target.with_name(f".{target.name}.{owned_name()}{_PARTIAL}")
-    with _errors_of(target, room):
+    with named_errors(target, room):
         # Nobody else reads a result of which nobody knows yet who may.
         room.mkdir(0o700)
         try:
@@ -56,8 +56,8 @@ def atomic_replacement(target: Output) -> Iterator[Path]:
 
 
 @contextmanager
-def _errors_of(target: Output, room: Path) -> Iterator[None]:
-    """Raise disk errors with the name of the output instead of a temporary name or none."""
+def named_errors(target: Output, room: Path) -> Iterator[None]:
+    """Raise disk errors with the name of the output instead of none, or one in the folder where it is made."""
     try:
         yield
     except Unavailable:

@@ -124,16 +124,14 @@ class CheckedStore(WrapperStore["Store"]):
         Damaged
             If it should be there, or differs from what was written.
         """
-        if isinstance(self._store, LocalStore) and is_endless(self._store.root / key):
-            raise Damaged(f"{self.url}/{key} is a pipe, a socket or a device; copy what it gives to a file first.")
         if key.rpartition("/")[2] in _METADATA:
             return await self._metadata(key, prototype)
-        value = await self._store.get(key, prototype, byte_range)
+        value = await self._file(key, prototype, byte_range)
         if value is None:
             if not await self.chunks.is_due(self._store, key, prototype):
                 return None
             # It may have been written since.
-            value = await self._store.get(key, prototype, byte_range)
+            value = await self._file(key, prototype, byte_range)
             if value is None:
                 raise Damaged(f"{self.url} is not whole: the chunk {key} is missing; {self.chunks.mend}.")
         name = self._array_of(key)
@@ -154,14 +152,22 @@ class CheckedStore(WrapperStore["Store"]):
             self._verified = await self._verify(prototype)
         value = self._verified.get(key)
         if value is None:
-            value = await self._store.get(key, prototype)
+            value = await self._file(key, prototype)
         return value
+
+    async def _file(
+        self, key: str, prototype: "BufferPrototype", byte_range: "ByteRequest | None" = None
+    ) -> "Buffer | None":
+        """The file of a key as it is, unless reading it may never end."""
+        if isinstance(self._store, LocalStore) and is_endless(self._store.root / key):
+            raise Damaged(f"{self.url}/{key} is a pipe, a socket or a device; copy what it gives to a file first.")
+        return await self._store.get(key, prototype, byte_range)
 
     async def _verify(self, prototype: "BufferPrototype") -> "dict[str, Buffer]":
         """The metadata of all arrays that the manifest lists, compared with their hashes."""
         sums = {f"{name}/zarr.json": record.metadata for name, record in self.arrays.items()}
         sums = {key: expected for key, expected in sums.items() if expected is not None}
-        found = await asyncio.gather(*(self._store.get(key, prototype) for key in sums))
+        found = await asyncio.gather(*(self._file(key, prototype) for key in sums))
         for (key, expected), value in zip(sums.items(), found, strict=True):
             if value is None:
                 raise Damaged(f"{self.url} is not whole: {key} is missing; {self.chunks.mend}.")

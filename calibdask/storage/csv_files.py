@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.compressed_files import compression_of, opened
-from calibdask.storage.csv_rows import header_of, row_blocks
+from calibdask.storage.csv_rows import check_closed, header_of, row_blocks
 from calibdask.storage.location import Location
 
 # Files of this size in all are read at once, larger ones in blocks of this size.
@@ -65,6 +65,7 @@ def _table(file: Location, layout: _Layout, place: _Place, columns: Mapping[str,
     with opened(file) as stream:
         if place is None:
             text = stream.read()[layout.start :]
+            check_closed(text, layout.separator, layout.start)
         else:
             stream.seek(place[0])
             text = stream.read(place[1])

@@ -82,7 +82,7 @@ def row_blocks(
     Raises
     ------
     ValueError
-        If no row ends for very long.
+        If no row ends for very long, or the last one ends within quotation marks.
     """
     while start < size:
         taken = length
@@ -95,6 +95,8 @@ def row_blocks(
             if taken > _LONGEST_ROW:
                 raise ValueError(f"no row ends within 1 GB from byte {start} on; a quotation mark may not be closed.")
             taken *= 2
+        if separator is not None and start + end >= size:
+            check_closed(text, separator, start)
         yield start, end
         start += end
 
@@ -112,7 +114,7 @@ def rows_end(text: bytes, separator: str | None = _COMMA) -> int:
     letters = np.frombuffer(text, np.uint8)
     quotes = np.flatnonzero(letters == _QUOTE)
     if not _paired(letters, quotes, separator):
-        return _last_break(text, quotes.tolist(), separator.encode())
+        return _row_by_row(text, quotes.tolist(), separator.encode()).end
     breaks = np.flatnonzero(letters == _BREAK)
     outside = breaks[np.searchsorted(quotes, breaks) % 2 == 0]
     return int(outside[-1]) + 1 if outside.size else 0
@@ -128,8 +130,15 @@ def _paired(letters: np.ndarray, quotes: np.ndarray, separator: str) -> bool:
     return bool((begins | doubled).all())
 
 
-def _last_break(text: bytes, quotes: list[int], separator: bytes) -> int:
-    """The end of the last row, mark by mark: one that does not begin a field is a sign like others, as Arrow has it."""
+class _Rows(NamedTuple):
+    """Where the last row ends, and the mark that opens a text which does not end; None if all do."""
+
+    end: int
+    unclosed: int | None = None
+
+
+def _row_by_row(text: bytes, quotes: list[int], separator: bytes) -> _Rows:
+    """The rows of a text, mark by mark: one that does not begin a field is a sign like others, as Arrow has it."""
     begins, last, closed, number = (separator, b"\r", b"\n"), 0, 0, 0
     while number < len(quotes):
         opening = quotes[number]
@@ -141,7 +150,34 @@ def _last_break(text: bytes, quotes: list[int], separator: bytes) -> int:
         while number + 1 < len(quotes) and quotes[number + 1] == quotes[number] + 1:
             number += 2
         if number == len(quotes):
-            return last
+            return _Rows(last, opening)
         closed = quotes[number] + 1
         number += 1
-    return text.rfind(b"\n", closed) + 1 or last
+    return _Rows(text.rfind(b"\n", closed) + 1 or last)
+
+
+def check_closed(text: bytes, separator: str, start: int) -> None:
+    r"""Raise ValueError if a text of whole rows, which begins at a byte of its file, ends within quotation marks.
+
+    Arrow would read all rows from the open mark on as one field.
+
+    Examples
+    --------
+    >>> check_closed(b'1,"one\ntwo"\n0,"three\n', ",", 100)
+    Traceback (most recent call last):
+    ValueError: the quotation mark at byte 114, before 'three\n', is not closed: the file was cut off, or the mark
+    should be doubled, within quotation marks
+    """
+    if b'"' not in text:
+        return
+    letters = np.frombuffer(text, np.uint8)
+    quotes = np.flatnonzero(letters == _QUOTE)
+    if quotes.size % 2 == 0 and _paired(letters, quotes, separator):
+        return
+    unclosed = _row_by_row(text, quotes.tolist(), separator.encode()).unclosed
+    if unclosed is not None:
+        after = text[unclosed + 1 : unclosed + 21].decode(errors="replace")
+        raise ValueError(
+            f"the quotation mark at byte {start + unclosed:,}, before {after!r}, is not closed: the file was cut off, "
+            "or the mark should be doubled, within quotation marks"
+        )

@@ -24,7 +24,8 @@ def version_of(file: Location) -> Version:
     """
     if file.local:
         status = os.stat(file.path)
-        return (("size", f"{status.st_size:,} bytes"), ("time", str(status.st_mtime_ns)))
+        # The second time is set by the system alone: a copy may have the first one of the file that it replaces.
+        return (("size", f"{status.st_size:,} bytes"), ("time", f"{status.st_mtime_ns}, {status.st_ctime_ns}"))
     # Listings of folders are kept by file systems, and are then those of before.
     file.fs.invalidate_cache(file.path)
     try:

@@ -128,12 +128,16 @@ def sweep(
         if is_running(writer) or not is_old(folder.child(f"{writer}{LEASE}")):
             continue
         place = folder.child(f"{writer}{TAKEN}")
-        with_retries(partial(place.fs.pipe_file, place.path, own.encode()))
+        try:
+            with_retries(partial(place.fs.pipe_file, place.path, own.encode()))
+        except OSError:
+            # Another user's; whoever may remove the files will.
+            continue
         needed = kept()
-        for name in sorted(names - needed - {*removed}):
-            if writer_of(name) == writer:
-                _remove(folder, name)
-        _remove(folder, f"{writer}{LEASE}")
+        unneeded = [name for name in sorted(names - needed - {*removed}) if writer_of(name) == writer]
+        # Without a lease, files that this user cannot remove would look like those of a record that was lost.
+        if all(_remove(folder, name) for name in unneeded):
+            _remove(folder, f"{writer}{LEASE}")
     for name in sorted(names - needed - {*removed}):
         # Of versions without leases; and what has been taken long ago.
         matched = _DATA.fullmatch(name)
@@ -148,6 +152,12 @@ def sweep(
             _remove(log, name)
 
 
-def _remove(folder: Location, name: str) -> None:
-    with suppress(OSError):
+def _remove(folder: Location, name: str) -> bool:
+    """Remove a file or folder; whether it is gone, which it is not if others own it."""
+    try:
         folder.fs.rm(folder.child(name).path, recursive=True)
+    except FileNotFoundError:
+        pass
+    except OSError:
+        return False
+    return True

@@ -17,6 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.errors import Damaged, Unavailable
 from calibdask.safe_text import HIDDEN, message, visible_address
+from calibdask.storage.retry import with_retries
 
 # Advice about paths that a worker does not see.
 SHARED_PATHS = (
@@ -182,6 +183,19 @@ class Location:
     def open(self) -> Any:
         """The file, opened for reading bytes."""
         return self.fs.open(self.path, "rb")
+
+    def content(self) -> bytes:
+        """The content of a small file, such as one of metadata, now.
+
+        Raises
+        ------
+        ValueError
+            If it is a pipe or a device, which may never end.
+        OSError
+            If it cannot be read.
+        """
+        self.check_file()
+        return bytes(with_retries(lambda: self.fs.cat_file(self.path)))
 
     @contextmanager
     def reading(self, what: str = "") -> Iterator[None]:

@@ -28,7 +28,6 @@ from calibdask.storage.manifest import IDENTITY
 from calibdask.storage.netcdf_files import netcdf_reader, open_netcdf
 from calibdask.storage.npz_files import NPZ, BareArrays
 from calibdask.storage.readers import RowTable, StoredRows
-from calibdask.storage.retry import with_retries
 from calibdask.storage.standard_input import STANDARD_INPUT, standard_input
 from calibdask.storage.writers import texts_settled
 
@@ -367,7 +366,7 @@ def _check_members(location: Location) -> None:
         for path in sorted(map(str, location.fs.ls(location.path, detail=False))):
             metadata = location.child(f"{path.rstrip('/').rpartition('/')[2]}/zarr.json")
             with suppress(OSError):
-                if IDENTITY.encode() in with_retries(partial(metadata.fs.cat_file, metadata.path)):
+                if IDENTITY.encode() in metadata.content():
                     raise Damaged(
                         f"{location.url} is damaged: its manifest is lost, to which its arrays belong; copy the store "
                         "again, or compute it again."

@@ -14,7 +14,6 @@ from calibdask.storage.documents import parse_json
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import ArrayRecord, content_hash
 from calibdask.storage.period_log import Period
-from calibdask.storage.retry import with_retries
 from calibdask.storage.slice_labels import Labels, positions
 from calibdask.storage.zarr_files import StoredArray
 
@@ -163,7 +162,7 @@ class Manifests:
         place = self._location.child(f"{period.folder}/zarr.json")
         url = self._location.url
         try:
-            content = with_retries(lambda: place.fs.cat_file(place.path))
+            content = place.content()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
             raise Damaged(f"{url} is not whole: {period.folder}/zarr.json is missing") from None
         if content_hash(content) != period.manifest:

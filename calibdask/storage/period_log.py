@@ -90,9 +90,9 @@ class Period:
     def damaged(self, what: str) -> Damaged:
         """The error for files of this period; all others can be read."""
         return Damaged(
-            f"{what}. The other periods can still be read: copy the files of {self.label} again, replace it "
-            "(--replace --reason TEXT at the shell, replace= in Python), or remove it (--drop LABEL --reason TEXT, "
-            "calibdask.drop_periods)."
+            f"{what}. The other periods can still be read: copy the files of {self.label} again, replace it by "
+            "replace='the reason' (--replace --reason TEXT at the shell), or remove it by calibdask.drop_periods "
+            "(--drop LABEL --reason TEXT at the shell)."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class Head:
             If it is not what was written.
         """
         try:
-            content = with_retries(partial(store.fs.cat_file, store.child(_MARK).path))
+            content = store.child(_MARK).content()
         except FileNotFoundError:
             return cls()
         try:
@@ -374,9 +374,10 @@ def _names(folder: Location) -> list[str]:
 
 def _contents(folder: Location, names: list[str]) -> list[bytes]:
     if folder.local:
+        folder.check_file()
         return [Path(folder.path, name).read_bytes() for name in names]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return [*pool.map(lambda name: with_retries(partial(folder.fs.cat_file, f"{folder.path}/{name}")), names)]
+        return [*pool.map(lambda name: folder.child(name).content(), names)]
 
 
 def _content(record: Mapping[str, Any]) -> bytes:

@@ -31,7 +31,7 @@ import xarray as xr
 from calibdask import __version__
 from calibdask.errors import Unavailable
 from calibdask.safe_text import listed
-from calibdask.storage.atomic_replace import atomic_replacement, owned_name
+from calibdask.storage.atomic_replace import atomic_replacement, named_errors, owned_name
 from calibdask.storage.compatibility import check_compatible
 from calibdask.storage.leases import Lease, sweep
 from calibdask.storage.location import Location
@@ -121,29 +121,30 @@ class PeriodStore:
         Unavailable
             If other processes take this one for dead again and again, and remove what it writes.
         """
-        self._make()
-        for _ in range(_MOST_TRIES):
-            with Lease(self.location.child(PARTS)) as lease:
-                added = tuple(self._write(part, lease.writer, number, merged) for number, part in enumerate(parts))
-                was_held: bool = lease.is_held
-                if not was_held:
-                    # What others may have removed is not added. Without its lease it must not stay there either.
-                    self._discard(added)
-                    continue
-                making = partial(_changed, change, added)
-                log = commit_after_loss(self.location, making) if recover else commit(self.location, making, begun)
-                if lease.is_held:
-                    replaced = {name: record for name, record in log.gone.items() if record}
-                    of_parts = [(name.removeprefix(f"{PARTS}/"), record) for name, record in replaced.items()]
-                    kept = partial(self._kept, log)
-                    sweep(self.location.child(PARTS), lease.writer, kept, of_parts, self.location.child(FOLDER))
-                    return
-            # The record is there, and its numbers may be gone: they are written again, in their place.
-            change, recover = _rewritten, False
-        raise Unavailable(
-            f"{self.location.url}: other processes have taken this one for dead, and removed what it wrote; compare "
-            "the clocks and the load of the machines, and run it again."
-        )
+        with named_errors(self.location, Path(self.location.path)):
+            self._make()
+            for _ in range(_MOST_TRIES):
+                with Lease(self.location.child(PARTS)) as lease:
+                    added = tuple(self._write(part, lease.writer, number, merged) for number, part in enumerate(parts))
+                    was_held: bool = lease.is_held
+                    if not was_held:
+                        # What others may have removed is not added. Without its lease it must not stay there either.
+                        self._discard(added)
+                        continue
+                    making = partial(_changed, change, added)
+                    log = commit_after_loss(self.location, making) if recover else commit(self.location, making, begun)
+                    if lease.is_held:
+                        replaced = {name: record for name, record in log.gone.items() if record}
+                        of_parts = [(name.removeprefix(f"{PARTS}/"), record) for name, record in replaced.items()]
+                        kept = partial(self._kept, log)
+                        sweep(self.location.child(PARTS), lease.writer, kept, of_parts, self.location.child(FOLDER))
+                        return
+                # The record is there, and its numbers may be gone: they are written again, in their place.
+                change, recover = _rewritten, False
+            raise Unavailable(
+                f"{self.location.url}: other processes have taken this one for dead, and removed what it wrote; "
+                "compare the clocks and the load of the machines, and run it again."
+            )
 
     def _discard(self, added: Iterable[Period]) -> None:
         for name in (name for period in added for name in (period.folder, period.totals) if name):
@@ -321,14 +322,16 @@ class PeriodStore:
             (target / PARTS).mkdir(exist_ok=True)
             return
         room = target.with_name(f".{target.name}.{owned_name()}.partial")
-        room.mkdir()
-        for folder in (FOLDER, PARTS):
-            (room / folder).mkdir()
-        (room / "zarr.json").write_bytes(mark)
-        # Another writer may have been first.
-        with suppress(OSError):
-            os.rename(room, target)
-        rmtree(room, ignore_errors=True)
+        try:
+            room.mkdir()
+            for folder in (FOLDER, PARTS):
+                (room / folder).mkdir()
+            (room / "zarr.json").write_bytes(mark)
+            # Another writer may have been first.
+            with suppress(OSError):
+                os.rename(room, target)
+        finally:
+            rmtree(room, ignore_errors=True)
 
 
 def _changed(

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.errors import Unavailable
-from calibdask.storage.location import Location
+from calibdask.storage.location import Location, is_endless
 from calibdask.storage.manifest import content_hash
 from calibdask.storage.period_log import Period
 from calibdask.storage.retry import with_retries
@@ -137,6 +137,8 @@ class ArchiveMembers:
 
     def read(self, path: str, name: str) -> bytes:
         """Content of an archive member; raises one of many exceptions if it is corrupted."""
+        if is_endless(path):
+            raise zipfile.BadZipFile(f"{path} is no file.")
         with open(path, "rb") as file:
             if path not in self._known:
                 with zipfile.ZipFile(file) as archive:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from calibdask.storage.atomic_replace import is_other_running, owned_name, put_in_place
-from calibdask.storage.documents import parse_json
+from calibdask.storage.documents import parse_json, read_bytes
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import is_intact, path_hash, sealed
@@ -37,10 +37,14 @@ def files_digest(location: Location) -> str:
     fs = location.fs
     with location.reading():
         if location.is_zarr:
-            infos = list(fs.find(location.path, detail=True).values())
+            infos = {info["name"]: info for info in fs.find(location.path, detail=True).values()}
         else:
-            infos = [fs.info(path) for path in FileSet.of(location).paths]
-    return digest([[info["name"], info.get("size"), *(str(info.get(name)) for name in _VERSIONS)] for info in infos])
+            files = FileSet.of(location)
+            # Without the query of an address of the web: one that signs it is another one the next time.
+            infos = {files.member(path).named: fs.info(path) for path in files.paths}
+    return digest(
+        [[path, info.get("size"), *(str(info.get(name)) for name in _VERSIONS)] for path, info in infos.items()]
+    )
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
@@ -136,7 +140,7 @@ class ResumableOutput:
         """
         path = self.folder / _PROGRESS
         try:
-            content = path.read_bytes()
+            content = read_bytes(path)
         except FileNotFoundError:
             return "", None, {}
         try:

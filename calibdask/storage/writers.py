@@ -54,12 +54,20 @@ def checked_output(
         raise ValueError(f"The folder of the output {path!r} does not exist; create {str(folder)!r} first.")
     if not os.access(folder, os.W_OK):
         raise ValueError(f"The folder of the output {path!r} is not writable.")
+    target = followed(target)
+    if target.suffix.lower() not in suffixes:
+        raise ValueError(f"{path!r} leads to {str(target)!r}, whose name should end in {' or '.join(suffixes)}.")
     restore(target)
     if os.path.lexists(target):
         is_store = any((target / mark).exists() for mark in ("zarr.json", ".zgroup", APPLIED))
         is_kind = target.is_dir() if target.suffix.lower() in folders else target.is_file()
         _check_replaceable(path, is_kind and (is_store or not target.is_dir()), overwrite=overwrite)
     return target
+
+
+def followed(target: Path) -> Path:
+    """Where a symbolic link leads, if a file or folder is there: others that read it get the new one too."""
+    return target.resolve() if target.is_symlink() and (target.is_file() or target.is_dir()) else target
 
 
 def _check_remote(location: Location, *, overwrite: bool) -> None:

@@ -5,7 +5,6 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,7 @@ def records_of(location: Location, layout: str, names: Iterable[str], axes: Coll
     """Manifest records of the arrays of a layout by path; the chunks of axes must be written."""
 
     def content(name: str) -> bytes:
-        return bytes(with_retries(partial(location.fs.cat_file, f"{location.path}/{layout}/{name}")))
+        return location.child(f"{layout}/{name}").content()
 
     records = {}
     for name in names:

@@ -70,6 +70,7 @@ TOO_LARGE = [
     (["summarize", "d.parquet", "--out", "o.nc"], "o.nc", 20_000),
     (["evaluate", "d.parquet", "--metric", "reliability-diagram", "--out", "o.nc"], "o.nc", 900),
     (["calibrate", "d.parquet", "--method", "isotonic", "--out", "o.json"], "o.json", 500),
+    (["summarize", "d.parquet", "--append", "o.zarr", "--period", "day=2026-11-01"], "o.zarr", 100),
 ]
 
 
@@ -85,6 +86,56 @@ def test_all_outputs_are_written_or_none(
     (line,) = capsys.readouterr().err.splitlines()
     assert line == f"calibdask: [Errno 27] File too large: '{name}'"
     assert not outputs(folder)
+
+
+@pytest.mark.parametrize("out", ["o.csv", "o.parquet", "o.zarr"])
+def test_disks_that_are_full_are_said_with_the_output(
+    out: str, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate", "d.parquet", "--method", "platt", "--out", "m.json"]) == 0
+    apply = ["apply", "m.json", "d.parquet", "--out", out]
+    capsys.readouterr()
+    with files_up_to(900):
+        assert main(apply) == 2
+    assert capsys.readouterr().err == f"calibdask: [Errno 27] File too large: '{out}'\n"
+    assert main(apply) == 0
+
+
+@pytest.mark.parametrize("name", ["o.json", "o.zarr", "o.parquet"])
+def test_links_are_followed(name: str, folder: Path) -> None:
+    """Others that read the file behind the link would go on with old numbers."""
+    (folder / "there").mkdir()
+    evaluate = ["evaluate", "d.parquet", "--metric", "ece", "--out", name]
+    assert main([*evaluate[:-1], f"there/{name}"]) == 0
+    os.symlink(f"there/{name}", name)
+    before = (folder / "there" / name).stat().st_ino
+    assert main(evaluate) == 2
+    assert main([*evaluate, "--overwrite"]) == 0
+    assert (folder / name).is_symlink()
+    assert (folder / "there" / name).stat().st_ino != before
+    if name == "o.parquet":
+        assert main(["calibrate", "d.parquet", "--method", "platt", "--out", "m.json"]) == 0
+        (folder / "there" / "a.csv").write_text("old")
+        os.symlink("there/a.csv", "a.csv")
+        assert main(["apply", "m.json", "d.parquet", "--out", "a.csv", "--overwrite"]) == 0
+        assert (folder / "a.csv").is_symlink()
+        assert (folder / "there" / "a.csv").read_text().startswith("label,score")
+
+
+def test_a_link_to_another_kind_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "data.bin").write_text("mine")
+    os.symlink("data.bin", "o.json")
+    assert main(["evaluate", "d.parquet", "--out", "o.json", "--overwrite"]) == 2
+    assert "whose name should end in .json" in capsys.readouterr().err
+    assert (folder / "data.bin").read_text() == "mine"
+
+
+@pytest.mark.parametrize("words", [["apply", "m.json", "d.parquet"], ["evaluate", "d.parquet", "--metric", "ece"]])
+def test_names_that_are_not_utf8(words: list[str], folder: Path) -> None:
+    assert main(["calibrate", "d.parquet", "--method", "platt", "--out", "m.json"]) == 0
+    name = os.fsdecode(b"o\xff\n.parquet")
+    assert main([*words, "--out", name]) == 0
+    assert (folder / name).exists()
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, lambda path: path.symlink_to("/dev/null")])

@@ -85,6 +85,15 @@ def test_output_that_cannot_be_written(data: str) -> None:
     assert done.stderr == b"calibdask: The standard output, or a connection, failed: No space left on device\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
+@pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-"])
+@pytest.mark.parametrize("words", ["check nothing.csv --limit ece=0.5", "check --bad", "watch nothing.zarr --debug"])
+def test_errors_that_cannot_be_printed_keep_their_status(words: str, stderr: str) -> None:
+    """1 would say that a limit is broken, or an alarm."""
+    command = f"{sys.executable} -m calibdask {words} {stderr}"
+    assert subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=300).returncode == 2
+
+
 def test_characters_that_a_terminal_lacks_have_substitutes(data: str) -> None:
     arguments = ["check", data, "--limit", "ece=0.5", "--by", "café–"]
     code = f"from calibdask.cli import main; assert main({arguments}) == main({[*arguments, '--json']}) == 0"

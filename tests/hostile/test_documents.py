@@ -1,6 +1,7 @@
 """Documents that users name in options: pipes, devices, endless, deep and ambiguous ones are refused in a sentence."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -92,6 +93,35 @@ def test_pipes_in_stores_are_refused(name: str, tmp_path: Path, capfd: pytest.Ca
     member.unlink()
     os.mkfifo(member)
     assert "is a pipe" in refusal(["evaluate", str(tmp_path / "a.zarr")], capfd)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["log/00000000.jsonl", "log/00000001.jsonl", "periods/*.zarr/zarr.json", "zarr.json"]
+)
+def test_pipes_in_stores_of_periods_are_refused(
+    pattern: str, folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    store = tmp_path / "s.zarr"
+    shutil.copytree(folder / "s.zarr", store)
+    member = next(store.glob(pattern), store / pattern)
+    member.unlink(missing_ok=True)
+    os.mkfifo(member)
+    assert "is a pipe" in refusal(["evaluate", str(store), "--by", "day"], capfd)
+
+
+def test_pipes_in_summaries_and_progress_are_refused(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    data, summary, out = str(folder / "d.parquet"), tmp_path / "s.zarr", tmp_path / "o.csv"
+    assert main(["summarize", data, "--out", str(summary)]) == 0
+    (summary / "rows" / "zarr.json").unlink()
+    os.mkfifo(summary / "rows" / "zarr.json")
+    assert "is a pipe" in refusal(["evaluate", str(summary)], capfd)
+    assert main(["calibrate", data, "--method", "platt", "--out", str(tmp_path / "m.json")]) == 0
+    unfinished = tmp_path / ".o.csv.unfinished"
+    unfinished.mkdir()
+    os.mkfifo(unfinished / "progress.json")
+    assert "is a pipe" in refusal(["apply", str(tmp_path / "m.json"), data, "--out", str(out)], capfd)
 
 
 def arrow_file(path: Path) -> bytes:

@@ -2,12 +2,13 @@
 
 import io
 import random
+from contextlib import nullcontext
 
 import pyarrow as pa
 import pytest
 from pyarrow import csv
 
-from calibdask.storage.csv_rows import header_of, row_blocks, rows_end
+from calibdask.storage.csv_rows import check_closed, header_of, row_blocks, rows_end
 
 
 def rows_of(text: bytes, separator: str = ",") -> int:
@@ -37,6 +38,43 @@ def test_blocks_have_the_rows_of_the_whole(seed: int, separator: str) -> None:
 def test_a_mark_that_is_not_closed() -> None:
     assert rows_end(b'1,"open\n2,x\n') == 0
     assert rows_end(b'1,x\n1,"open\n2,x\n') == 4
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_files_that_end_within_quotation_marks(seed: int) -> None:
+    """Cut anywhere: an error exactly where Arrow would read the rest of the file as one text."""
+    draw = random.Random(seed)
+    fields = ["1", "fr", '"a,b"', '"two\nlines"', '"said ""no""\n"', '5" pipe', 'x"y', '""', '"""x"']
+    text = "\n".join(",".join(draw.choices(fields, k=3)) for _ in range(20)).encode()
+    cut = text[: draw.randrange(1, len(text))]
+    # A further row is one of its own, unless it is within the open text.
+    is_open = _last_field(cut + b"\nthe,last,row") != "row"
+    for check in (lambda: check_closed(cut, ",", 0), lambda: list(row_blocks(io.BytesIO(cut), 0, len(cut), 30))):
+        with pytest.raises(ValueError, match="is not closed") if is_open else nullcontext():
+            check()
+
+
+def _last_field(text: bytes) -> str:
+    """The last field of the last row, by a loop over the signs."""
+    within, field, begins = False, "", True
+    signs = text.decode()
+    number = 0
+    while number < len(signs):
+        sign = signs[number]
+        if within and sign == '"' and signs[number + 1 : number + 2] == '"':
+            field += sign
+            number += 1
+        elif within:
+            within = sign != '"'
+            field += sign if within else ""
+        elif sign == '"' and begins:
+            within, begins = True, False
+        elif sign in ",\n":
+            field, begins = "", True
+        else:
+            field, begins = field + sign, False
+        number += 1
+    return field
 
 
 @pytest.mark.parametrize("size", [3, 1000])

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from fsspec.implementations.local import LocalFileSystem
 
 import calibdask as cd
 from calibdask.errors import Damaged
@@ -168,6 +169,40 @@ def test_what_nobody_needs_goes_after_a_day(tmp_path: Path) -> None:
     assert not partial.exists()
     assert len(names(store, "*.zarr")) == len(names(store, "*.zip")) == 4
     assert check(store) == {label(number) for number in range(4)}
+
+
+def test_files_that_another_user_owns_keep_their_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it they would look like those of a record that was lost, and nobody could read the store."""
+    store = tmp_path / "store.zarr"
+    cd.append(DAYS[0], store, {"day": label(0)})
+    with killed_at(60), suppress(Killed):
+        cd.append(DAYS[0], store, {"day": label(4)})
+    of_another_machine(store)
+    os.utime(store / PARTS / "1-deadbeef-2-abc.lease", (OLD, OLD))
+    remove, write = LocalFileSystem.rm, LocalFileSystem.pipe_file
+
+    def rm(self: LocalFileSystem, path: str, **options: object) -> None:
+        if path.endswith(".zarr"):
+            raise PermissionError(path)
+        remove(self, path, **options)
+
+    monkeypatch.setattr(LocalFileSystem, "rm", rm)
+    for number in (1, 2):
+        cd.append(DAYS[number], store, {"day": label(number)})
+        assert {Path(name).suffix for name in names(store, "1-deadbeef*")} == {".lease", ".taken", ".zarr"}
+    assert check(store) == {label(number) for number in range(3)}
+
+    # A third user cannot write what the second one has written.
+    def pipe_file(self: LocalFileSystem, path: str, content: bytes, **options: object) -> None:
+        if path.endswith("1-deadbeef-2-abc.taken"):
+            raise PermissionError(path)
+        write(self, path, content, **options)
+
+    monkeypatch.setattr(LocalFileSystem, "pipe_file", pipe_file)
+    cd.append(DAYS[0], store, {"day": label(3)})
+    monkeypatch.undo()
+    cd.append(DAYS[2], store, {"day": label(5)})
+    assert not names(store, "1-deadbeef*.zarr") | names(store, "*.lease")
 
 
 def test_clocks_of_writers_do_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,10 @@
 """Readers: one clear sentence for everything that is wrong with a file."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from zipfile import ZipFile
 
 import numpy as np
 import pandas as pd
+import pyarrow
+import pyarrow.ipc
 import pytest
 import xarray as xr
 import zarr
@@ -71,6 +75,34 @@ def cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:2000])
 
 
+def second_stream(compress: Callable[[bytes], bytes], at: int) -> Callable[[Path], None]:
+    """Two compressed streams, of the second one a byte changed."""
+
+    def make(path: Path) -> None:
+        first, second = compress(b"label,score\n0,0.5\n"), bytearray(compress(b"1,0.5\n" * 10))
+        second[at] ^= 255
+        path.write_bytes(first + second)
+
+    return make
+
+
+def open_stream(path: Path) -> None:
+    """A stream of Arrow that was cut off after its first batch."""
+    table = pyarrow.table({"label": [0, 1], "score": [0.5, 0.5]})
+    with path.open("wb") as file, pyarrow.ipc.new_stream(file, table.schema) as writer:
+        writer.write_table(table)
+        end = file.tell()
+    path.write_bytes(path.read_bytes()[:end])
+
+
+def two_streams(path: Path) -> None:
+    content = io.BytesIO()
+    table = pyarrow.table({"label": [0, 1], "score": [0.5, 0.5]})
+    with pyarrow.ipc.new_stream(content, table.schema) as writer:
+        writer.write_table(table)
+    path.write_bytes(content.getvalue() * 2)
+
+
 def zipped(path: Path) -> None:
     with ZipFile(path, "w") as archive:
         for name in ("a.csv", "b.csv"):
@@ -129,6 +161,17 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("rows.csv", text("label,score\n1,0,5\n0,0,5\n"), "Expected 2 columns, got 3"),
     ("rows.csv", text("label,score\n1,0.5\n1\n"), "Expected 2 columns, got 1"),
     ("rows.csv", lambda path: path.write_bytes(b"label,sc\xff\n1,1\n"), "cannot be read as CSV"),
+    (
+        "rows.csv",
+        text('label,score,c\n0,0.5,"a\n1,0.5,b\n'),
+        r"at byte 20, before 'a\\n1,0\.5,b\\n', is not closed",
+    ),
+    ("rows.csv.bz2", second_stream(bz2.compress, 0), "cannot be read as CSV: Invalid data stream"),
+    ("rows.csv.xz", second_stream(lzma.compress, 3), "cannot be read as CSV: Input format not supported"),
+    ("rows.jsonl.xz", second_stream(lzma.compress, -5), "cannot be read as JSON Lines: "),
+    ("rows.csv.bz2", lambda path: path.write_bytes(bz2.compress(b"label,score\n0,0.5\n") + b"more"), "Invalid data"),
+    ("rows.arrow", open_stream, "the stream has no end-of-stream mark"),
+    ("rows.arrows", two_streams, "something follows the end of the stream"),
     ("rows.csv.gz", text("not compressed"), "cannot be read as CSV"),
     ("rows.csv.gz", cut, "cannot be read as CSV"),
     ("rows.parquet", text("no Parquet"), "cannot be read as Parquet"),

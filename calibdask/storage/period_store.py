@@ -323,9 +323,8 @@ class PeriodStore:
             return
         room = target.with_name(f".{target.name}.{owned_name()}.partial")
         try:
-            room.mkdir()
             for folder in (FOLDER, PARTS):
-                (room / folder).mkdir()
+                (room / folder).mkdir(parents=True)
             (room / "zarr.json").write_bytes(mark)
             # Another writer may have been first.
             with suppress(OSError):

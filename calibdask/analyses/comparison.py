@@ -23,6 +23,7 @@ from calibdask.estimators.about import PartInfo
 from calibdask.estimators.cluster_totals import CLUSTER_TOTALS, ClusterTotals, clusters_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
+from calibdask.estimators.outcome_counts import OutcomeCounts
 from calibdask.estimators.panel import comparison_metrics
 from calibdask.estimators.parts import Coordinate, Estimate, Number, Part
 from calibdask.estimators.slice_totals import SliceTotals
@@ -44,7 +45,7 @@ from calibdask.storage.summary import is_summary
 PairedMethod = Literal["percentile", "bca"]
 _CHALLENGER = "challenger"
 # What is requested beside the metrics, under a name that none has.
-_TOTALS, _CLUSTERS = ("\0totals",), ("\0clusters",)
+_TOTALS, _CLUSTERS, _OUTCOMES = ("\0totals",), ("\0clusters",), ("\0outcomes",)
 _DIFFERENCE = PartInfo("model minus baseline", "difference")
 # Of equally good models on fewer rows of the rarer outcome, far more than the nominal share differ by replicates.
 _FEWEST_OUTCOMES = 5
@@ -140,9 +141,10 @@ def compare(
     difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)); with ``"bca"`` at its corrected levels.
     If it is below 1 - ci the interval excludes 0; the converse holds up to 2 / n_boot. Replicates in which a small
     slice has no row count for both sides. With fewer than 5 rows of the rarer outcome (of several classes: of right, or
-    of wrong predictions of both models) replicates resemble these rows too much, and there is neither interval nor
-    p-value: they are NaN. Edges of bins and bandwidths of kernels on the simplex are not re-estimated;
-    each model has its own.
+    of wrong predictions of both models; with weights as many as carry their information) replicates resemble these rows
+    too much, and there is neither interval nor p-value: they are NaN. Neither have differences of `CalibrationSlope`
+    where a score of either model is exactly 0 or 1: its infinite logit is clipped, and where decides them. Edges of
+    bins and bandwidths of kernels on the simplex are not re-estimated; each model has its own.
 
     Calibration errors exceed the true ones by chance, those of well calibrated models most. Differences of models with
     errors of different size are therefore biased towards 0, and resampling repeats that bias: use a metric with little
@@ -253,13 +255,15 @@ class Compare(Analysis):
         bootstrap = RowBootstrap(choice, bucket_count(layout) if layout.clustered else None)
         totals = SliceTotals()
         counted: dict[Any, Any] = {_CLUSTERS: ClusterTotals().estimate()} if layout.clustered else {}
+        if layout.weighted:
+            counted[_OUTCOMES] = OutcomeCounts().estimate()
         requests = {**bootstrap.requests(chosen, chosen), _TOTALS: totals.estimate(), **counted}
         outcome = run_requests(requests, rows.source)
         clusters = clusters_of(outcome.estimates[_CLUSTERS]) if layout.clustered else None
         result = DatasetBuilder(rows, class_dim)
         challengers = [name for name in names if name != names[base]]
         axes = _axes(rows, challengers, squeezed=not named)
-        varied = _enough_outcomes(outcome.estimates[_TOTALS], (base, len(names)))
+        varied = _enough_outcomes(outcome.estimates[_TOTALS], outcome.estimates.get(_OUTCOMES), (base, len(names)))
         adjusted = bool(rows.by) or len(challengers) > 1
         for name, metric in chosen.items():
             estimate = outcome.estimates[(name,)]
@@ -273,6 +277,10 @@ class Compare(Analysis):
                     drawn = widened_by_clusters(replicates, clusters, self.ci, bucket_count(layout))
                 number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice)
                 bounds = {bound: where(end, varied) for bound, end in bounds.items()}
+                if reason := estimate[part].notes.get("rests_on_clipping"):
+                    # Of one model at least, and it is not known of which.
+                    bounds = {bound: where(end, np.zeros_like(varied)) for bound, end in bounds.items()}
+                    number = replace(number, notes={**number.notes, "no_interval": f"of differences: {reason}"})
                 if clusters is not None:
                     enough = np.broadcast_to(clusters.clusters >= FEWEST_CLUSTERS, (len(number.values), layout.groups))
                     bounds = {bound: where(end, enough) for bound, end in bounds.items()}
@@ -378,11 +386,17 @@ def _difference(
     return number, bounds_of_number(number, differences, choice) | {"pvalue": Number(pvalues, part.dims)}
 
 
-def _enough_outcomes(totals: Estimate, models: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Whether replicates tell how a difference varies: by (challengers and batch, groups, *dims)."""
+def _enough_outcomes(totals: Estimate, counts: Estimate | None, models: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    """Whether replicates tell how a difference varies: by (challengers and batch, groups, *dims).
+
+    ``counts`` are those of rows with weights, whose frequency does not count rows.
+    """
     share = totals["frequency"].values
     rows = totals["rows"].values
     rarer = np.minimum(share, 1 - share) * rows.reshape(*rows.shape, *(1,) * (share.ndim - rows.ndim))
+    if counts is not None:
+        of_rows = counts["rarer"].values
+        rarer = np.broadcast_to(of_rows.reshape(*of_rows.shape, *(1,) * (share.ndim - of_rows.ndim)), rarer.shape)
     base, count = models
     apart = np.nan_to_num(rarer).reshape(count, -1, *rarer.shape[1:])
     # Of several classes outcomes are whether the predictions of each model are right.

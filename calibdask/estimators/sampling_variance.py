@@ -18,12 +18,17 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.statistics.exact import Array
 
 # Numbers of rows that differ by less are equal up to rounding.
 _ROUNDING = 1e-9
+# Skewness of a sum of outcomes from which a normal test at 5 % rejects more than 9 % of calibrated models: that of one
+# expected outcome.
+_MOST_SKEWNESS = 1.0
+SKEWED = "no p-value where outcomes are so rare that hardly one is expected"
 # Up to half of calibrated models are rejected where this is wrong.
 WEIGHTS_ASSUMED = "weights are assumed not to depend on the outcome; if they do, calibrated models look miscalibrated"
 UNKNOWN_WEIGHT = "where all outcomes are equal: the weight of the other outcome is unknown"
@@ -148,6 +153,19 @@ def rarer_rows(weight: Array, square: Array, of_weight: Array, of_square: Array)
     """
     with_it = _kish(np.asarray(of_weight), np.asarray(of_square))
     return np.asarray(np.minimum(with_it, _kish(_rest(weight, of_weight), _rest(square, of_square))))
+
+
+def is_too_skewed(variance: Array, third: Array) -> npt.NDArray[np.bool_]:
+    """Whether a sum with this variance and third cumulant is too skewed for a normal test.
+
+    Examples
+    --------
+    A tenth of an outcome is expected, or ten.
+
+    >>> is_too_skewed(np.array([0.1, 10.0]), np.array([0.1, 10.0])).tolist()
+    [True, False]
+    """
+    return np.asarray(np.abs(third) > _MOST_SKEWNESS * np.maximum(variance, 0.0) ** 1.5)
 
 
 def sum_of_squares(contributions: Array) -> Array:

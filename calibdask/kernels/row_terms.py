@@ -5,7 +5,7 @@ import numpy as np
 from calibdask.kernels.compiled import add_units_at, compiled, inlined, unit, units
 from calibdask.kernels.logarithm import log_64
 
-SPIEGELHALTER, LOGARITHM = 0, 1
+SPIEGELHALTER, LOGARITHM, EXCESS = 0, 1, 2
 
 # A sum of this many integers up to 2**51 fits in an int64.
 _TOGETHER = 256
@@ -16,6 +16,14 @@ def _deviation(score, hit, weight):
     """Excess of the Brier score of a row over its expectation, and its variance; within +-1 for a weight of 1."""
     slope = weight * (1.0 - 2.0 * score)
     return slope * (hit - score), slope * slope * score * (1.0 - score)
+
+
+@inlined
+def _moments(score, hit, weight):
+    """Square of the excess of a row, and its third cumulant if the score is right; within +-1 for a weight of 1."""
+    slope = weight * (1.0 - 2.0 * score)
+    excess = slope * (hit - score)
+    return excess * excess, slope * slope * slope * score * (1.0 - score) * (1.0 - 2.0 * score)
 
 
 @inlined
@@ -36,6 +44,10 @@ def _find_terms(kind, column, labels, chosen, smallest, buffers, firsts, seconds
     if kind == SPIEGELHALTER:
         for r in range(scores.size):
             first, second = _deviation(scores[r], hits[r], 1.0)
+            firsts[r], seconds[r] = units(first), units(second)
+    elif kind == EXCESS:
+        for r in range(scores.size):
+            first, second = _moments(scores[r], hits[r], 1.0)
             firsts[r], seconds[r] = units(first), units(second)
     else:
         for r in range(scores.size):
@@ -83,6 +95,8 @@ def weighted_term_sums(kind, scores, labels, first_class, weights, group, smalle
             hit = np.float64(labels[r] == first_class + c)
             if kind == SPIEGELHALTER:
                 first, second = _deviation(unit(scores[r, c]), hit, weights[r])
+            elif kind == EXCESS:
+                first, second = _moments(unit(scores[r, c]), hit, weights[r])
             else:
                 first, second = weights[r] * _surprise(unit(scores[r, c]), hit, smallest), weights[r]
             sums[0, g, c] += first

@@ -14,9 +14,9 @@ from calibdask.statistics.exact import Sums
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import SumStatistic, Weigh
 
-Term = Literal["spiegelhalter", "logarithm"]
+Term = Literal["spiegelhalter", "excess", "logarithm"]
 
-_KINDS = {"spiegelhalter": row_terms.SPIEGELHALTER, "logarithm": row_terms.LOGARITHM}
+_KINDS = {"spiegelhalter": row_terms.SPIEGELHALTER, "logarithm": row_terms.LOGARITHM, "excess": row_terms.EXCESS}
 
 
 class RowTermsState(NamedTuple):
@@ -32,6 +32,7 @@ class RowTerms(SumStatistic[RowTermsState]):
     ==================  ============================================================================================
     ``spiegelhalter``   w (o - s)(1 - 2 s), the excess of the Brier score over its expectation, and its variance
                         (w (1 - 2 s))**2 s (1 - s)
+    ``excess``          the square of that excess, and its third cumulant (w (1 - 2 s))**3 s (1 - s)(1 - 2 s)
     ``logarithm``       -w log(s or 1 - s) / 16, by the outcome, and w
     ==================  ============================================================================================
 
@@ -39,7 +40,7 @@ class RowTerms(SumStatistic[RowTermsState]):
     ----------
     setting : Setting
         Which columns of (score, outcome).
-    term : {"spiegelhalter", "logarithm"}
+    term : {"spiegelhalter", "excess", "logarithm"}
         The terms.
     smallest : float, default 0
         For the logarithm: scores of 0 are clipped at this one; -log of the smallest positive double is 745.
@@ -89,6 +90,11 @@ class RowTerms(SumStatistic[RowTermsState]):
         if self.term == "logarithm":
             chosen = np.where(outcome == 1, score, 1 - score)
             terms = -np.log(np.maximum(chosen, self.smallest)) * cells.mass / 16, cells.mass
+        elif self.term == "excess":
+            slope, variance = 1 - 2 * score, score * (1 - score)
+            # Of unequal weights a lower bound of the sum of cubes.
+            cube = np.divide(cells.square**2, cells.mass, out=np.zeros_like(cells.square), where=cells.mass > 0)
+            terms = cells.square * (slope * (outcome - score)) ** 2, cube * slope**4 * variance
         else:
             slope = 1 - 2 * score
             terms = cells.mass * (outcome - score) * slope, cells.square * slope**2 * score * (1 - score)

@@ -11,8 +11,9 @@ from calibdask.estimators.about import PVALUE, About, Description, PartInfo
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import FromHistograms
-from calibdask.estimators.ordered.score_points import ScorePoints, histogram_of
+from calibdask.estimators.ordered.score_points import Points, ScorePoints, histogram_of
 from calibdask.estimators.parts import Estimate, FixedPart, calibration_error
+from calibdask.estimators.sampling_variance import SKEWED, UNKNOWN_WEIGHT, is_too_skewed
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -51,7 +52,9 @@ class ECCE(ColumnEstimator):
     -----
     Parts: the error itself, and ``pvalue``: for a calibrated model C over sigma, with sigma**2 = sum w**2 s (1 - s) /
     n**2, is approximately a Brownian motion, whose maximum and range have known distributions. The error of a
-    calibrated model has an expectation of about 1.25 sigma (mad) or 1.6 sigma (range).
+    calibrated model has an expectation of about 1.25 sigma (mad) or 1.6 sigma (range). The p-value is NaN where the sum
+    of w (o - s) has a skewness above 1, as with less than one expected outcome. Weights may depend on the outcome:
+    where it is larger the variance is sum w**2 (o - s)**2 / n**2, and the p-value is NaN where all outcomes are equal.
 
     Exact up to about four million distinct scores in total; beyond that, and from a summary, runs are the cells of a
     fine grid, 1/3600 wide or less: too small by at most half the share of rows in one cell (``kind="range"``: by that
@@ -108,24 +111,46 @@ class ECCE(ColumnEstimator):
         setting = self.measured(layout)
         points = yield from ScorePoints(setting)
         values, pvalues = np.full(points.shape, np.nan), np.full(points.shape, np.nan)
+        reasons: set[str] = set()
         for index, at in points.strata():
             score, weight = points.score[at], points.weight[at]
             total = weight.sum()
             walk = np.cumsum(points.outcome[at] - weight * score) / total
             top, bottom = max(0.0, walk.max()), min(0.0, walk.min())
             values[index] = max(top, -bottom) if self.kind == "mad" else top - bottom
-            sigma = np.sqrt((points.square[at] * score * (1 - score)).sum()) / total
+            variance, reason = _null_variance(points, at, weighted=layout.weighted)
+            sigma = np.sqrt(variance) / total
             exceeded = exceeded_maximum if self.kind == "mad" else exceeded_range
-            if sigma > 0:
+            reasons |= {reason} - {""}
+            if sigma > 0 and not reason:
                 pvalues[index] = exceeded(np.asarray(values[index] / sigma))
-            elif values[index] > 0:
+            elif sigma == 0 and values[index] > 0:
                 # A wrong score of 0 or 1 cannot be if the model is calibrated.
                 pvalues[index] = 0.0
         notes = {**points.notes, "assumes": "rows are independent and many"}
+        if reasons:
+            notes["undefined"] = "; ".join(sorted(reasons))
         return {
             "": calibration_error(setting.by_class(values)[..., None], dims=setting.dims, **notes),
             "pvalue": FixedPart(setting.by_class(pvalues), setting.dims, notes),
         }
+
+
+def _null_variance(points: Points, at: slice, *, weighted: bool) -> tuple[float, str]:
+    """Variance of the sum of w (o - s) if scores are right, and why there is no p-value, if there is none."""
+    score, weight, outcome, square = (of[at] for of in (points.score, points.weight, points.outcome, points.square))
+    spread = score * (1 - score)
+    variance = (square * spread).sum()
+    # Of unequal weights at one score a lower bound of the sum of cubes.
+    third = (np.divide(square**2, weight, out=np.zeros_like(weight), where=weight > 0) * spread * (1 - 2 * score)).sum()
+    if variance > 0 and is_too_skewed(variance, third):
+        return float(variance), SKEWED
+    if weighted and variance > 0:
+        if not 0 < outcome.sum() < weight.sum():
+            return float(variance), f"no p-value {UNKNOWN_WEIGHT}"
+        events = points.square_outcome[at]
+        variance = max(variance, (events * (1 - score) ** 2 + (square - events) * score**2).sum())
+    return float(variance), ""
 
 
 def exceeded_maximum(x: Array) -> Array:

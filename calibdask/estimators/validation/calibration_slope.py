@@ -33,6 +33,7 @@ _FEWEST = 3
 _BOUNDLESS = 1e3
 _CLIPPED = "scores of exactly 0 or 1 have infinite logits: where they are clipped decides the slope"
 _FEW = "no intervals with fewer than 3 rows of the rarer outcome"
+_NO_INTERVAL = "of the slope, which rests on where the infinite logits of scores of exactly 0 or 1 are clipped"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +76,8 @@ class CalibrationSlope(ColumnEstimator):
     NaN where outcomes are all alike, where fewer than two scores are distinct (the intercept is given), and where a
     score separates the outcomes, so that the slope is infinite; the attribute ``undefined`` says so. Logits of scores
     of 0 and 1 are those of the smallest normal number of their type (-708 and 708, of float32 -87 and 87); such rows
-    may decide the slope, the attribute ``clipped_logits`` is their weight. A limit on the slope is undecided then: move
-    such scores inside before, for example to 1 / (2 n) and 1 - 1 / (2 n) of n rows.
+    may decide the slope, the attribute ``clipped_logits`` is their weight. The slope has no interval then, and a limit
+    on it is undecided: move such scores inside before, for example to 1 / (2 n) and 1 - 1 / (2 n) of n rows.
 
     The two numbers see a straight line in the logits only: a slope of 1 and an intercept of 0 do not prove calibration
     (see `calibdask.ReliabilityCurve` or `calibdask.CalibrationBelt`). On the rows that a logistic regression was fitted
@@ -143,7 +144,7 @@ class CalibrationSlope(ColumnEstimator):
         statistic = by_class["statistic"]
         slope = number("slope")
         if "clipped_logits" in notes:
-            slope = replace(slope, notes={**notes, "rests_on_clipping": _CLIPPED})
+            slope = replace(slope, notes={**notes, "rests_on_clipping": _CLIPPED, "no_interval": _NO_INTERVAL})
         return {
             "slope": slope,
             "intercept": number("intercept"),
@@ -178,7 +179,7 @@ def _fit(points: ColumnPoints) -> tuple[dict[str, float], str]:
     covariance = covariance_of(fit, terms, points)
     ratio = 2 * points.weight.sum() * max(0.0, mean_loss(z, points) - fit.loss)
     statistic = ratio * _information(fit, covariance, points)
-    error = unknown * np.sqrt(covariance[1, 1])
+    error = np.nan if points.clipped else unknown * np.sqrt(covariance[1, 1])
     return {**numbers, "slope": fit.coefficients[1], "slope_error": error, "statistic": statistic}, reason
 
 

@@ -12,7 +12,7 @@ from calibdask.statistics.block import Block
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.exact import Sums
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.statistic import Statistic, SumStatistic
 
 if TYPE_CHECKING:
     from calibdask.statistics.bins.histograms import Histograms
@@ -26,8 +26,10 @@ class OutcomeSumsState(NamedTuple):
 
 
 @dataclass(frozen=True)
-class OutcomeSums(Statistic[OutcomeSumsState]):
+class OutcomeSums(SumStatistic[OutcomeSumsState]):
     """Weight and outcome of all rows, for every column of a setting: one count of labels, whatever the columns."""
+
+    counts = 0
 
     setting: Setting
 
@@ -51,10 +53,6 @@ class OutcomeSums(Statistic[OutcomeSumsState]):
         if block.weights is None:
             return OutcomeSumsState(exact.from_counts(weight), exact.from_counts(outcome))
         return OutcomeSumsState(weight, outcome)
-
-    def merge(self, a: OutcomeSumsState, b: OutcomeSumsState) -> OutcomeSumsState:
-        """Sums of both."""
-        return OutcomeSumsState(exact.add(a.weight, b.weight), exact.add(a.outcome, b.outcome))
 
     def follows_from(self, other: Statistic[Any]) -> bool:
         """The sums by column, or by bin, of the setting have these among them."""

@@ -12,9 +12,9 @@ from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, Number
 from calibdask.estimators.sampling_variance import SKEWED, UNKNOWN_WEIGHT, is_too_skewed
 from calibdask.statistics import exact
-from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.outcome_sums import OutcomeSums
 from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_terms import RowTerms
@@ -111,7 +111,7 @@ class SpiegelhalterTest(ColumnEstimator):
         if not layout.clustered:
             yield from Prefetch(RowTerms(setting, "excess"))
         if layout.weighted:
-            yield from Prefetch(ColumnSums(setting))
+            yield from Prefetch(OutcomeSums(setting))
         if layout.clustered:
             return (yield from self._of_clusters(setting, layout))
         state = yield from RowTerms(setting, "spiegelhalter")
@@ -123,7 +123,7 @@ class SpiegelhalterTest(ColumnEstimator):
             reasons.add(SKEWED)
         if layout.weighted:
             variance = np.where((variance > 0) & (observed > variance), observed, variance)
-            sums = yield from ColumnSums(setting)
+            sums = yield from OutcomeSums(setting)
             weight, outcome = exact.value(sums.weight), exact.value(sums.outcome)
             equal = (outcome <= 0) | (outcome >= weight)
             too_skewed |= equal

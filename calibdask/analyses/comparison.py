@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
-import numpy.typing as npt
 import xarray as xr
 
 from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome
 from calibdask.analyses.clustered import check_clustered, cluster_attributes
 from calibdask.analyses.comparison_document import comparison_document, comparison_lines, comparison_records
+from calibdask.analyses.constant_outcome_bounds import outcomes_suffice
 from calibdask.data.containers import has_columns
 from calibdask.data.data import Data
 from calibdask.data.input import Input
@@ -25,7 +25,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.outcome_counts import OutcomeCounts
 from calibdask.estimators.panel import comparison_metrics
-from calibdask.estimators.parts import Coordinate, Estimate, Number, Part
+from calibdask.estimators.parts import Coordinate, Number, Part
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.cluster_bootstrap import widened_by_clusters
@@ -47,8 +47,6 @@ _CHALLENGER = "challenger"
 # What is requested beside the metrics, under a name that none has.
 _TOTALS, _CLUSTERS, _OUTCOMES = ("\0totals",), ("\0clusters",), ("\0outcomes",)
 _DIFFERENCE = PartInfo("model minus baseline", "difference")
-# Of equally good models on fewer rows of the rarer outcome, far more than the nominal share differ by replicates.
-_FEWEST_OUTCOMES = 5
 _JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "ci": float,
  "n_boot": int, "seed": int, "baseline": str, "verdict": [str],
  "comparisons": [{"by": {COLUMN: value}, "model": str, "rows": int,
@@ -263,7 +261,7 @@ class Compare(Analysis):
         result = DatasetBuilder(rows, class_dim)
         challengers = [name for name in names if name != names[base]]
         axes = _axes(rows, challengers, squeezed=not named)
-        varied = _enough_outcomes(outcome.estimates[_TOTALS], outcome.estimates.get(_OUTCOMES), (base, len(names)))
+        varied = outcomes_suffice(outcome.estimates[_TOTALS], outcome.estimates.get(_OUTCOMES), (base, len(names)))
         adjusted = bool(rows.by) or len(challengers) > 1
         for name, metric in chosen.items():
             estimate = outcome.estimates[(name,)]
@@ -384,24 +382,6 @@ def _difference(
     number = Number(differences.centre, part.dims)
     pvalues = sign_pvalue(differences, choice.method)
     return number, bounds_of_number(number, differences, choice) | {"pvalue": Number(pvalues, part.dims)}
-
-
-def _enough_outcomes(totals: Estimate, counts: Estimate | None, models: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Whether replicates tell how a difference varies: by (challengers and batch, groups, *dims).
-
-    ``counts`` are those of rows with weights, whose frequency does not count rows.
-    """
-    share = totals["frequency"].values
-    rows = totals["rows"].values
-    rarer = np.minimum(share, 1 - share) * rows.reshape(*rows.shape, *(1,) * (share.ndim - rows.ndim))
-    if counts is not None:
-        of_rows = counts["rarer"].values
-        rarer = np.broadcast_to(of_rows.reshape(*of_rows.shape, *(1,) * (share.ndim - of_rows.ndim)), rarer.shape)
-    base, count = models
-    apart = np.nan_to_num(rarer).reshape(count, -1, *rarer.shape[1:])
-    # Of several classes outcomes are whether the predictions of each model are right.
-    either = np.maximum(np.delete(apart, base, 0), apart[[base]])
-    return np.asarray(either.reshape(-1, *rarer.shape[1:]) > _FEWEST_OUTCOMES - 0.5)
 
 
 def _less_baseline(values: Array, models: tuple[int, int], axis: int) -> Array:

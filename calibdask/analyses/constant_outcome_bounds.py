@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
+import numpy as np
+import numpy.typing as npt
+
 from calibdask.engine.sources.source import Source
 from calibdask.estimators.about import LOSSES, Description
 from calibdask.estimators.columns import SettingEstimator
@@ -17,6 +20,8 @@ from calibdask.statistics.layout import Layout
 
 # The beginning of the name of an estimator that is no metric: no user can give it.
 _OUTCOMES = "\0outcomes "
+# Of equally good models on fewer rows of the rarer outcome, far more than the nominal share differ by replicates.
+_FEWEST_OUTCOMES = 5
 
 
 def bounds_where_outcomes_differ(
@@ -86,3 +91,21 @@ def has_weighted_ends(metric: Estimator, layout: Layout) -> bool:
     """Whether weighted ends come from formulas of the outcomes in columns; the ends of a coverage do not."""
     is_of_columns = isinstance(bare(metric), SettingEstimator)
     return layout.weighted and is_of_columns and isinstance(metric.interval(layout), KnownEnds)
+
+
+def outcomes_suffice(totals: Estimate, counts: Estimate | None, models: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    """Whether replicates tell how a difference varies: by (challengers and batch, groups, *dims).
+
+    ``counts`` are those of rows with weights, whose frequency does not count rows.
+    """
+    share = totals["frequency"].values
+    rows = totals["rows"].values
+    rarer = np.minimum(share, 1 - share) * rows.reshape(*rows.shape, *(1,) * (share.ndim - rows.ndim))
+    if counts is not None:
+        of_rows = counts["rarer"].values
+        rarer = np.broadcast_to(of_rows.reshape(*of_rows.shape, *(1,) * (share.ndim - of_rows.ndim)), rarer.shape)
+    base, count = models
+    apart = np.nan_to_num(rarer).reshape(count, -1, *rarer.shape[1:])
+    # Of several classes outcomes are whether the predictions of each model are right.
+    either = np.maximum(np.delete(apart, base, 0), apart[[base]])
+    return np.asarray(either.reshape(-1, *rarer.shape[1:]) > _FEWEST_OUTCOMES - 0.5)

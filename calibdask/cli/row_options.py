@@ -221,7 +221,7 @@ class RowsRequest:
         """The columns that are checked for dependent rows."""
         if not self.cluster_check or self.groups is not None:
             return []
-        from calibdask.data.identifiers import stored_identifiers
+        from calibdask.storage.identifier_names import stored_identifiers
 
         used = filter(None, (*self.by, *self.feature_columns, self.weight, self.key, self.period))
         return stored_identifiers(rows, self.label, self.score, list(used))

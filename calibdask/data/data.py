@@ -12,7 +12,7 @@ import numpy as np
 from calibdask.data.arrays import read_arrays
 from calibdask.data.blocks import read_blocks, read_stream
 from calibdask.data.containers import columns_of, has_columns, has_fields
-from calibdask.data.identifiers import identifier_numbers, stored_identifiers
+from calibdask.data.identifiers import identifier_numbers
 from calibdask.data.input import Input
 from calibdask.data.models import read_models
 from calibdask.data.named_columns import named_columns
@@ -24,6 +24,7 @@ from calibdask.data.top_scores import TopScores
 from calibdask.errors import RowsRequired
 from calibdask.safe_text import listed
 from calibdask.storage.columns import alike_classes
+from calibdask.storage.identifier_names import stored_identifiers
 from calibdask.storage.readers import RowTable, StoredRows
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_clusters import GROUPS

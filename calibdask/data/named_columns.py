@@ -9,10 +9,11 @@ import xarray as xr
 
 from calibdask.data.alignment import FRAME, aligned
 from calibdask.data.containers import DaskColumns, MemoryColumns, StreamColumns
-from calibdask.data.identifiers import identifier_names, may_identify
+from calibdask.data.identifiers import may_identify
 from calibdask.data.options import InputOptions
 from calibdask.data.streams import RowStream
 from calibdask.storage.columns import ColumnNames, alike_classes, choose_columns, unknown
+from calibdask.storage.identifier_names import identifier_names
 
 _WHERE = "The frame"
 

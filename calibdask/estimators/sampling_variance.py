@@ -29,8 +29,6 @@ _ROUNDING = 1e-9
 # expected outcome.
 _MOST_SKEWNESS = 1.0
 SKEWED = "no p-value where outcomes are so rare that hardly one is expected"
-# Up to half of calibrated models are rejected where this is wrong.
-WEIGHTS_ASSUMED = "weights are assumed not to depend on the outcome; if they do, calibrated models look miscalibrated"
 UNKNOWN_WEIGHT = "where all outcomes are equal: the weight of the other outcome is unknown"
 
 
@@ -153,6 +151,34 @@ def rarer_rows(weight: Array, square: Array, of_weight: Array, of_square: Array)
     """
     with_it = _kish(np.asarray(of_weight), np.asarray(of_square))
     return np.asarray(np.minimum(with_it, _kish(_rest(weight, of_weight), _rest(square, of_square))))
+
+
+def rows_if_calibrated(
+    weight: Array, score: Array, outcome: Array, square: Array, square_outcome: Array
+) -> tuple[Array, npt.NDArray[np.bool_]]:
+    """Rows of equal weight by bin whose share of outcomes varies as that of weighted rows of a calibrated model.
+
+    ``weight``, ``outcome``, ``square`` and ``square_outcome`` are sums of w, w o, w**2 and w**2 o by bin, on the last
+    axis, and ``score`` is the mean score. With v1 and v0 the mean weights sum w**2 / sum w of all rows with the outcome
+    and without it, that is sum w / (v1 (1 - s) + v0 s), whatever the weights depend on. Also whether v1 or v0 is
+    unknown, as no row has such an outcome, by all but the last axis; then the other one stands for it.
+
+    Examples
+    --------
+    Five events of weight 4 and 80 other rows of weight 1, where a share of 0.2 is expected.
+
+    >>> sums = (np.array([of]) for of in (100.0, 0.2, 20.0, 160.0, 80.0))
+    >>> rows, unknown = rows_if_calibrated(*sums)
+    >>> rows.round(2).tolist(), unknown.tolist()
+    ([29.41], False)
+    """
+    kinds = (outcome, square_outcome), (_rest(weight, outcome), _rest(square, square_outcome))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        with_it, without = (np.asarray(of_square.sum(-1) / of.sum(-1))[..., None] for of, of_square in kinds)
+        unknown = ~(np.isfinite(with_it) & np.isfinite(without) & (with_it > 0) & (without > 0))
+        with_it, without = np.where(unknown, np.fmax(with_it, without), (with_it, without))
+        rows = np.asarray(weight / (with_it * (1 - score) + without * score))
+    return rows, unknown[..., 0]
 
 
 def is_too_skewed(variance: Array, third: Array) -> npt.NDArray[np.bool_]:

@@ -6,13 +6,13 @@ from typing import Any
 
 from calibdask.engine.plan import Outcome
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.parts import estimated
+from calibdask.estimators.parts import Estimate, estimated
 from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.methods import NumberReplicates
 from calibdask.statistics.replicates.histograms import GROUPS
 from calibdask.statistics.request import Requests
 from calibdask.statistics.views.clusters import Buckets, BucketWeights
-from calibdask.statistics.views.drawn_labels import DrawnLabels
+from calibdask.statistics.views.drawn_labels import drawn_labels
 from calibdask.statistics.views.left_out import LeftOut
 from calibdask.statistics.views.poisson import PoissonWeights
 from calibdask.statistics.views.view import View, view_requests
@@ -37,14 +37,20 @@ class RowBootstrap:
             If one that is resampled does not support weights.
         """
         requests = {(name,): metric.estimate() for name, metric in metrics.items()}
-        viewed = {
-            (name, field): view_requests(view, metrics[name].estimate())
-            for name in resampled
-            for field, view in self._views(metrics[name], by_chance=name in by_chance).items()
-        }
+        viewed = {}
+        for name in resampled:
+            for field, view in self._views(metrics[name]).items():
+                viewed[name, field] = view_requests(view, metrics[name].estimate())
+            if name in by_chance and self.choice.method in (None, "corrected"):
+                viewed[name, "by_chance"] = self._by_chance(metrics[name])
         return {**requests, **viewed}
 
-    def _views(self, metric: Estimator, *, by_chance: bool) -> dict[str, View]:
+    def _by_chance(self, metric: Estimator) -> Requests[Estimate]:
+        """The estimate of replicates for which the model is calibrated."""
+        view = yield from drawn_labels(self.choice.n_boot, self.choice.seed)
+        return (yield from view_requests(view, metric.estimate()))
+
+    def _views(self, metric: Estimator) -> dict[str, View]:
         if not metric.supports_weights:
             raise ValueError(
                 f"Rows are resampled by weights, which {metric!r} does not support; leave it out or use another metric."
@@ -52,8 +58,6 @@ class RowBootstrap:
         views: dict[str, View] = {"values": PoissonWeights(self.choice.n_boot, self.choice.seed)}
         if self.buckets is not None:
             views["values"] = BucketWeights(self.choice.n_boot, self.choice.seed, Buckets(self.buckets))
-        if by_chance and self.choice.method in (None, "corrected"):
-            views["by_chance"] = DrawnLabels(self.choice.n_boot, self.choice.seed)
         if self.choice.method == "bca":
             views["left_out"] = LeftOut(GROUPS, self.choice.seed)
         return views

@@ -147,20 +147,19 @@ def clipped_logits(title: str, weight: float) -> Iterator[str]:
         )
 
 
-_NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates", "clipped_rows", "weights_assumed")
+_NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates", "clipped_rows")
 
 
 def of_metrics(parts: Iterable[PartResult]) -> Iterator[str]:
     """Notes of metrics on missing, clipped or interval-free numbers, and on weights, once each."""
     distinct = {(part.metric, part.label, tuple(part.notes.get(note) for note in _NOTES)) for part in parts}
-    for _, label, (reason, weight, no_interval, no_replicates, clipped, weights_assumed) in sorted(distinct, key=str):
+    for _, label, (reason, weight, no_interval, no_replicates, clipped) in sorted(distinct, key=str):
         # Counts of columns are no reasons.
         yield from missing_numbers(label, reason if isinstance(reason, str) else "")
         yield from clipped_logits(label, float(weight or 0.0))
         yield from missing_numbers(label, f"no interval {no_interval}" if no_interval else "")
         yield from missing_numbers(label, str(no_replicates or ""))
         yield from clipped_rows(label, int(clipped or 0))
-        yield from missing_numbers(label, str(weights_assumed or ""))
 
 
 def unseen_classes(labels: Sequence[str]) -> Iterator[str]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
 from typing_extensions import override
 
 from calibdask.estimators.about import PVALUE, About, Description, PartInfo
@@ -13,16 +14,16 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.kernel.base import row_counts
 from calibdask.estimators.parts import Estimate, Number, Part
-from calibdask.estimators.sampling_variance import WEIGHTS_ASSUMED
+from calibdask.estimators.sampling_variance import UNKNOWN_WEIGHT
+from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
-from calibdask.statistics.views.drawn_labels import DrawnLabels
+from calibdask.statistics.views.drawn_labels import DrawnLabels, drawn_labels
 from calibdask.statistics.views.view import view_requests
 
 # Values within this relative difference count as equal, since those of resampled rows are rounded sums.
 _TOLERANCE = 1e-12
-_ROWS_ASSUMED = "rows are independent"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +57,14 @@ class ConsistencyTest(Estimator):
     Notes
     -----
     Parts ``statistic`` and ``pvalue``, which is never 0. Rows are assumed to be independent. Valid for any number of
-    rows: given the predictions, the labels of a calibrated model have the distribution that is drawn from. With weights
-    that depend on the outcome they have another one, and calibrated models are rejected too often (attribute
-    ``weights_assumed``).
+    rows: given the predictions, the labels of a calibrated model have the distribution that is drawn from. Weights may
+    depend on the outcome: with v_k the mean weight sum w**2 / sum w of the rows of class k, classes are drawn in
+    proportion to score_k / v_k, and a row gets its weight times v of the drawn class over v of its own. Where all
+    outcomes are equal the weight of the other one is unknown, and the p-value with weights is NaN.
 
     Replicates are a batch axis of the statistic: the passes over the data are twice those of the statistic (three times
-    for resampled predictions), the cost R times, memory R times its state. The same for any chunks.
+    for resampled predictions; with weights one more), the cost R times, memory R times its state. The same for any
+    chunks.
 
     References
     ----------
@@ -122,30 +125,38 @@ class ConsistencyTest(Estimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        rows = None
         if self.predictions == "resampled":
             if layout.weighted:
                 raise ValueError("predictions='resampled' does not support sample_weight; use predictions='fixed'.")
             rows = FrozenArray((yield from row_counts(layout))[0])
+            view = DrawnLabels(self.resamples, self.seed, rows)
+        else:
+            view = yield from drawn_labels(self.resamples, self.seed)
         observed = single_part(self.statistic, (yield from self.statistic.estimate()))
-        view = DrawnLabels(self.resamples, self.seed, rows)
         replicates = single_part(self.statistic, (yield from view_requests(view, self.statistic.estimate())))
         drawn = replicates.values.reshape(self.resamples, *observed.values.shape)
         near = observed.values - _TOLERANCE * np.abs(observed.values)
         with np.errstate(invalid="ignore"):
             pvalue = (1 + (drawn >= near).sum(axis=0)) / (1 + self.resamples)
         pvalue = np.where(np.isnan(observed.values), np.nan, pvalue)
-        notes = drawing_notes(layout)
+        notes = drawing_notes(view)
+        pvalue = np.where(has_unknown_weights(view, pvalue), np.nan, pvalue)
         return {"statistic": Number(observed.values, notes=notes), "pvalue": Number(pvalue, notes=notes)}
 
 
-def drawing_notes(layout: Layout) -> dict[str, Any]:
-    """Assumptions of numbers from labels that are drawn from the scores, whatever the weights of the rows."""
-    null_hypothesis = "the model is calibrated"
-    if not layout.weighted:
-        return {"assumes": _ROWS_ASSUMED, "null_hypothesis": null_hypothesis}
-    assumed = f"{_ROWS_ASSUMED}, and weights do not depend on the outcome"
-    return {"assumes": assumed, "null_hypothesis": null_hypothesis, "weights_assumed": WEIGHTS_ASSUMED}
+def drawing_notes(view: DrawnLabels) -> dict[str, Any]:
+    """Assumptions of numbers from labels that are drawn from the scores, and where these numbers are undefined."""
+    notes = {"assumes": "rows are independent", "null_hypothesis": "the model is calibrated"}
+    if view.weights is not None and np.isnan(view.weights.values).any():
+        notes["undefined"] = f"no number {UNKNOWN_WEIGHT}"
+    return notes
+
+
+def has_unknown_weights(view: DrawnLabels, values: Array) -> npt.NDArray[np.bool_]:
+    """Whether labels are drawn whose weight is unknown, since no row has them, by (batch, groups)."""
+    if view.weights is None:
+        return np.zeros(values.shape, np.bool_)
+    return np.isnan(view.weights.values).any(-1)
 
 
 def check_drawing(statistic: object, resamples: int, seed: int) -> None:

@@ -8,12 +8,17 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.hypothesis_tests.consistency import check_drawing, drawing_notes, single_part
+from calibdask.estimators.hypothesis_tests.consistency import (
+    check_drawing,
+    drawing_notes,
+    has_unknown_weights,
+    single_part,
+)
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
-from calibdask.statistics.views.drawn_labels import DrawnLabels
+from calibdask.statistics.views.drawn_labels import drawn_labels
 from calibdask.statistics.views.view import view_requests
 
 
@@ -42,10 +47,11 @@ class NoiseFloor(Estimator):
 
     Notes
     -----
-    Parts: ``mean`` over the replicates, and ``high``, which 5 % of them exceed. Rows are assumed to be independent,
-    labels to be 0 or 1, and weights not to depend on them (attribute ``weights_assumed``); not for clusters, nor for
-    soft labels. `ConsistencyTest` compares the error with the same replicates. Replicates are a batch axis of the
-    statistic: the cost is R times, memory R times its state. The same for any chunks.
+    Parts: ``mean`` over the replicates, and ``high``, which 5 % of them exceed. Rows are assumed to be independent and
+    labels to be 0 or 1; not for clusters, nor for soft labels. Weights may depend on the outcome, as in
+    `ConsistencyTest`, which compares the error with the same replicates; with weights both are NaN where all outcomes
+    are equal. Replicates are a batch axis of the statistic: the cost is R times, memory R times its state. The same for
+    any chunks.
 
     References
     ----------
@@ -103,9 +109,10 @@ class NoiseFloor(Estimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        view = DrawnLabels(self.resamples, self.seed, None)
+        view = yield from drawn_labels(self.resamples, self.seed)
         drawn = single_part(self.statistic, (yield from view_requests(view, self.statistic.estimate())))
         values = drawn.values.reshape(self.resamples, layout.batch, *drawn.values.shape[1:])
         mean, high = values.mean(0), np.quantile(values, 0.95, axis=0)
-        notes = drawing_notes(layout)
+        mean, high = (np.where(has_unknown_weights(view, of), np.nan, of) for of in (mean, high))
+        notes = drawing_notes(view)
         return {"mean": FixedPart(mean, notes=notes), "high": FixedPart(high, notes=notes)}

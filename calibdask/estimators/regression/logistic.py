@@ -56,14 +56,7 @@ def covariance_of(fit: LogisticFit, terms: Array, points: ColumnPoints, offset: 
     """
     if points.has_equal_weights:
         return fit.covariance / points.information
-    predictor = offset + np.einsum("i,ij->j", fit.coefficients, terms)
-    decay = np.exp(-np.abs(predictor))
-    larger, smaller = 1 / (1 + decay), decay / (1 + decay)
-    hit, miss = np.where(predictor > 0, smaller, larger) ** 2, np.where(predictor > 0, larger, smaller) ** 2
-    meats = [
-        _gram(terms, with_it * hit + np.maximum(all_rows - with_it, 0.0) * miss)
-        for all_rows, with_it in ((points.weight, points.outcome), (points.square, points.square_outcome))
-    ]
+    meats = _meats(terms, points, offset + np.einsum("i,ij->j", fit.coefficients, terms))
     try:
         root = np.linalg.cholesky(fit.covariance)
         of_rows, of_weights = (root.T @ meat @ root for meat in meats)
@@ -71,6 +64,32 @@ def covariance_of(fit: LogisticFit, terms: Array, points: ColumnPoints, offset: 
     except np.linalg.LinAlgError:
         return np.full_like(fit.covariance, np.nan)
     return sandwich(root @ lower, of_weights)
+
+
+def weight_inflation(terms: Array, points: ColumnPoints, predictor: Array) -> float:
+    """Largest eigenvalue of M1^-1 M2, see `covariance_of`, at the predictor: 1 without weights; NaN if undetermined.
+
+    Coefficients of no combination of the terms have a variance that weights make larger by more.
+    """
+    if points.has_equal_weights:
+        return 1 / points.information
+    of_rows, of_weights = _meats(terms, points, predictor)
+    try:
+        lower = np.linalg.inv(np.linalg.cholesky(of_rows))
+    except np.linalg.LinAlgError:
+        return np.nan
+    return float(np.linalg.eigvalsh(lower @ of_weights @ lower.T)[-1])
+
+
+def _meats(terms: Array, points: ColumnPoints, predictor: Array) -> list[Array]:
+    """Sums of w x x' r**2 and of w**2 x x' r**2 over the rows, with r the residual of the predictor."""
+    decay = np.exp(-np.abs(predictor))
+    larger, smaller = 1 / (1 + decay), decay / (1 + decay)
+    hit, miss = np.where(predictor > 0, smaller, larger) ** 2, np.where(predictor > 0, larger, smaller) ** 2
+    return [
+        _gram(terms, with_it * hit + np.maximum(all_rows - with_it, 0.0) * miss)
+        for all_rows, with_it in ((points.weight, points.outcome), (points.square, points.square_outcome))
+    ]
 
 
 def standard_errors(fit: LogisticFit, terms: Array, points: ColumnPoints, offset: Array | float = 0.0) -> Array:

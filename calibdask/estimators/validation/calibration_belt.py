@@ -13,9 +13,8 @@ from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Coordinate, Estimate, FixedPart
 from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
-from calibdask.estimators.regression.logistic import LogisticFit, LogisticProblem, mean_loss
+from calibdask.estimators.regression.logistic import LogisticFit, LogisticProblem, mean_loss, weight_inflation
 from calibdask.estimators.regression.logits import logits_of
-from calibdask.estimators.sampling_variance import WEIGHTS_ASSUMED
 from calibdask.estimators.validation.by_column import SEPARATED, column_numbers
 from calibdask.estimators.validation.likelihood_belt import belt
 from calibdask.estimators.validation.selected_degree import MOST_DEGREE, exceeded, quantile
@@ -30,7 +29,7 @@ THRESHOLD = 3.841458820694124
 # The curve is given at scores whose logits are evenly spaced up to this one.
 _WIDEST = 10.0
 _MOST_SCORES = 10_001
-_ASSUMED = "rows are independent and many, and weights do not depend on the outcome"
+_ASSUMED = "rows are independent and many"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,8 +77,9 @@ class CalibrationBelt(ColumnEstimator):
 
     NaN where outcomes are all alike, and where a score separates them in the selected polynomial (attribute
     ``undefined``). Logits of scores of 0 and 1 are clipped as for `calibdask.CalibrationSlope` (attribute
-    ``clipped_logits``); powers make such rows decide the curve. With weights, the statistic is that of Kish's effective
-    number of rows, which takes them as independent of the outcome (attribute ``weights_assumed``).
+    ``clipped_logits``); powers make such rows decide the curve. With weights, likelihood ratios are divided by the
+    largest eigenvalue of M1^-1 M2, M1 = sum w x x' r**2 and M2 = sum w**2 x x' r**2 with x = (1, logit s) and r = o -
+    s: the largest ratio of the sandwich variance to that of rows of weight 1 if the model is calibrated.
 
     What is wrong with it: four degrees see no sudden jumps; the belt is for the whole curve at once, so that it is wide
     where scores are few, and reading where it leaves the diagonal as if that were a test of its own at that score is
@@ -141,15 +141,12 @@ class CalibrationBelt(ColumnEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        layout = yield from Layout()
-        setting = self.measured(layout)
+        setting = self.measured((yield from Layout()))
         curve, ends = (self.points,), (len(LEVELS), self.points)
         shapes = {"statistic": (), "pvalue": (), "degree": (), "frequency": curve, "lower": ends, "upper": ends}
         values, notes = yield from column_numbers(setting, shapes, self._fit)
         dims = {"frequency": ("score",), "lower": ("level", "score"), "upper": ("level", "score")}
         of_test = {**notes, "assumes": _ASSUMED, "null_hypothesis": "the model is calibrated"}
-        if layout.weighted:
-            of_test["weights_assumed"] = WEIGHTS_ASSUMED
         parts = {
             name: FixedPart(setting.by_class(of), (*setting.dims, *dims.get(name, ())), of_test)
             for name, of in values.items()
@@ -165,7 +162,9 @@ class CalibrationBelt(ColumnEstimator):
         z = logits_of(points.score, points.clip)
         if np.ptp(z) == 0:
             return {}, "all scores are equal"
-        rows = points.information * points.weight.sum()
+        rows = points.weight.sum() / weight_inflation(np.stack([np.ones_like(z), z]), points, z)
+        if not np.isfinite(rows):
+            return {}, "weights do not determine the variance"
         selected = _selected(points, z, rows, 2 if self.same_data else 1)
         if selected is None or not selected.fit.converged:
             return {}, SEPARATED

@@ -12,10 +12,13 @@ from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.interval import KnownEnds
 from calibdask.estimators.parts import Estimate, FixedPart, Number
+from calibdask.estimators.sampling_variance import rows_if_calibrated
 from calibdask.statistics import exact
+from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+from calibdask.statistics.square_sums import SquareSums
 
 # Effective numbers of rows are rounded.
 _ROUNDING = 1e-9
@@ -37,10 +40,11 @@ class ConsistencyBars(BinnedEstimator):
     most 1 - ci of data sets, in each bin by itself; of ten bins half a bin is outside at 95 % on average. They say what
     the interval of `ReliabilityDiagram` says with the roles of frequency and score exchanged: a bar holds the frequency
     of honest scores, an interval the true frequency. Scores of a bin count as equal to their mean: bars are too wide by
-    a share of up to their variance over 2 s (1 - s), one in a hundred for bins of 0.1. With weights n is Kish's number
-    of rows, rounded down.
+    a share of up to their variance over 2 s (1 - s), one in a hundred for bins of 0.1. With weights, which may
+    depend on the outcome, n is sum w / (v1 (1 - s) + v0 s), rounded down, with v1 and v0 the mean weights sum w**2 /
+    sum w of all rows with the outcome and without it; where all outcomes are equal v is that of those that there are.
 
-    One pass; with equal-mass bins one or two, with weights up to three. Can be computed from a summary.
+    One pass; with equal-mass bins one or two, with weights up to four. Can be computed from a summary.
 
     References
     ----------
@@ -75,11 +79,16 @@ class ConsistencyBars(BinnedEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        setting, _, sums, bins = yield from self.binned("hard")
-        weight, square = exact.value(bins.weight), exact.value(sums.weight_square)
+        setting, edges, sums, bins = yield from self.binned("hard")
+        weight = exact.value(bins.weight)
         with np.errstate(divide="ignore", invalid="ignore"):
             score, outcome = (np.where(weight > 0, exact.value(s) / weight, np.nan) for s in (bins.score, bins.outcome))
-            rows = np.where(weight > 0, np.floor(weight**2 / square + _ROUNDING), 0.0)
+        rows = np.asarray(weight, np.float64)
+        if (yield from Layout()).weighted:
+            squares = yield from SquareSums(BinSums(setting, edges))
+            of_squares = exact.value(squares.weight), exact.value(squares.outcome)
+            effective = rows_if_calibrated(weight, score, exact.value(bins.outcome), *of_squares)[0]
+            rows = np.where(weight > 0, np.floor(effective * (1 + _ROUNDING)), 0.0)
         dims: tuple[str, ...] = (*setting.dims, "bin")
         score, outcome, rows = (setting.by_class(values) for values in (score, outcome, rows))
         options: dict[str, Any] = {"limits": (0.0, 1.0), "ends_method": "consistency"}

@@ -12,12 +12,15 @@ from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.kernel.drawn_outcomes import share_reaching
 from calibdask.estimators.parts import Estimate, FixedPart
+from calibdask.estimators.sampling_variance import UNKNOWN_WEIGHT, rows_if_calibrated
 from calibdask.estimators.validation.by_column import undefined
 from calibdask.statistics import exact
+from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import BinEdges, EqualMass, binned_sums
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+from calibdask.statistics.square_sums import SquareSums
 
 _MOST_GROUPS = 10_000
 # With fewer expected in a group outcomes are drawn; where they cannot be, there must be as many as the second number.
@@ -64,8 +67,10 @@ class HosmerLemeshow(ColumnEstimator):
     10,000 draws of binomial outcomes of each group, which holds for any number of rows. With weights, and with
     ``same_data``, it remains that of chi-square: from 1 to 5 expected up to 8 % are at most 0.05; below 1 it is NaN
     (attribute ``undefined``): take fewer groups. NaN too without degrees of freedom.
-    The statistic is infinite where a group has outcomes that scores of 0 exclude. With weights a group counts as Kish's
-    effective number of rows, which holds for weights that do not depend on the outcome.
+    The statistic is infinite where a group has outcomes that scores of 0 exclude. With weights, which may depend on the
+    outcome, a group of the mean score s counts as n = sum w / (v1 (1 - s) + v0 s) rows, with v1 and v0 the mean weights
+    sum w**2 / sum w of all rows with the outcome and without it: then O - E has the variance n s (1 - s) of a
+    calibrated model. Where all outcomes are equal the weight of the other one is unknown, and the p-value NaN.
     `calibdask.ReliabilityDiagram` with ``bins=10, binning="equal-mass"`` shows the same
     groups.
 
@@ -74,7 +79,7 @@ class HosmerLemeshow(ColumnEstimator):
     with few hardly any; and it does not tell in which direction scores are off. `calibdask.CalibrationSlope`,
     `calibdask.CalibrationBelt` and intervals of errors do better. It is here since it is asked for.
 
-    The edges take two passes (with weights up to three), the sums none or one more.
+    The edges take two passes (with weights up to three), the sums none or one more, with weights one more.
 
     References
     ----------
@@ -130,13 +135,16 @@ class HosmerLemeshow(ColumnEstimator):
         setting = self.measured(layout)
         edges = yield from BinEdges(EqualMass(self.groups), setting)
         sums = yield from binned_sums(setting, edges)
-        weight, square, observed, expected = map(
-            exact.value, (sums.weight, sums.weight_square, sums.outcome, sums.score)
-        )
+        weight, observed, expected = map(exact.value, (sums.weight, sums.outcome, sums.score))
         filled = weight > 0
         with np.errstate(divide="ignore", invalid="ignore"):
-            rows = weight**2 / square
             score = np.clip(expected / weight, 0.0, 1.0)
+        rows, unknown_weight = np.asarray(weight, np.float64), np.zeros(weight.shape[:-1], np.bool_)
+        if layout.weighted:
+            squares = yield from SquareSums(BinSums(setting, edges))
+            square, square_outcome = exact.value(squares.weight), exact.value(squares.outcome)
+            rows, unknown_weight = rows_if_calibrated(weight, score, observed, square, square_outcome)
+        with np.errstate(divide="ignore", invalid="ignore"):
             # A group whose scores are all 0 or 1, and right, adds nothing.
             observed = np.where(observed == expected, rows * score, rows * (observed / weight))
         terms = np.where(filled, _terms(observed, rows, score), 0.0)
@@ -152,12 +160,16 @@ class HosmerLemeshow(ColumnEstimator):
         for index in zip(*np.nonzero(drawn), strict=True):
             kept = filled[index]
             pvalue[index] = _drawn_pvalue(statistic[index], rows[index][kept], score[index][kept])
-        known = (freedom > 0) & (~by_chance | drawn | (least >= _LEAST_EXPECTED))
+        enough = (freedom > 0) & (~by_chance | drawn | (least >= _LEAST_EXPECTED))
+        known = enough & ~(by_chance & unknown_weight)
         pvalue = np.where(known, pvalue, np.nan)
-        refused = {_TOO_FEW: int(((groups > 0) & ~known).sum())}
+        refused = {
+            _TOO_FEW: int(((groups > 0) & ~enough).sum()),
+            f"no p-value {UNKNOWN_WEIGHT}": int((enough & ~known).sum()),
+        }
         notes = {
             **undefined({reason: count for reason, count in refused.items() if count}, known.size),
-            "assumes": "rows are independent, and weights do not depend on the outcome",
+            "assumes": "rows are independent",
             "null_hypothesis": "the model is calibrated",
         }
         values = {"statistic": statistic, "pvalue": pvalue, "groups": groups, "least_expected": least}

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.statistics.bins.grid import Grid, GridState, scores_of_cells
-from calibdask.statistics.exact import Counts
+from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.keyed_random import philox_key
 from calibdask.statistics.replicates.cell_counts import BinomialCounts, Key, MultinomialCounts, PoissonCounts
 
@@ -23,7 +23,10 @@ def resampled(
     Rows drawn with replacement are one multinomial draw over (cell, outcome); positions within become the mean of the
     cell. With weights: a Poisson number of rows in each (cell, outcome), all of one weight, such that the mean and the
     variance of their total are those of a Poisson bootstrap of the rows. Replicates that are ``calibrated`` have the
-    same rows in each cell as the state, and outcomes drawn with the mean score of the cell for their probability.
+    same rows in each cell as the state, and outcomes drawn with the mean score of the cell for their probability. With
+    weights, which may depend on the outcome, a row gets the weight that it would have with the drawn one: with v the
+    mean weight of the rows of an outcome, odds are those of the score times v of the others over v of the outcome, and
+    the weight is in proportion to v. So the weighted rows have the outcome with the probability of the score.
 
     Random numbers are keyed by the seed, the replicate and the column alone: a model or a slice has the same interval
     whatever it is computed with, for any chunking and any number of replicates at a time.
@@ -80,6 +83,9 @@ class _Column:
     def __init__(self, state: GridState, grid: Grid, key: Key, *, calibrated: bool) -> None:
         mass, offset, square = state.mass, state.distance, state.square
         self._shape = mass.shape
+        relative = _relative_weights(state) if calibrated and state.weighted else None
+        if relative is not None:
+            mass, offset, square = mass / relative, offset / relative, square / relative**2
         if calibrated:
             mass, offset, square = (sums.sum(-1, keepdims=True) for sums in (mass, offset, square))
         self._filled = np.flatnonzero(mass)
@@ -87,12 +93,14 @@ class _Column:
         # Where outcomes are drawn, both are at the mean of the cell.
         self.position = np.divide(offset, mass, out=np.zeros(mass.shape), where=filled)
         unit = np.divide(square, mass, out=np.ones(mass.shape), where=filled) if state.weighted else np.ones(mass.shape)
-        self.unit = unit
+        self.unit = unit if relative is None else unit * relative
         rows = mass.ravel()[self._filled] / unit.ravel()[self._filled]
         self._whole = np.maximum(np.rint(rows).astype(np.int64), 1) if calibrated else None
         self._counts: PoissonCounts | BinomialCounts | MultinomialCounts
         if self._whole is not None:
             chance = scores_of_cells(grid, self.position[..., 0])[self._filled]
+            if relative is not None:
+                chance = chance / (chance + (1 - chance) * relative[1])
             self._counts = BinomialCounts(self._whole, chance, self._filled, key)
         elif state.weighted:
             self._counts = PoissonCounts(rows, self._filled, key)
@@ -108,6 +116,15 @@ class _Column:
         else:
             drawn[:, self._filled, 0], drawn[:, self._filled, 1] = self._whole - counts, counts
         return drawn
+
+
+def _relative_weights(state: GridState) -> Array:
+    """Mean weight of the rows without and with the outcome, relative to the former; 1 where an outcome is missing."""
+    mass, rows = state.mass.sum(0), state.rows.sum(0)
+    if not rows.all():
+        return np.ones(2)
+    mean = mass / rows
+    return np.array([1.0, mean[1] / mean[0]])
 
 
 def generator(seed: int, coordinates: tuple[int, ...]) -> np.random.Generator:

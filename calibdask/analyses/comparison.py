@@ -12,6 +12,7 @@ from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome
 from calibdask.analyses.clustered import check_clustered, cluster_attributes
 from calibdask.analyses.comparison_document import comparison_document, comparison_lines, comparison_records
 from calibdask.analyses.constant_outcome_bounds import outcomes_suffice
+from calibdask.analyses.supported_bounds import is_unbounded, refuse_unbounded
 from calibdask.data.containers import has_columns
 from calibdask.data.data import Data
 from calibdask.data.input import Input
@@ -26,6 +27,7 @@ from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.outcome_counts import OutcomeCounts
 from calibdask.estimators.panel import comparison_metrics
 from calibdask.estimators.parts import Coordinate, Number, Part
+from calibdask.estimators.saturated_scores import SaturatedScores
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.cluster_bootstrap import widened_by_clusters
@@ -45,7 +47,7 @@ from calibdask.storage.summary import is_summary
 PairedMethod = Literal["percentile", "bca"]
 _CHALLENGER = "challenger"
 # What is requested beside the metrics, under a name that none has.
-_TOTALS, _CLUSTERS, _OUTCOMES = ("\0totals",), ("\0clusters",), ("\0outcomes",)
+_TOTALS, _CLUSTERS, _OUTCOMES, _SATURATED = (("\0" + name,) for name in ("totals", "clusters", "outcomes", "saturated"))
 _DIFFERENCE = PartInfo("model minus baseline", "difference")
 _JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "ci": float,
  "n_boot": int, "seed": int, "baseline": str, "verdict": [str],
@@ -255,6 +257,8 @@ class Compare(Analysis):
         counted: dict[Any, Any] = {_CLUSTERS: ClusterTotals().estimate()} if layout.clustered else {}
         if layout.weighted:
             counted[_OUTCOMES] = OutcomeCounts().estimate()
+        if any(is_unbounded(metric, part, layout) for metric in chosen.values() for part in metric.describe(layout)):
+            counted[_SATURATED] = SaturatedScores().estimate()
         requests = {**bootstrap.requests(chosen, chosen), _TOTALS: totals.estimate(), **counted}
         outcome = run_requests(requests, rows.source)
         clusters = clusters_of(outcome.estimates[_CLUSTERS]) if layout.clustered else None
@@ -279,6 +283,8 @@ class Compare(Analysis):
                     # Of one model at least, and it is not known of which.
                     bounds = {bound: where(end, np.zeros_like(varied)) for bound, end in bounds.items()}
                     number = replace(number, notes={**number.notes, "no_interval": f"of differences: {reason}"})
+                if is_unbounded(metric, part, layout):
+                    number, bounds = refuse_unbounded(number, bounds, outcome.estimates[_SATURATED], len(challengers))
                 if clusters is not None:
                     enough = np.broadcast_to(clusters.clusters >= FEWEST_CLUSTERS, (len(number.values), layout.groups))
                     bounds = {bound: where(end, enough) for bound, end in bounds.items()}

@@ -13,11 +13,11 @@ from calibdask.analyses.constant_outcome_bounds import (
     bounds_where_outcomes_differ,
     error_bounds,
     has_weighted_ends,
-    outcome_checks,
     outcomes_name,
     weighted_bounds,
 )
 from calibdask.analyses.soft_evaluation import evaluated_soft
+from calibdask.analyses.supported_bounds import support_checks, supported_bounds
 from calibdask.cluster_check import cluster_cautions, cluster_check
 from calibdask.column_check import column_check, score_cautions
 from calibdask.data.data import Data
@@ -341,7 +341,7 @@ def evaluated(
         outcome = run(requested, data.source)
         measured = BoundedEstimates(outcome.estimates, {}, outcome.passes)
     else:
-        measured = estimates_with_intervals({**requested, **outcome_checks(chosen, data.source)}, data.source, choice)
+        measured = estimates_with_intervals({**requested, **support_checks(chosen, data.source)}, data.source, choice)
         attributes = {"ci": choice.level, "n_boot": choice.n_boot, "seed": choice.seed}
     frequency = measured.estimates[_TOTALS].get("frequency")
     for name, estimator in chosen.items():
@@ -358,6 +358,7 @@ def evaluated(
             estimate, bounds = error_bounds(estimate, bounds, description, alike, choice.level)
             if has_weighted_ends(estimator, layout):
                 estimate, bounds = weighted_bounds(estimate, bounds, alike)
+        estimate, bounds = supported_bounds(estimator, estimate, bounds, description, layout, measured.estimates)
         result.add(name, estimator, estimate, bounds, axes)
     result.add_totals(measured.estimates[_TOTALS], requested[_TOTALS], axes)
     if layout.clustered:

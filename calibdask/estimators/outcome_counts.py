@@ -7,6 +7,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import Description, PartInfo
 from calibdask.estimators.columns import ColumnEstimator
+from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.estimators.sampling_variance import rarer_rows, rows_of_weight
@@ -15,6 +16,7 @@ from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import BinEdges, Uniform
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+from calibdask.statistics.settings import Setting
 from calibdask.statistics.square_sums import with_squares
 
 
@@ -40,13 +42,32 @@ class OutcomeCounts(ColumnEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        setting = self.measured((yield from Layout()))
-        edges = yield from BinEdges(Uniform(1), setting)
-        sums, squares = yield from with_squares(BinSums(setting, edges))
-        weight, square, outcome, square_outcome = (
-            exact.value(of)[..., 0] for of in (sums.weight, squares.weight, sums.outcome, squares.outcome)
-        )
-        kinds = (outcome, square_outcome), (weight - outcome, square - square_outcome)
-        rows = np.fmin(*(rows_of_weight(weight, *kind) for kind in kinds))
-        counts = {"rarer": rarer_rows(weight, square, outcome, square_outcome), "rows": rows}
-        return {name: FixedPart(values.min(-1)) for name, values in counts.items()}
+        return (yield from outcome_counts(self.measured((yield from Layout()))))
+
+
+@dataclass(frozen=True)
+class SettingOutcomeCounts(Estimator):
+    """The parts of `OutcomeCounts` for the columns of a setting."""
+
+    setting: Setting
+
+    @override
+    def interval(self, layout: Layout) -> NoInterval:
+        return NoInterval()
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        return outcome_counts(self.setting)
+
+
+def outcome_counts(setting: Setting) -> Requests[Estimate]:
+    """The parts of `OutcomeCounts` for the columns of a setting."""
+    edges = yield from BinEdges(Uniform(1), setting)
+    sums, squares = yield from with_squares(BinSums(setting, edges))
+    weight, square, outcome, square_outcome = (
+        exact.value(of)[..., 0] for of in (sums.weight, squares.weight, sums.outcome, squares.outcome)
+    )
+    kinds = (outcome, square_outcome), (weight - outcome, square - square_outcome)
+    rows = np.fmin(*(rows_of_weight(weight, *kind) for kind in kinds))
+    counts = {"rarer": rarer_rows(weight, square, outcome, square_outcome), "rows": rows}
+    return {name: FixedPart(values.min(-1)) for name, values in counts.items()}

@@ -64,7 +64,7 @@ def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
     score where it is rare, shows in none of them.
     """
     differ = (frequency.values > 0) & (frequency.values < 1)
-    return {name: where(end, differ) if _is_replicated(end) else end for name, end in bounds.items()}
+    return {name: where(end, differ) if is_replicated(end) else end for name, end in bounds.items()}
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class ConstantOutcomeSlices:
     def notes(self, part: Part, bounds: Bounds, *, is_mean_gap: bool) -> Part:
         """Add a note to the error if its interval does not come from replicates."""
         count = int(self._of(part).sum())
-        if not count or not any(_is_replicated(end) for end in bounds.values()):
+        if not count or not any(is_replicated(end) for end in bounds.values()):
             return part
         slices = "" if count == self._of(part).size else f" ({count} of {self._of(part).size})"
         ends = "the interval allows for the largest rate of the other outcome that cannot be ruled out"
@@ -103,7 +103,7 @@ class ConstantOutcomeSlices:
 
     def _end(self, end: Part, name: str, level: float, is_mean_gap: bool) -> Part:
         alike = self._of(end)
-        if name not in ("low", "high") or not _is_replicated(end) or alike.ndim != end.values.ndim:
+        if name not in ("low", "high") or not is_replicated(end) or alike.ndim != end.values.ndim:
             return end
         moved = np.full(end.values.shape, np.nan)
         if is_mean_gap:
@@ -115,7 +115,8 @@ class ConstantOutcomeSlices:
         return replace(end, values=np.where(alike, moved, end.values))
 
 
-def _is_replicated(end: Part) -> bool:
+def is_replicated(end: Part) -> bool:
+    """Whether an end comes from replicates rather than from a formula."""
     return end.notes.get("resampled", "nothing") != "nothing"
 
 

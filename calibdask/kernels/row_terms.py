@@ -5,7 +5,7 @@ import numpy as np
 from calibdask.kernels.compiled import add_units_at, compiled, inlined, unit, units
 from calibdask.kernels.logarithm import log_64
 
-SPIEGELHALTER, LOGARITHM, EXCESS = 0, 1, 2
+SPIEGELHALTER, LOGARITHM, EXCESS, SATURATED = 0, 1, 2, 3
 
 # A sum of this many integers up to 2**51 fits in an int64.
 _TOGETHER = 256
@@ -34,6 +34,12 @@ def _surprise(score, hit, smallest):
 
 
 @inlined
+def _is_saturated(score, smallest):
+    """1 where the logarithm of the score, or of its complement, is that of the smallest number, else 0."""
+    return 1.0 if score < smallest or 1.0 - score < smallest else 0.0
+
+
+@inlined
 def _find_terms(kind, column, labels, chosen, smallest, buffers, firsts, seconds):
     """The terms of up to 256 rows of one column, in units of 2**-44."""
     scores, hits = buffers[0, : labels.size], buffers[1, : labels.size]
@@ -49,6 +55,9 @@ def _find_terms(kind, column, labels, chosen, smallest, buffers, firsts, seconds
         for r in range(scores.size):
             first, second = _moments(scores[r], hits[r], 1.0)
             firsts[r], seconds[r] = units(first), units(second)
+    elif kind == SATURATED:
+        for r in range(scores.size):
+            firsts[r], seconds[r] = units(_is_saturated(scores[r], smallest)), units(1.0)
     else:
         for r in range(scores.size):
             firsts[r], seconds[r] = units(_surprise(scores[r], hits[r], smallest)), units(1.0)
@@ -97,6 +106,8 @@ def weighted_term_sums(kind, scores, labels, first_class, weights, group, smalle
                 first, second = _deviation(unit(scores[r, c]), hit, weights[r])
             elif kind == EXCESS:
                 first, second = _moments(unit(scores[r, c]), hit, weights[r])
+            elif kind == SATURATED:
+                first, second = weights[r] * _is_saturated(unit(scores[r, c]), smallest), weights[r]
             else:
                 first, second = weights[r] * _surprise(unit(scores[r, c]), hit, smallest), weights[r]
             sums[0, g, c] += first

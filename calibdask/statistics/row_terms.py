@@ -14,9 +14,18 @@ from calibdask.statistics.exact import Sums
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import SumStatistic, Weigh
 
-Term = Literal["spiegelhalter", "excess", "logarithm"]
+Term = Literal["spiegelhalter", "excess", "logarithm", "saturated"]
 
-_KINDS = {"spiegelhalter": row_terms.SPIEGELHALTER, "logarithm": row_terms.LOGARITHM, "excess": row_terms.EXCESS}
+_KINDS = {
+    "spiegelhalter": row_terms.SPIEGELHALTER,
+    "excess": row_terms.EXCESS,
+    "logarithm": row_terms.LOGARITHM,
+    "saturated": row_terms.SATURATED,
+}
+
+
+# Positions in the cells next to 0 and 1 are rounded by less.
+_NEAR = 1e-14
 
 
 class RowTermsState(NamedTuple):
@@ -34,16 +43,18 @@ class RowTerms(SumStatistic[RowTermsState]):
                         (w (1 - 2 s))**2 s (1 - s)
     ``excess``          the square of that excess, and its third cumulant (w (1 - 2 s))**3 s (1 - s)(1 - 2 s)
     ``logarithm``       -w log(s or 1 - s) / 16, by the outcome, and w
+    ``saturated``       w where s or 1 - s is below ``smallest``, and w
     ==================  ============================================================================================
 
     Parameters
     ----------
     setting : Setting
         Which columns of (score, outcome).
-    term : {"spiegelhalter", "excess", "logarithm"}
+    term : {"spiegelhalter", "excess", "logarithm", "saturated"}
         The terms.
     smallest : float, default 0
-        For the logarithm: scores of 0 are clipped at this one; -log of the smallest positive double is 745.
+        For the logarithm: scores of 0 are clipped at this one; -log of the smallest positive double is 745. For
+        ``saturated``: smaller scores are 0.
 
     Notes
     -----
@@ -74,8 +85,8 @@ class RowTerms(SumStatistic[RowTermsState]):
 
     @property
     def is_reweighted(self) -> bool:
-        """Terms of the logarithm are linear in the weights."""
-        return self.term == "logarithm"
+        """Some terms are linear in the weights."""
+        return self.term in ("logarithm", "saturated")
 
     def reweighted(self, state: RowTermsState, weigh: Weigh) -> RowTermsState:
         """Sums of w times each term."""
@@ -90,6 +101,9 @@ class RowTerms(SumStatistic[RowTermsState]):
         if self.term == "logarithm":
             chosen = np.where(outcome == 1, score, 1 - score)
             terms = -np.log(np.maximum(chosen, self.smallest)) * cells.mass / 16, cells.mass
+        elif self.term == "saturated":
+            # Scores that are so near to 0 or 1 have the position of the edge.
+            terms = cells.mass * (np.minimum(score, 1 - score) < max(self.smallest, _NEAR)), cells.mass
         elif self.term == "excess":
             slope, variance = 1 - 2 * score, score * (1 - score)
             # Of unequal weights a lower bound of the sum of cubes.

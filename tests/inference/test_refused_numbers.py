@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import calibdask as cd
+from calibdask.render.table import ResultTable
 
 TESTS = {"spiegelhalter": cd.SpiegelhalterTest(), "ecce": cd.ECCE()}
 
@@ -108,3 +109,118 @@ def test_differences_count_rows_of_the_rarer_outcome_and_not_weights(events: int
         result = compared(labels, scores, 0.8 * scores, cd.BrierScore(), weights)
         assert np.isfinite(result.x_difference_low) == has_interval
         assert np.isfinite(result.x_difference_pvalue) == has_interval
+
+
+UNBOUNDED = {
+    "loss": cd.LogLoss(),
+    "entropy": cd.NormalizedEntropy(),
+    "skill": cd.LogSkillScore(),
+    "terms": cd.LogLossDecomposition(),
+    "refinement": cd.Refinement(),
+}
+UNBOUNDED_PARTS = ("loss", "entropy", "skill", "terms_score", "terms_within", "refinement_calibration")
+
+
+@pytest.mark.parametrize("at", [0.0, 1.0])
+@pytest.mark.parametrize("classes", [1, 2])
+def test_log_losses_have_no_interval_where_a_score_is_exactly_0_or_1(at: float, classes: int) -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(0.1, 0.9, 300)
+    labels = (rng.random(300) < scores).astype(int)
+    # The score is right: no loss shows that another one like it may be wrong.
+    labels[0] = int(at)
+    bounded = {"clipped": cd.LogLoss(clip=0.001), "brier": cd.BrierScore()}
+
+    def result(scores: Any) -> Any:
+        given = scores if classes == 1 else np.stack([1 - scores, scores], axis=1)
+        options: dict[str, Any] = {"ci": 0.9, "n_boot": 20}
+        return cd.evaluate(labels, given, UNBOUNDED | bounded, **options)
+
+    plain = result(scores)
+    assert all(np.isfinite(plain[f"{part}_low"]).all() for part in UNBOUNDED_PARTS)
+    scores[0] = at
+    saturated = result(scores)
+    for part in UNBOUNDED_PARTS:
+        assert np.isfinite(saturated[part])
+        assert np.isnan(saturated[f"{part}_low"])
+        assert np.isnan(saturated[f"{part}_high"])
+        assert "unbounded" in saturated[part].attrs["no_interval"]
+    for part in (*bounded, "refinement"):
+        assert np.isfinite(saturated[f"{part}_low"])
+    assert "no interval with scores of exactly 0 or 1" in str(ResultTable(saturated))
+
+
+def test_only_slices_with_saturated_scores_lack_intervals_of_the_log_loss() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(0.1, 0.9, 300)
+    labels = (rng.random(300) < scores).astype(int)
+    scores[0], labels[0] = 1.0, 1
+    by = {"half": np.arange(300) < 150}
+    result = cd.evaluate(labels, scores, {"x": cd.LogLoss()}, by=by, ci=0.9, n_boot=20)
+    assert np.isnan(result.x_low).sum() == 1
+    assert np.isfinite(result.x_low.sel(half=False))
+    summary = cd.summarize(labels, scores, by=by, settings=["binary"])
+    np.testing.assert_array_equal(
+        np.isnan(cd.evaluate(summary, metrics={"x": cd.LogLoss()}, ci=0.9, n_boot=20).x_low), np.isnan(result.x_low)
+    )
+
+
+def test_differences_of_log_losses_have_no_interval_where_a_score_is_exactly_0_or_1() -> None:
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(0.1, 0.9, 300)
+    labels = (rng.random(300) < scores).astype(int)
+    other = 0.5 * scores + 0.25
+    assert np.isfinite(compared(labels, scores, other, cd.LogLoss()).x_difference_low)
+    other[0], labels[0] = 0.0, 0
+    refused = compared(labels, scores, other, cd.LogLoss())
+    assert all(np.isnan(refused[f"x_difference_{end}"]) for end in ("low", "high", "pvalue"))
+    assert "unbounded" in refused.x_difference.attrs["no_interval"]
+    assert np.isfinite(compared(labels, scores, other, cd.BrierScore()).x_difference_low)
+
+
+@pytest.mark.parametrize(("events", "has_interval"), [(8, False), (12, True)])
+def test_replicates_of_few_weighted_outcomes_give_no_interval(events: int, has_interval: bool) -> None:
+    rng = np.random.default_rng(2)
+    scores = rng.uniform(0.05, 0.5, 200)
+    labels = np.zeros(200, int)
+    labels[:events] = 1
+    metrics = {"brier": cd.BrierScore(), "skill": cd.BrierSkillScore(), "cost": cd.ExcessCost(), "ece": cd.ECE()}
+    options: dict[str, Any] = {"ci": 0.9, "n_boot": 20}
+    weighted = cd.evaluate(labels, scores, metrics, sample_weight=np.where(labels == 1, 4.0, 1.0), **options)
+    plain = cd.evaluate(labels, scores, metrics, **options)
+    for part in ("brier", "skill", "cost_realised"):
+        assert np.isfinite(weighted[f"{part}_low"]) == has_interval
+        assert ("effective rows" in weighted[part].attrs.get("no_interval", "")) != has_interval
+        assert np.isfinite(plain[f"{part}_low"])
+    # Errors are compared with those of calibrated models.
+    assert np.isfinite(weighted.ece_low)
+
+
+@pytest.mark.parametrize(("rows", "has_interval"), [(50, False), (500, True)])
+def test_numbers_that_bins_decide_need_rows_in_them(rows: int, has_interval: bool) -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.random(rows)
+    labels = (rng.random(rows) < scores).astype(int)
+    metrics = {
+        "brier": cd.BrierDecomposition(),
+        "log": cd.LogLossDecomposition(),
+        "cost": cd.ExcessCost(),
+        "sharpness": cd.Sharpness(),
+    }
+    result = cd.evaluate(labels, scores, metrics, ci=0.9, n_boot=20)
+    for part in ("brier_resolution", "brier_refinement_loss", "log_resolution", "cost_calibrated", "sharpness"):
+        assert np.isfinite(result[f"{part}_low"]) == has_interval
+        assert bool(result[part].attrs.get("no_interval", "")) != has_interval
+    assert np.isfinite(result.brier_score_low)
+
+
+def test_the_test_of_the_slope_needs_effective_rows_of_the_rarer_outcome() -> None:
+    rng = np.random.default_rng(4)
+    scores = rng.uniform(0.05, 0.5, 200)
+    labels = np.zeros(200, int)
+    labels[[1, 30, 60, 90, 120, 150, 170]] = 1
+    weighted = evaluated(labels, scores, {"x": cd.CalibrationSlope()}, rng.uniform(1, 3, 200))
+    assert np.isnan(weighted.x_pvalue)
+    assert "effective rows" in weighted.x_pvalue.attrs["undefined"]
+    assert np.isfinite(weighted.x_slope)
+    assert np.isfinite(evaluated(labels, scores, {"x": cd.CalibrationSlope()}).x_pvalue)

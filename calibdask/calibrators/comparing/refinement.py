@@ -15,7 +15,9 @@ from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import KnownEnds
+from calibdask.estimators.outcome_counts import outcome_counts
 from calibdask.estimators.parts import Estimate, Number
+from calibdask.estimators.saturated_scores import UNBOUNDED, saturated_scores, saturation
 from calibdask.statistics import exact
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.exact import Array
@@ -60,7 +62,9 @@ class Refinement(Estimator):
     fit, numbers are NaN, and the attribute ``undefined`` says why.
 
     With ``ci``: Student's t, from the variance of the losses over the rows plus that of the maps, which share rows;
-    ends are NaN with fewer than 5 rows of the rarer outcome (of several classes: of right or of wrong predictions). In
+    ends are NaN with fewer than 5 rows of the rarer outcome (of several classes: of right or of wrong predictions; with
+    weights effective rows). The log loss of the scores as they are, and what calibration takes away from it, have no
+    ends where a score is exactly 0 or 1: a single wrong one decides them. In
     simulations (``experiments/calibration/refinement.md`` of the repository) intervals at 90 % covered what the map of
     all rows takes away on fresh rows in 88 to 98 %, but in 85 % for a very overconfident model and 100 rows: what a few
     confident errors cost is skewed, and samples with fewer of them have lower improvements and shorter intervals.
@@ -125,17 +129,22 @@ class Refinement(Estimator):
         choice = self.calibrator or CalibratorChoice.of(usual)
         folds = RowFolds(self.folds, self.seed)
         yield from Prefetch(ColumnSums(layout.setting(None)))
+        if self.rule == "log":
+            yield from Prefetch(saturation(layout))
         fit: CrossFitted = yield from CrossFit(choice, folds)
         state = yield from paired_losses((fit,), folds)
         varied = yield from enough_outcomes()
+        of_losses, notes_of_losses = varied, {}
+        if self.rule == "log" and (saturated := (yield from saturated_scores())).any():
+            of_losses, notes_of_losses = varied & ~saturated, {"no_interval": UNBOUNDED}
         fitted: Marks = np.resize(fit.fitted, state.rows.shape[:2])
         means = LossMeans(state, self.folds)
         notes = {"calibrator": repr(choice)} | ({"undefined": fit.reason} if not fitted.all() else {})
         least = {"limits": (0.0, np.inf)}
         return {
             "": _number(means.after(self.rule, 0), fitted, varied, notes=notes, **least),
-            "calibration": _number(means.improvement(self.rule, 0), fitted, varied),
-            "score": _number(means.before(self.rule), np.ones_like(fitted), varied, **least),
+            "calibration": _number(means.improvement(self.rule, 0), fitted, of_losses, notes=notes_of_losses),
+            "score": _number(means.before(self.rule), np.ones_like(fitted), of_losses, notes=notes_of_losses, **least),
         }
 
 
@@ -145,13 +154,15 @@ def paired_losses(fits: tuple[CrossFitted, ...], folds: Folds, clusters: Any = N
 
 
 def enough_outcomes() -> Requests[Marks]:
-    """Whether there are enough rows of either outcome for an interval, (batch, groups)."""
+    """Whether there are enough rows of either outcome for an interval, (batch, groups); with weights effective ones."""
     layout = yield from Layout()
-    sums = yield from ColumnSums(layout.setting(None))
-    rows, weight, outcome = (np.asarray(exact.value(part)[..., 0]) for part in (sums.rows.astype(float), *sums[1:3]))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.nan_to_num(outcome / weight)
-    return np.asarray(np.minimum(share, 1 - share) * rows > FEWEST_OUTCOMES - 0.5, bool)
+    setting = layout.setting(None)
+    if layout.weighted:
+        counts = yield from outcome_counts(setting)
+        return np.asarray(counts["rarer"].values > FEWEST_OUTCOMES - 0.5, bool)
+    sums = yield from ColumnSums(setting)
+    rows, outcome = (np.asarray(exact.value(part)[..., 0]) for part in (sums.rows.astype(float), sums.outcome))
+    return np.asarray(np.minimum(outcome, rows - outcome) > FEWEST_OUTCOMES - 0.5, bool)
 
 
 def _number(mean: Mean, fitted: Marks, varied: Marks, **options: Any) -> Number:

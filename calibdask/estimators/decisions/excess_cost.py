@@ -1,6 +1,6 @@
 """The excess cost of decisions based on scores that are not calibrated."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -21,6 +21,9 @@ from calibdask.statistics.simplex.actions import ActedCells, FrequencyMap
 from calibdask.statistics.simplex.cells import CellSums, CellSumsState
 
 _SLAB_SCORES = 1 << 20
+# With fewer rows per occupied cell fewer than half of the intervals of the cost after calibration covered it.
+_FEWEST_IN_A_CELL = 10
+_FEW = f"where rows are fewer than {_FEWEST_IN_A_CELL} for each occupied cell"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +71,8 @@ class ExcessCost(Estimator):
     if no action changes.
 
     With multi-class cells the excess is never negative, and biased upward by chance, more so with fewer rows per
-    cell; use few bins. Class-wise frequencies have little such bias, but correct each class separately: the excess can
+    cell; use few bins. ``calibrated`` is biased downward, and has no interval with fewer than 10 rows per occupied
+    cell. Class-wise frequencies have little such bias, but correct each class separately: the excess can
     be negative. A vector of scores P(y = 1) = p counts as (1 - p, p).
 
     Time O(n K actions). Multi-class: one pass; memory for each occupied cell as in `calibdask.MulticlassECE`.
@@ -140,9 +144,11 @@ class ExcessCost(Estimator):
         parts = {
             "realised": Number(acted.realised),
             "promised": Number(acted.promised),
-            "calibrated": Number(acted.realised - excess),
+            # Frequencies of cells are fitted to the rows whose cost they lower.
+            "calibrated": Number(acted.realised - excess, is_biased=True),
         }
         if by_vectors:
+            parts["calibrated"] = _without_ends(parts["calibrated"], acted.rows < _FEWEST_IN_A_CELL * acted.cells)
             return {"": calibration_error(excess[..., None], most=np.inf), **parts}
         return {"": Number(excess), **parts}
 
@@ -172,7 +178,7 @@ class _Totals:
 
     def __init__(self, layout: Layout, costs: npt.NDArray[np.float64], sums: CellSumsState) -> None:
         shape = (layout.batch, layout.groups)
-        total, realised, promised, excess = np.zeros((4, layout.batch * layout.groups))
+        total, realised, promised, excess, cells, rows = np.zeros((6, layout.batch * layout.groups))
         step = max(1, _SLAB_SCORES // max(costs.shape))
         for start in range(0, len(sums.key), step):
             part = sums.part(slice(start, start + step))
@@ -181,6 +187,8 @@ class _Totals:
             by_action = np.asarray(part.outcome, np.float64) @ costs.T
             own = np.take_along_axis(by_action, action[:, None], 1)[:, 0]
             expected = (costs[action] * exact.value(part.score)).sum(axis=1)
+            cells += np.bincount(place, minlength=total.size)
+            rows += np.bincount(place, part.rows, total.size)
             total += np.bincount(place, exact.value(part.weight), total.size)
             realised += np.bincount(place, own, total.size)
             promised += np.bincount(place, expected, total.size)
@@ -188,6 +196,15 @@ class _Totals:
         with np.errstate(invalid="ignore"):
             means: list[Array] = [(values / total).reshape(shape) for values in (realised, promised, excess)]
         self.realised, self.promised, self.excess = means
+        self.cells, self.rows = cells.reshape(shape), rows.reshape(shape)
+
+
+def _without_ends(number: Number, few: npt.NDArray[np.bool_]) -> Number:
+    """The number, without an interval in slices with few rows."""
+    if not few.any():
+        return number
+    low, high = (np.where(few, np.nan, end) for end in number.limits)
+    return replace(number, limits=(low, high), notes={**number.notes, "no_interval": _FEW})
 
 
 def _checked_costs(matrix: Any) -> npt.NDArray[np.float64]:

@@ -45,9 +45,9 @@ class BrierDecomposition(BinnedDecomposition):
 
     Notes
     -----
-    The within-bin terms vanish where all scores of a bin are equal. They are too small with few rows, and have no
-    interval (NaN) with fewer than 10 for each bin that is not empty; the covariance neither with fewer than 10 rows of
-    an outcome. One pass; with equal-mass bins two or three.
+    The within-bin terms vanish where all scores of a bin are equal, and are too small with few rows. They, resolution
+    and refinement loss have no interval (NaN) with fewer than 10 rows for each bin that is not empty, and all but the
+    variance none with fewer than 10 rows of an outcome either. One pass; with equal-mass bins two or three.
     Memory: 104 bytes for each class, bin and slice.
 
     References
@@ -120,15 +120,15 @@ class BrierDecomposition(BinnedDecomposition):
             most = 0.25 * terms["uncertainty"].shape[-1]
             parts["uncertainty"] = replace(parts["uncertainty"], limits=(0.0, most))
             parts |= {name: replace(parts[name], is_biased=True) for name in _BIASED}
-        return parts | {name: _without_ends(parts[name], few) for name, few in _too_few(sums).items()}
+        return parts | {name: without_ends(parts[name], few) for name, few in _too_few(sums).items()}
 
 
 # Rows for each bin that is not empty, and rows of each outcome, below which the terms within bins have no interval.
 _FEWEST_IN_A_BIN, _FEWEST_OUTCOMES = 10, 10
 # Terms that sampling shifts.
 _NO_INTERVAL = {
-    "no_interval": f"where rows are fewer than {_FEWEST_IN_A_BIN} for each bin that is not empty (within_covariance: "
-    f"or of an outcome fewer than {_FEWEST_OUTCOMES})"
+    "no_interval": f"where rows are fewer than {_FEWEST_IN_A_BIN} for each bin that is not empty (of all but "
+    f"within_variance: or of an outcome fewer than {_FEWEST_OUTCOMES})"
 }
 _BIASED = ("resolution", "uncertainty", "refinement_loss", "within_variance", "within_covariance")
 
@@ -153,17 +153,22 @@ def _terms(sums: BinSumsState) -> dict[str, Array]:
 
 
 def _too_few(sums: BinSumsState) -> dict[str, npt.NDArray[np.bool_]]:
-    """Whether rows are too few for an interval of the terms within bins, (batch, groups): of any column."""
+    """Whether rows are too few for an interval of the terms that bins decide, (batch, groups): of any column."""
+    in_bins, few = few_in_bins(sums)
+    return {"within_variance": in_bins, **dict.fromkeys(("resolution", "refinement_loss", "within_covariance"), few)}
+
+
+def few_in_bins(sums: BinSumsState) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Whether rows are too few for the number of bins, and whether they or those of an outcome are too few."""
     weight, outcome, square = (exact.in_order(exact.value(s)) for s in (sums.weight, sums.outcome, sums.weight_square))
     in_bins = sums.rows.sum(-1) < _FEWEST_IN_A_BIN * (sums.rows > 0).sum(-1)
     rarer = np.minimum(outcome, weight - outcome) * np.divide(
         weight, square, out=np.zeros_like(weight), where=square > 0
     )
-    few = in_bins | (rarer < _FEWEST_OUTCOMES)
-    return {"within_variance": in_bins.any(-1), "within_covariance": few.any(-1)}
+    return in_bins.any(-1), (in_bins | (rarer < _FEWEST_OUTCOMES)).any(-1)
 
 
-def _without_ends(number: Number, few: npt.NDArray[np.bool_]) -> Number:
+def without_ends(number: Number, few: npt.NDArray[np.bool_]) -> Number:
     """The number; NaN as a limit leaves no interval where rows are few."""
     if not few.any():
         return number

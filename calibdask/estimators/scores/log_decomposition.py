@@ -11,6 +11,7 @@ from calibdask.estimators.binned.base import BinnedDecomposition
 from calibdask.estimators.binned.scikit_learn_names import understands_scikit_learn
 from calibdask.estimators.interval import FromRows
 from calibdask.estimators.parts import Estimate, Number, calibration_error
+from calibdask.estimators.scores.brier_decomposition import few_in_bins, without_ends
 from calibdask.statistics import exact
 from calibdask.statistics.bins.binnings import BinEdges, binned_sums
 from calibdask.statistics.bins.tail_sums import TailSums
@@ -48,7 +49,8 @@ class LogLossDecomposition(BinnedDecomposition):
     likewise. ``within`` may be negative, and infinite reliability is clipped like the scores. One pass; with equal-mass
     bins one to three; one more where the mean score of a bin is within 6e-8 of 0 or 1 and not all outcomes there agree
     with it, for its exact sum. From a summary the rows of a cell with one outcome have their mean score, and there are
-    no intervals.
+    no intervals. The resolution has no interval with as few rows as that of `BrierDecomposition`, and ``score``,
+    ``reliability`` and ``within`` have none where a score is exactly 0 or 1.
 
     References
     ----------
@@ -126,7 +128,7 @@ class LogLossDecomposition(BinnedDecomposition):
             for name, values in terms.items()
         }
         most = np.log(2.0) * terms["uncertainty"].shape[-1]
-        parts["resolution"] = replace(parts["resolution"], is_biased=True)
+        parts["resolution"] = without_ends(replace(parts["resolution"], is_biased=True), few_in_bins(sums)[1])
         parts["uncertainty"] = replace(parts["uncertainty"], is_biased=True, limits=(0.0, most))
         return parts | {"reliability": calibration_error(terms["reliability"], np.sum, np.inf)}
 

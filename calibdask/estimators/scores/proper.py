@@ -111,7 +111,8 @@ class LogLoss(Estimator):
     The attribute ``clipped_rows`` is the number of rows whose score was clipped. One pass, 64 bytes for each slice; a
     summary holds the same sums, and of binary scores the cells that clipped ones follow from. Never negative; smaller
     is better. Intervals as for `BrierScore`. Without ``clip`` a single row may decide the number, and no interval
-    allows for rows that did not occur: a limit on it is never decided, one on ``log-loss(clip=0.001)`` is.
+    allows for rows that did not occur: there is none where a score is exactly 0 or 1 (of several classes: where that of
+    a predicted class is 1), and a limit on it is never decided, one on ``log-loss(clip=0.001)`` is.
 
     References
     ----------

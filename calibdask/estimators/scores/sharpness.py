@@ -1,6 +1,6 @@
 """Sharpness: how far the scores spread, whatever the outcomes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from typing_extensions import override
@@ -13,6 +13,10 @@ from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import BinEdges, Uniform
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+
+# Percentiles of replicates of fewer rows cover the variance of skewed scores too rarely.
+_FEWEST_ROWS = 100
+_FEW = f"with fewer than {_FEWEST_ROWS} rows (effective ones, with weights)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +37,9 @@ class Sharpness(ColumnEstimator):
 
     Notes
     -----
-    Between 0 and 1/4. Class-wise for each class. One pass; with ``ci`` from replicates of the rows. From a summary the
-    scores of a cell count as equal to their mean, which changes the variance by less than 2e-8.
+    Between 0 and 1/4. Class-wise for each class. One pass; with ``ci`` from replicates of the rows, but none (NaN) with
+    fewer than 100 rows (effective ones, with weights). From a summary the scores of a cell count as equal to their
+    mean, which changes the variance by less than 2e-8.
     Memory: 104 bytes for each class and slice.
 
     References
@@ -68,4 +73,10 @@ class Sharpness(ColumnEstimator):
             weight = exact.value(sums.weight)
             mean, square = exact.value(sums.score) / weight, exact.value(sums.second[0]) / weight
         variance = np.maximum(square - mean**2, 0.0)[..., 0]
-        return {"": Number(setting.by_class(variance), setting.dims, limits=(0.0, 0.25))}
+        number = Number(setting.by_class(variance), setting.dims, limits=(0.0, 0.25))
+        square_weight = exact.value(sums.weight_square)[..., 0]
+        few = weight[..., 0] ** 2 < (_FEWEST_ROWS - 0.5) * square_weight
+        if few.any():
+            low, high = (np.where(setting.by_class(few), np.nan, end) for end in number.limits)
+            number = replace(number, limits=(low, high), notes={"no_interval": _FEW})
+        return {"": number}

@@ -1,0 +1,92 @@
+"""Bounds that the rows support: none of unbounded losses, nor from replicates of few outcomes with weights."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from calibdask.analyses.constant_outcome_bounds import outcome_checks
+from calibdask.engine.sources.source import Source
+from calibdask.engine.sources.summary import SummarySource
+from calibdask.estimators.about import Description, Kind
+from calibdask.estimators.constant_outcomes import setting_of
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.outcome_counts import SettingOutcomeCounts
+from calibdask.estimators.parts import Estimate, Part
+from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores, saturation_setting
+from calibdask.inference.ends import Bounds, is_replicated, where
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
+
+# The beginning of names of estimators that are no metrics: no user can give them.
+_SATURATED, _COUNTS = "\0saturated", "\0counts "
+# Replicates of fewer rows of the rarer outcome miss the losses of all others; measured for weights of any kind.
+_FEWEST_WITH_WEIGHTS = 10
+# Parts that vary with the outcomes. Errors are compared with those of calibrated models instead.
+_VARIES: tuple[Kind, ...] = ("score", "term", "number", "difference")
+_FEW = f"with weights where fewer than {_FEWEST_WITH_WEIGHTS} effective rows have the rarer outcome"
+
+
+def is_unbounded(metric: Estimator, part: str, layout: Layout) -> bool:
+    """Whether a single row may have any value of a part that is a mean over rows."""
+    return not np.isfinite(metric.row_range(part, layout) or 0.0).all()
+
+
+def support_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Estimator]:
+    """Estimators of what decides whether rows support the bounds of these metrics, those of `outcome_checks` too."""
+    layout, checks = source.layout, outcome_checks(metrics, source)
+    for metric in metrics.values():
+        setting = setting_of(metric, layout)
+        unbounded = any(is_unbounded(metric, part, layout) for part in metric.describe(layout))
+        if unbounded and _answers(source, saturation_setting(layout)):
+            checks[_SATURATED] = SaturatedScores()
+        if layout.weighted and not layout.clustered and metric.interval(layout).resampled and _answers(source, setting):
+            checks[_COUNTS + str(setting)] = SettingOutcomeCounts(setting)
+    return checks
+
+
+def _answers(source: Source, setting: Setting) -> bool:
+    return not isinstance(source, SummarySource) or source.has_histogram(setting)
+
+
+def supported_bounds(
+    metric: Estimator,
+    estimate: Estimate,
+    bounds: Mapping[str, Bounds],
+    description: Description,
+    layout: Layout,
+    checks: Mapping[str, Estimate],
+) -> tuple[Estimate, Mapping[str, Bounds]]:
+    """The parts of an estimate and their bounds, NaN with the note ``no_interval`` where the rows do not support them.
+
+    ``checks`` are the estimates of `support_checks`.
+    """
+    parts, ends = dict(estimate), dict(bounds)
+    saturated, counts = checks.get(_SATURATED), checks.get(_COUNTS + str(setting_of(metric, layout)))
+    for name, of_part in bounds.items():
+        if name not in description:
+            continue
+        if saturated is not None and is_unbounded(metric, name, layout):
+            refused: npt.NDArray[np.bool_] = saturated[""].values
+            parts[name], ends[name] = refuse(parts[name], ends[name], refused, UNBOUNDED)
+        varies = description[name].settled(estimate[name].kind).kind in _VARIES
+        if counts is not None and varies and any(map(is_replicated, of_part.values())):
+            few = counts["rarer"].values < _FEWEST_WITH_WEIGHTS - 0.5
+            parts[name], ends[name] = refuse(parts[name], ends[name], few, _FEW)
+    return parts, ends
+
+
+def refuse_unbounded(part: Part, ends: Bounds, saturated: Estimate, challengers: int) -> tuple[Part, Bounds]:
+    """Differences of unbounded losses, by (challengers, groups), without ends where a model has saturated scores."""
+    anywhere = saturated[""].values.any(0)
+    return refuse(part, ends, np.broadcast_to(anywhere, (challengers, anywhere.size)), UNBOUNDED)
+
+
+def refuse(part: Part, ends: Bounds, refused: npt.NDArray[np.bool_], reason: str) -> tuple[Part, Bounds]:
+    """A part with the reason as its note, and its ends, NaN in refused slices."""
+    if not refused.any():
+        return part, ends
+    reasons = [str(part.notes["no_interval"])] if part.notes.get("no_interval") else []
+    noted = replace(part, notes={**part.notes, "no_interval": "; ".join([*reasons, reason])})
+    return noted, {bound: where(end, ~refused) for bound, end in ends.items()}

@@ -8,7 +8,6 @@ import numpy.typing as npt
 
 from calibdask.analyses.constant_outcome_bounds import outcome_checks
 from calibdask.engine.sources.source import Source
-from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.about import Description, Kind
 from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.estimator import Estimator
@@ -17,7 +16,6 @@ from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores, saturation_setting
 from calibdask.inference.ends import Bounds, is_replicated, where
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.settings import Setting
 
 # The beginning of names of estimators that are no metrics: no user can give them.
 _SATURATED, _COUNTS = "\0saturated", "\0counts "
@@ -39,15 +37,16 @@ def support_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str
     for metric in metrics.values():
         setting = setting_of(metric, layout)
         unbounded = any(is_unbounded(metric, part, layout) for part in metric.describe(layout))
-        if unbounded and _answers(source, saturation_setting(layout)):
+        if unbounded and source.has_histogram(saturation_setting(layout)):
             checks[_SATURATED] = SaturatedScores()
-        if layout.weighted and not layout.clustered and metric.interval(layout).resampled and _answers(source, setting):
+        if (
+            layout.weighted
+            and not layout.clustered
+            and metric.interval(layout).resampled
+            and source.has_histogram(setting)
+        ):
             checks[_COUNTS + str(setting)] = SettingOutcomeCounts(setting)
     return checks
-
-
-def _answers(source: Source, setting: Setting) -> bool:
-    return not isinstance(source, SummarySource) or source.has_histogram(setting)
 
 
 def supported_bounds(

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import calibdask as cd
 from experiments.calibration.cases import CALIBRATED, OFF, Case, Floats, Sample
-from experiments.calibration.declared import GATES, INTERVALS, LEVEL, SIGNIFICANCE, SLOW, TESTS
+from experiments.calibration.declared import GATES, INTERVALS, LEVEL, PROMISES, SIGNIFICANCE, SLOW, TESTS
 
 _AT_ONCE = 50
 _TOLERANCE, _PERIODS, _RISK = 0.01, 10, 0.1
@@ -61,6 +61,8 @@ class Measurement:
     n_boot : int
     generator : callable
         Random numbers by a name.
+    only : frozenset of str
+        Names of the promises that are measured.
     """
 
     case: Case
@@ -70,6 +72,7 @@ class Measurement:
     replicated_sets: int
     n_boot: int
     generator: Callable[[str], np.random.Generator]
+    only: frozenset[str] = frozenset(PROMISES)
 
     def measured(self, family: str) -> Iterator[tuple[str, Measured]]:
         """Every promise of one of `FAMILIES` that is measured in this case."""
@@ -77,11 +80,13 @@ class Measurement:
             yield from self._intervals(replicates=False)
         elif family == "replicates" and self.replicated_sets:
             yield from self._intervals(replicates=True)
-            yield from self._difference()
-            yield from self._refined()
+            if "compare, difference of Brier scores" in self.only:
+                yield from self._difference()
+            if "Refinement, calibration" in self.only:
+                yield from self._refined()
         elif family == "tests" and self.model == CALIBRATED:
             yield from self._tests()
-            if self.replicated_sets:
+            if self.replicated_sets and "NoiseFloor, errors of calibrated models above it" in self.only:
                 yield from self._noise_floors()
         elif family == "gates" and self.replicated_sets and self.model == OFF:
             yield from self._gates()
@@ -129,6 +134,8 @@ class Measurement:
         for of in INTERVALS.values():
             if of.replicates != replicates or self.rows > of.rows or (of.calibrated_only and self.model == OFF):
                 continue
+            if self.only.isdisjoint(of.parts.values()):
+                continue
             found = self._evaluated(sample, of.metric, ci=LEVEL, n_boot=self.n_boot)
             truth = {} if of.truth else self._truth(of.metric)
             for part, title in of.parts.items():
@@ -144,9 +151,11 @@ class Measurement:
         for title, (metric, part, most) in TESTS.items():
             if self.rows > most or (title in SLOW and not self.replicated_sets):
                 continue
+            name = f"{title}, test" if title in ("ECCE", "CalibrationSlope") else title
+            if name not in self.only:
+                continue
             sample = self._sample(self.sets // 4 if title in SLOW else self.sets, "tests")
             found = self._evaluated(sample, metric)
-            name = f"{title}, test" if title in ("ECCE", "CalibrationSlope") else title
             if not found:
                 yield name, Measured.refused(len(sample.labels))
                 continue

@@ -42,14 +42,25 @@ def summary_of(store: str) -> xr.Dataset:
     return result.assign(counts).drop_attrs().assign_attrs(study="Promises")
 
 
-def updated(summary: xr.Dataset, earlier: xr.Dataset) -> xr.Dataset:
-    """A summary with the families that an earlier one of the same cases, models and rows has besides."""
-    if any(not summary[axis].equals(earlier[axis]) for axis in ("case", "model", "rows")):
+def updated(summary: xr.Dataset, earlier: xr.Dataset, *, whole: bool = True) -> xr.Dataset:
+    """An earlier summary with the cells and promises that this one has measured in place of its own.
+
+    One of other models or numbers of rows stays by itself. Cells are counted as done where they are ``whole``, not
+    of some promises or cases alone.
+    """
+    if any(not summary[axis].equals(earlier[axis]) for axis in ("model", "rows")):
         return summary
-    known = [name for name in earlier["promise"].values if name in PROMISES]
-    merged = summary.combine_first(earlier.sel(promise=known))
-    families = [name for name in FAMILIES if name in merged["family"].values]
-    return merged.sel(promise=[*PROMISES], family=families, case=summary["case"].values, model=summary["model"].values)
+    axes = {
+        "promise": [*PROMISES],
+        "case": [case for case in CASES if case in {*summary["case"].values, *earlier["case"].values}],
+    }
+    new, old = summary.reindex(axes), earlier.reindex(axes)
+    measured = new["sets"].notnull()
+    merged = xr.Dataset({name: xr.where(measured, new[name], old[name], keep_attrs=False) for name in Promises.outputs})
+    families = [name for name in FAMILIES if name in {*summary["family"].values, *earlier["family"].values}]
+    first, second = (summary, earlier) if whole else (earlier, summary)
+    counts = {name: first[name].combine_first(second[name]).sel(family=families) for name in ("cells", "cells_done")}
+    return merged.assign(counts).assign_attrs(summary.attrs)
 
 
 def is_broken(promise: Promise, share: float, error: float) -> bool:
@@ -161,17 +172,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--families", nargs="+", choices=FAMILIES, help="measure these, and keep the others as they are"
     )
+    parser.add_argument("--cases", nargs="+", choices=CASES, help="measure these, and keep the others as they are")
+    parser.add_argument("--only", nargs="+", metavar="PROMISE", help="measure these, and keep the others as they are")
     parser.add_argument("--preset", choices=[*Promises.presets], help="other sizes, into a cube of their own")
     chosen = parser.parse_args(arguments)
     FOLDER.mkdir(exist_ok=True)
     failed = 0
     if chosen.cube:
-        families = {"families": tuple(chosen.families)} if chosen.families else {}
-        study = Promises(**{**Promises.presets.get(chosen.preset, {}), **families})
+        some = {name: tuple(getattr(chosen, name)) for name in ("families", "cases", "only") if getattr(chosen, name)}
+        study = Promises(**{**Promises.presets.get(chosen.preset, {}), **some})
         failed = cd.run(study, chosen.cube, cluster=chosen.cluster).failed
         measured = summary_of(chosen.cube)
-        if families and RESULTS.exists():
-            measured = updated(measured, xr.load_dataset(RESULTS, engine="scipy"))
+        if some and RESULTS.exists():
+            whole = not (chosen.cases or chosen.only)
+            measured = updated(measured, xr.load_dataset(RESULTS, engine="scipy"), whole=whole)
         with atomic_replacement(RESULTS) as part:
             measured.to_netcdf(part, engine="scipy")
     summary = xr.load_dataset(RESULTS, engine="scipy")

@@ -30,6 +30,8 @@ class Promises(cd.Study):
         Data sets of intervals by replicates, of gates, comparisons and audits; 0 leaves these and slow tests out.
     n_boot : int
         Replicates.
+    only : tuple of str
+        Names in `PROMISES`, of intervals and tests that are measured again; all by default.
     """
 
     cases: tuple[str, ...] = tuple(CASES)
@@ -38,6 +40,7 @@ class Promises(cd.Study):
     sets: int = 200
     replicated_sets: int = 20
     n_boot: int = 50
+    only: tuple[str, ...] = ()
 
     outputs: ClassVar = dict.fromkeys(("sets", "given", "share", "standard_error"), ("promise",))
     presets: ClassVar = {
@@ -52,6 +55,8 @@ class Promises(cd.Study):
             yield f"cases expects some of {', '.join(CASES)}, got {', '.join(unknown)}."
         if unknown := sorted({*self.families} - {*FAMILIES}):
             yield f"families expects some of {', '.join(FAMILIES)}, got {', '.join(unknown)}."
+        if unknown := sorted({*self.only} - {*PROMISES}):
+            yield f"only expects names of promises, got {', '.join(unknown)}."
         if not self.rows or min(*self.rows, self.sets, self.replicated_sets or 2, self.n_boot) < 2:
             yield "rows, sets, replicated_sets and n_boot expect numbers from 2 on, or replicated_sets=0."
         if self.replicated_sets > self.sets:
@@ -79,6 +84,7 @@ class Promises(cd.Study):
             self.replicated_sets,
             self.n_boot,
             lambda name: seeds.generator(of=name),
+            frozenset(self.only or PROMISES),
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)

@@ -139,10 +139,18 @@ def test_families_that_are_measured_again_replace_earlier_results() -> None:
     def summary(family: str, measured: str, share: float) -> xr.Dataset:
         values = np.full(shape, np.nan)
         values[..., [*PROMISES].index(measured)] = share
+        sets = np.where(np.isnan(values), np.nan, 100.0)
+        # An earlier share does not stand for a result that is refused now.
+        values = np.where(values < 0, np.nan, values)
         counts = {"cells": ("family", [1]), "cells_done": ("family", [1])}
-        return xr.Dataset({"share": ([*axes], values), **counts}, {**axes, "family": [family]})
+        numbers = {"share": values, "standard_error": values, "given": sets, "sets": sets}
+        arrays = {name: ([*axes], array) for name, array in numbers.items()}
+        return xr.Dataset({**arrays, **counts}, {**axes, "family": [family]})
 
     earlier, again = summary("tests", "GradeTests", 0.1), summary("formulas", "MeanGap", 0.9)
+    refused = outcome.updated(summary("tests", "GradeTests", -1.0), earlier, whole=False)
+    assert np.isnan(refused["share"].sel(promise="GradeTests").item())
+    assert refused["sets"].sel(promise="GradeTests").item() == 100
     merged = outcome.updated(again, earlier)
     assert float(merged["share"].sel(promise="GradeTests").item()) == 0.1
     assert float(merged["share"].sel(promise="MeanGap").item()) == 0.9

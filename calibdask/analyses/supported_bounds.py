@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from calibdask.analyses.constant_outcome_bounds import outcome_checks
 from calibdask.engine.sources.source import Source
-from calibdask.estimators.about import Description, Kind
+from calibdask.estimators.about import Description, Kind, PartInfo
 from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.outcome_counts import SettingOutcomeCounts
@@ -19,11 +19,12 @@ from calibdask.statistics.layout import Layout
 
 # The beginning of names of estimators that are no metrics: no user can give them.
 _SATURATED, _COUNTS = "\0saturated", "\0counts "
-# Replicates of fewer rows of the rarer outcome miss the losses of all others; measured for weights of any kind.
-_FEWEST_WITH_WEIGHTS = 10
-# Parts that vary with the outcomes. Errors are compared with those of calibrated models instead.
+# Rows of the rarer outcome, of which replicates of fewer miss the losses of all others; measured for weights of any
+# kind. Errors are compared with those of calibrated models besides, and means of gaps hold with any number.
+_FEWEST_WITH_WEIGHTS, _FEWEST_FOR_ERRORS = 10, 5
+# Parts that vary with the outcomes.
 _VARIES: tuple[Kind, ...] = ("score", "term", "number", "difference")
-_FEW = f"with weights where fewer than {_FEWEST_WITH_WEIGHTS} effective rows have the rarer outcome"
+_FEW = "with weights where fewer than {} effective rows have the rarer outcome"
 
 
 def is_unbounded(metric: Estimator, part: str, layout: Layout) -> bool:
@@ -69,11 +70,18 @@ def supported_bounds(
         if saturated is not None and is_unbounded(metric, name, layout):
             refused: npt.NDArray[np.bool_] = saturated[""].values
             parts[name], ends[name] = refuse(parts[name], ends[name], refused, UNBOUNDED)
-        varies = description[name].settled(estimate[name].kind).kind in _VARIES
-        if counts is not None and varies and any(map(is_replicated, of_part.values())):
-            few = counts["rarer"].values < _FEWEST_WITH_WEIGHTS - 0.5
-            parts[name], ends[name] = refuse(parts[name], ends[name], few, _FEW)
+        if counts is not None and any(map(is_replicated, of_part.values())):
+            fewest = _fewest(description[name].settled(estimate[name].kind))
+            few = counts["rarer"].values < fewest - 0.5
+            parts[name], ends[name] = refuse(parts[name], ends[name], few, _FEW.format(fewest))
     return parts, ends
+
+
+def _fewest(info: PartInfo) -> int:
+    """Effective rows of the rarer outcome that replicates of a part need with weights."""
+    if info.kind in _VARIES:
+        return _FEWEST_WITH_WEIGHTS
+    return _FEWEST_FOR_ERRORS if info.kind == "error" and info.quantity != "mean-gap" else 0
 
 
 def refuse_unbounded(part: Part, ends: Bounds, saturated: Estimate, challengers: int) -> tuple[Part, Bounds]:

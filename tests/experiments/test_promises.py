@@ -166,3 +166,32 @@ def test_the_page_is_that_of_the_results() -> None:
     assert set(summary["promise"].values) == set(PROMISES)
     cells = "\n".join(outcome.all_lines(summary))
     assert (outcome.FOLDER / "promises.md").read_text(encoding="utf-8") == cells
+
+
+def broken_cells() -> dict[tuple[str, str, int], list[str]]:
+    """Names of intervals and tests that miss, by case, model and rows."""
+    summary = xr.load_dataset(outcome.RESULTS, engine="scipy")
+    found: dict[tuple[str, str, int], list[str]] = {}
+    for name, promise in PROMISES.items():
+        for case in summary["case"].values:
+            for model in summary["model"].values:
+                for rows in summary["rows"].values:
+                    cell = summary.sel(promise=name, case=case, model=model, rows=rows)
+                    share, error = float(cell["share"]), float(cell["standard_error"])
+                    if np.isfinite(share) and outcome.is_broken(promise, share, error):
+                        found.setdefault((str(case), str(model), int(rows)), []).append(name)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_cells_that_miss_are_refused_at_run_time() -> None:
+    accepted = []
+    for (case, model, rows), names in broken_cells().items():
+        generators = {"sets": 4, "replicated_sets": 4, "n_boot": 10}
+        study = Promises(cases=(case,), rows=(rows,), only=tuple(names), **generators)
+        for family in ("formulas", "tests", "replicates"):
+            at = {"family": family, "case": case, "model": model, "rows": rows}
+            given = study.cell(at, Seeds(0, tuple(at.items())))["given"]
+            # Most data sets: some may have more of the rarer outcome than others.
+            accepted += [(case, model, rows, name) for name, of in zip(PROMISES, given, strict=True) if of > 0.5]
+    assert not accepted

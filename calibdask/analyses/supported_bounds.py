@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores, saturation_setting
 from calibdask.inference.ends import Bounds, is_replicated, where
 from calibdask.statistics.layout import Layout
+
+PartT = TypeVar("PartT", bound=Part)
 
 # The beginning of names of estimators that are no metrics: no user can give them.
 _SATURATED, _COUNTS = "\0saturated", "\0counts "
@@ -84,16 +87,16 @@ def _fewest(info: PartInfo) -> int:
     return _FEWEST_FOR_ERRORS if info.kind == "error" and info.quantity != "mean-gap" else 0
 
 
-def refuse_unbounded(part: Part, ends: Bounds, saturated: Estimate, challengers: int) -> tuple[Part, Bounds]:
+def refuse_unbounded(part: PartT, ends: Bounds, saturated: Estimate, challengers: int) -> tuple[PartT, dict[str, Part]]:
     """Differences of unbounded losses, by (challengers, groups), without ends where a model has saturated scores."""
     anywhere = saturated[""].values.any(0)
     return refuse(part, ends, np.broadcast_to(anywhere, (challengers, anywhere.size)), UNBOUNDED)
 
 
-def refuse(part: Part, ends: Bounds, refused: npt.NDArray[np.bool_], reason: str) -> tuple[Part, Bounds]:
+def refuse(part: PartT, ends: Bounds, refused: npt.NDArray[np.bool_], reason: str) -> tuple[PartT, dict[str, Part]]:
     """A part with the reason as its note, and its ends, NaN in refused slices."""
     if not refused.any():
-        return part, ends
+        return part, dict(ends)
     reasons = [str(part.notes["no_interval"])] if part.notes.get("no_interval") else []
     noted = replace(part, notes={**part.notes, "no_interval": "; ".join([*reasons, reason])})
     return noted, {bound: where(end, ~refused) for bound, end in ends.items()}

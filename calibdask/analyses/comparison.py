@@ -284,7 +284,7 @@ class Compare(Analysis):
                     bounds = {bound: where(end, np.zeros_like(varied)) for bound, end in bounds.items()}
                     number = replace(number, notes={**number.notes, "no_interval": f"of differences: {reason}"})
                 if is_unbounded(metric, part, layout):
-                    number, bounds = refuse_unbounded(number, bounds, outcome.estimates[_SATURATED], len(challengers))
+                    number, bounds = refuse_unbounded(number, bounds, outcome.estimates[_SATURATED], len(number.values))
                 if clusters is not None:
                     enough = np.broadcast_to(clusters.clusters >= FEWEST_CLUSTERS, (len(number.values), layout.groups))
                     bounds = {bound: where(end, enough) for bound, end in bounds.items()}

@@ -88,9 +88,9 @@ def _fewest(info: PartInfo) -> int:
 
 
 def refuse_unbounded(part: PartT, ends: Bounds, saturated: Estimate, challengers: int) -> tuple[PartT, dict[str, Part]]:
-    """Differences of unbounded losses, by (challengers, groups), without ends where a model has saturated scores."""
+    """Differences of unbounded losses, by (difference, group), without ends where a model has saturated scores."""
     anywhere = saturated[""].values.any(0)
-    return refuse(part, ends, np.broadcast_to(anywhere, (challengers, anywhere.size)), UNBOUNDED)
+    return refuse(part, ends, np.broadcast_to(anywhere, (differences, anywhere.size)), UNBOUNDED)
 
 
 def refuse(part: PartT, ends: Bounds, refused: npt.NDArray[np.bool_], reason: str) -> tuple[PartT, dict[str, Part]]:

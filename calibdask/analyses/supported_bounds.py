@@ -87,7 +87,7 @@ def _fewest(info: PartInfo) -> int:
     return _FEWEST_FOR_ERRORS if info.kind == "error" and info.quantity != "mean-gap" else 0
 
 
-def refuse_unbounded(part: PartT, ends: Bounds, saturated: Estimate, challengers: int) -> tuple[PartT, dict[str, Part]]:
+def refuse_unbounded(part: PartT, ends: Bounds, saturated: Estimate, differences: int) -> tuple[PartT, dict[str, Part]]:
     """Differences of unbounded losses, by (difference, group), without ends where a model has saturated scores."""
     anywhere = saturated[""].values.any(0)
     return refuse(part, ends, np.broadcast_to(anywhere, (differences, anywhere.size)), UNBOUNDED)

@@ -12,7 +12,7 @@ from calibdask.report.class_findings import class_findings
 from calibdask.report.human_names import NAMES
 from calibdask.report.limit_bar import large_bar
 from calibdask.report.model_result import ModelResult
-from calibdask.report.verdict import verdict_on
+from calibdask.report.verdict import verdict_on, worst_slices
 from calibdask.results.cautions import FEW_ROWS, FEWEST_ROWS
 from calibdask.results.decisions import Outcome
 from calibdask.results.document import Banner
@@ -104,6 +104,7 @@ def _findings(model: ModelResult) -> Iterator[str]:
     if not tendency:
         yield from verdict.sentences[:1]
     yield from class_findings(model)
+    yield from worst_slices(model, worse_than_all=True)
     if not found:
         yield from _audit_sentences(model)
 

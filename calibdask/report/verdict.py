@@ -212,10 +212,11 @@ class _Assessment:
             yield "With this many rows even negligible errors are significant: judge this one by its size."
 
 
-def worst_slices(model: ModelResult) -> Iterator[str]:
+def worst_slices(model: ModelResult, *, worse_than_all: bool = False) -> Iterator[str]:
     """The worst slice of each column, and whether it is worse than all rows together.
 
-    That is decided by its adjusted lower bound, which is said, and the intervals of the others.
+    That is decided by its adjusted lower bound, which is said, and the intervals of the others. With
+    ``worse_than_all``, slices of which that is not shown are left out.
     """
     whole = model.error
     for sliced in model.sliced:
@@ -226,7 +227,10 @@ def worst_slices(model: ModelResult) -> Iterator[str]:
         if not error.has_interval or whole is None or not whole.has_interval:
             continue
         scale = scale_of(sliced.error)
-        overlaps = model.is_headline(sliced.error) and not worst.least > whole.high
+        is_worse = worst.least > whole.high
+        if worse_than_all and not (is_worse and model.is_headline(sliced.error)):
+            continue
+        overlaps = model.is_headline(sliced.error) and not is_worse
         alike = [piece.label for piece in others if _reaches(piece.numbers.get(sliced.variable), worst.least)]
         slices = ["any other slice"] if 1 < len(alike) == len(others) else [named(alike)] if alike else []
         same = [*(["all rows"] if overlaps else []), *slices]

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 pytest.importorskip("matplotlib", reason="figures of the walkthroughs expect matplotlib, of the extra dev")
@@ -46,7 +47,9 @@ def test_calibrating_takes_most_of_the_error(digits: dict[str, Any]) -> None:
     assert after.ece < before.ece / 5
     assert after.ece_low == 0
     assert after.brier_score_high < before.brier_score_low
-    assert after.log_loss_low < before.log_loss < after.log_loss
+    assert before.log_loss < after.log_loss
+    # Some calibrated scores are exactly 0 or 1, and the loss of a wrong one is unbounded.
+    assert np.isnan(after.log_loss_low)
 
 
 def test_the_calibration_error_alone_chooses_the_wrong_model(digits: dict[str, Any]) -> None:

@@ -219,7 +219,7 @@ def test_pages_join_no_session_of_another_page(explorer: Explorer, argument: str
 
 def test_pages_hold_no_cookies_and_no_headers(explorer: Explorer) -> None:
     with_room(explorer)
-    status, _, page = explorer.answer("localhost", Cookie="other-server=secret", Authorization="Basic c2VjcmV0")
+    status, _, page = with_room(explorer, "localhost", Cookie="other-server=secret", Authorization="Basic c2VjcmV0")
     (token,) = re.findall(r'"token":"([^"]+)"', page)
     payload = get_token_payload(token)
     assert status == 200
@@ -236,12 +236,11 @@ def test_other_sites_cannot_embed_the_page(explorer: Explorer, method: str, path
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 def test_other_sites_make_no_sessions(explorer: Explorer, site: str) -> None:
-    with_room(explorer)
     for shown in ("image", "iframe", "script", "empty", "object"):
         for _ in range(SESSIONS):
             assert explorer.answer("localhost", **{"Sec-Fetch-Site": site, "Sec-Fetch-Dest": shown})[0] == 403
     # A link opens it.
-    assert explorer.answer("localhost", **{"Sec-Fetch-Site": site, "Sec-Fetch-Dest": "document"})[0] == 200
+    assert with_room(explorer, "localhost", **{"Sec-Fetch-Site": site, "Sec-Fetch-Dest": "document"})[0] == 200
 
 
 def test_bodies_are_refused_before_they_are_read(explorer: Explorer) -> None:
@@ -252,10 +251,10 @@ def test_bodies_are_refused_before_they_are_read(explorer: Explorer) -> None:
         assert not connection.recv(1 << 16).startswith(b"HTTP/1.1 2")
 
 
-def with_room(explorer: Explorer, host: str = "127.0.0.1") -> tuple[int, Mapping[str, str], str]:
+def with_room(explorer: Explorer, host: str = "127.0.0.1", **headers: str) -> tuple[int, Mapping[str, str], str]:
     """The answer once there is room for a session: those without a page end after three seconds."""
     until = time.monotonic() + 60
-    while (answer := explorer.answer(host))[0] != 200:
+    while (answer := explorer.answer(host, **headers))[0] != 200:
         assert time.monotonic() < until, "sessions are not released"
         time.sleep(0.5)
     return answer

@@ -142,7 +142,7 @@ def test_the_covariance_within_bins_needs_rows_of_both_outcomes() -> None:
 @pytest.mark.parametrize("weights", [None, np.tile([1.0, 2.5], 30)])
 def test_scores_have_no_interval_where_outcomes_are_alike(weights: Any) -> None:
     scores, day = np.linspace(0.01, 0.02, 60), np.repeat(["mon", "tue"], 30)
-    labels = (np.arange(60) > 50).astype(int)
+    labels = (np.arange(60) > 45).astype(int)
     metrics = {
         "brier": cd.BrierScore(),
         "terms": cd.BrierDecomposition(bins=2),

@@ -1,4 +1,4 @@
-"""Classes whose scores are too high or too low, on the first page."""
+"""Classes and slices whose scores are too high or too low, on the first page."""
 
 import re
 
@@ -35,3 +35,18 @@ def test_the_class_that_is_twice_too_high_is_named() -> None:
 
 def test_calibrated_classes_are_not_named() -> None:
     assert not [words for words in banner(_model(1.0), several=False).sentences if "O/E" in words]
+
+
+def _sliced(shift: float) -> list[str]:
+    """Findings for two countries, of which the outcomes of the smaller one are this much more frequent."""
+    rng = np.random.default_rng(6)
+    scores, country = rng.uniform(0.1, 0.6, 5000), np.repeat(["de", "it"], [4000, 1000])
+    labels = rng.random(5000) < scores + shift * (country == "it")
+    measured = measure(labels, scores, {"ece": cd.ECE()}, by={"country": country}, n_boot=50)
+    return list(banner(ModelResult("model", measured), several=False).sentences)
+
+
+def test_a_slice_that_is_worse_than_all_rows_is_named() -> None:
+    (named,) = [words for words in _sliced(0.3) if words.startswith("Worst by country: it, ")]
+    assert "adjusted for 2 slices" in named
+    assert not [words for words in _sliced(0.0) if "Worst by" in words]

@@ -107,6 +107,14 @@ def _by(table: RowTable) -> dict[str, Any]:
     return {Path(name).stem: values for name, values in table.by.items()}
 
 
+def in_a_folder(folder: Path) -> Path:
+    """The files in a folder, which goes away with them: a file that is renamed itself counts as changed."""
+    rows = folder / "rows"
+    rows.mkdir()
+    write_each(rows)
+    return rows
+
+
 ANALYSES: dict[str, Callable[[RowTable], Any]] = {
     "evaluate": lambda table: cd.evaluate(
         table.labels, table.scores, {"ece": cd.ECE(), "mass": cd.ECE(binning="equal-mass")}, by=_by(table), ci=0.9
@@ -127,13 +135,13 @@ def test_graphs_of_analyses_open_nothing_when_they_are_pickled(
     name: str, analysis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("calibdask.storage.npz_files.TARGET_BYTES", 1000)
-    write_each(tmp_path)
-    remote = Remote(tmp_path / name)
-    table = table_of(tmp_path, name)
+    folder = in_a_folder(tmp_path)
+    remote = Remote(folder)
+    table = table_of(folder, name)
     with dask.config.set(scheduler=remote):
         found = ANALYSES[analysis](table)
     assert remote.graphs > 0
-    np.testing.assert_equal(_plain(found), _plain(ANALYSES[analysis](table_of(tmp_path, name))))
+    np.testing.assert_equal(_plain(found), _plain(ANALYSES[analysis](table_of(folder, name))))
 
 
 def _plain(found: Any) -> Any:
@@ -145,20 +153,20 @@ def _plain(found: Any) -> Any:
 def test_tasks_open_nothing_when_they_are_pickled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A scheduler sees neither the files nor what it takes to read them."""
     monkeypatch.setattr("calibdask.storage.npz_files.TARGET_BYTES", 1000)
-    write_each(tmp_path)
-    table = table_of(tmp_path, name)
+    folder = in_a_folder(tmp_path)
+    table = table_of(folder, name)
     arrays = [
         array.data if isinstance(array, xr.DataArray) else array
         for array in (table.labels, table.scores, table.weights, *table.by.values())
     ]
     assert all(isinstance(array, da.Array) for array in arrays)
     before = [array.compute() for array in arrays]
-    (tmp_path / name).rename(tmp_path / "away")
+    folder.rename(tmp_path / "away")
     try:
         sent = [cloudpickle.dumps((array.dask, array)) for array in arrays]
         received = [pickle.loads(content)[1] for content in sent]
     finally:
-        (tmp_path / "away").rename(tmp_path / name)
+        (tmp_path / "away").rename(folder)
     for array, expected in zip(received, before, strict=True):
         np.testing.assert_array_equal(array.compute(), expected)
 

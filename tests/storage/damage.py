@@ -113,5 +113,11 @@ def restore(path: Path, whole: Path) -> None:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether plain data are the same, NaN and all."""
-    return repr(one) == repr(other)
+    """Whether plain data are the same, NaN and all; the order of variables is that of a folder's listing."""
+    return repr(_ordered(one)) == repr(_ordered(other))
+
+
+def _ordered(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {name: _ordered(data[name]) for name in sorted(data, key=str)}
+    return [_ordered(one) for one in data] if isinstance(data, list | tuple) else data

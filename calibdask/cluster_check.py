@@ -143,7 +143,7 @@ class ClusterCheck(Estimator):
 
 
 def sentence(name: str, found: Dependence) -> str:
-    """What the dependence means, and what to do."""
+    """A sentence on the dependence of rows, and how to account for it."""
     shown = visible(name)
     least = "p < 0.001" if found.pvalue >= 1e-6 else "p < 0.000001"
     return (

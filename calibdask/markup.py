@@ -53,7 +53,7 @@ def in_markdown(text: object) -> str:
 
 
 def in_figure(text: object) -> str:
-    r"""A text in a figure or a title of Bokeh, which would take what is between ``$$`` for a formula, and for HTML.
+    r"""A text for a figure or a title of Bokeh, which takes text between ``$$`` for a formula, and for HTML.
 
     Examples
     --------

@@ -72,7 +72,7 @@ def _is_compared(difference: Difference) -> bool:
 
 
 def _shown(comparison: Comparison) -> list[Difference]:
-    """The differences of a comparison; of a curve at some points, if it is not the same for both models."""
+    """The differences of a comparison; of a curve at some points, if the models differ there."""
     shown = []
     curves: dict[str, list[Difference]] = {}
     for one in comparison.differences:

@@ -58,7 +58,7 @@ def print_to_stderr(text: str) -> None:
 
 
 def discard_output(stream: Any) -> None:
-    """Let what is still in the buffers of a stream go nowhere: the interpreter writes it when it ends, and fails."""
+    """Discard the buffer of a stream, which the interpreter would fail to write when it ends."""
     try:
         descriptor = stream.fileno()
     except (AttributeError, OSError, ValueError):

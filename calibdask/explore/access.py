@@ -147,7 +147,7 @@ class _Refusal(RequestHandler):
 
 
 class _Matches(Matcher):
-    """Requests of which a condition holds."""
+    """Requests that meet a condition."""
 
     def __init__(self, condition: Callable[[Any], bool]) -> None:
         self._condition = condition

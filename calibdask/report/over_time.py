@@ -229,7 +229,7 @@ def due_summary(summary: Summary, watching: Watching | None) -> Summary:
 
 
 def due_rows(data: Data, watching: Watching | None) -> Data:
-    """Scored rows without those of pending periods, as `due_summary`; a stream, which is read once, as it is.
+    """Scored rows without pending periods, as `due_summary`; a stream, which is read once, as it is.
 
     Rows of Dask stay lazy, apart from the periods, which are read once.
 

@@ -42,7 +42,7 @@ class Difference:
 
     @property
     def is_same(self) -> bool:
-        """Whether both models have the same number in all replicates, as for treating all."""
+        """Whether the numbers of both models are equal in all replicates, as for treating all."""
         return max(abs(self.difference), abs(self.low), abs(self.high)) < _ROUNDING
 
     @property

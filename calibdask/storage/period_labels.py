@@ -106,7 +106,7 @@ def _check_spelling(name: str, text: str) -> None:
 
 
 def overlap(labels: Iterable[Label], others: Iterable[Label]) -> tuple[str, str] | None:
-    """A month or a year, and a date within it, of which one at least is among the labels; None without.
+    """A month or a year, and a date within it, at least one of them among the labels; None without.
 
     A day and a moment of it do not overlap: midnight is spelled as its day.
 

@@ -90,7 +90,7 @@ def write_repeated(dataset: xr.Dataset, folder: Path, chunks: _Chunks) -> None:
 
 
 def _whole(dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset with all cells of its variables: those of one period of many are few."""
+    """The dataset with all cells of its variables, which are few for one period of many."""
     sparse = {name: one for name, one in dataset.data_vars.items() if isinstance(one.variable.data, SparseCells)}
     return dataset.assign({name: one.variable.copy(data=np.asarray(one.variable.data)) for name, one in sparse.items()})
 

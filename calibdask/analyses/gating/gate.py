@@ -253,7 +253,7 @@ def _worst_first(gate: Gate) -> list[Judgement]:
 
 
 def turns(judgements: Sequence[Judgement]) -> Callable[[Judgement], tuple[int, str, str]]:
-    """Sort key of judgements: worst outcome first; those of periods stand together, in the order of time."""
+    """Sort key of judgements: worst outcome first; judgements of periods stand together, in the order of time."""
     columns = {next(iter(one.where)) for one in judgements if len(one.where) == 1}
     of_column = {name: [one for one in judgements if tuple(one.where) == (name,)] for name in columns}
     worst = {

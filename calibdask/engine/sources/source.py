@@ -79,7 +79,7 @@ class Source(ABC):
         return True
 
     def has_score_sums(self, setting: Setting) -> bool:
-        """Whether the sums of scores and outcomes of this setting can be computed, or follow from what is stored."""
+        """Whether the sums of scores and outcomes of this setting can be computed, or follow from stored states."""
         return self.has_histogram(setting)
 
     def finest(self, setting: Setting) -> GridHistogram:

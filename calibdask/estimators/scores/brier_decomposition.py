@@ -159,7 +159,7 @@ def _too_few(sums: BinSumsState) -> dict[str, npt.NDArray[np.bool_]]:
 
 
 def few_in_bins(sums: BinSumsState) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Whether rows are too few for the number of bins, and whether they or those of an outcome are too few."""
+    """Whether rows are too few for the number of bins, and whether all rows or the rows of an outcome are too few."""
     weight, outcome, square = (exact.in_order(exact.value(s)) for s in (sums.weight, sums.outcome, sums.weight_square))
     in_bins = sums.rows.sum(-1) < _FEWEST_IN_A_BIN * (sums.rows > 0).sum(-1)
     rarer = np.minimum(outcome, weight - outcome) * np.divide(

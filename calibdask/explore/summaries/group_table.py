@@ -105,7 +105,7 @@ def _frame(result: xr.Dataset, groups: Sequence[int], heading: str) -> Any:
 
 
 def _points(columns: Mapping[str, Array]) -> dict[str, npt.NDArray[np.object_]]:
-    """Points with their sign, in the same digits in all columns."""
+    """Points with their sign, with equal digits in all columns."""
     texts = np.array(signed_column(np.concatenate([*columns.values()]).tolist(), 2), object)
     return dict(zip(columns, np.split(texts, len(columns)), strict=True))
 

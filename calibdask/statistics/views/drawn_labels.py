@@ -147,7 +147,7 @@ def _reweighted(block: Block, drawn: npt.NDArray[np.int32], by_row: Sequence[Arr
 
 
 def drawn_labels(replicates: int, seed: int) -> Requests[DrawnLabels]:
-    """The view that draws labels from all predictions; with weights, these are those of the rows by class.
+    """The view that draws labels from all predictions; weights are the weights of the rows by class.
 
     With weights one more pass over the data.
     """

@@ -36,7 +36,7 @@ def is_unbounded(metric: Estimator, part: str, layout: Layout) -> bool:
 
 
 def support_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Estimator]:
-    """Estimators that decide whether rows support the bounds of these metrics, with the estimators of `outcome_checks`."""
+    """Estimators that decide whether rows support the bounds of these metrics, with `outcome_checks`."""
     layout, checks = source.layout, outcome_checks(metrics, source)
     for metric in metrics.values():
         setting = setting_of(metric, layout)

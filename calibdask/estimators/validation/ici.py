@@ -172,7 +172,7 @@ class ICI(SmoothedEstimator):
         return _summary(distance, shares, rows_within(shares, reach, grid) * rows[:, None])
 
     def _of_lowess(self, grid: Grid, weights: Array, rows: Array) -> Array:
-        """Smoothed frequencies by lowess."""
+        """Summary of the distances between the scores and their frequencies as smoothed by lowess."""
         shares = weights[:, 0] + weights[:, 1]
         columns = zip(shares, weights[:, 1], rows.tolist(), strict=True)
         curve = np.stack([lowess(grid.nodes, own, events, total) for own, events, total in columns])

@@ -34,6 +34,7 @@ from calibdask.safe_text import visible, visible_address
 
 if TYPE_CHECKING:
     from calibdask.cli.evaluations import Evaluation
+    from calibdask.results.values import Results
     from calibdask.storage.atomic_replace import Output
 
 _SCHEMA = Path(__file__).with_name("evaluate.schema.json")
@@ -276,10 +277,7 @@ def evaluate(**given: Any) -> None:
             write_receipt(receipt_path, receipt_of_metrics(request, stores), written)
         if result_path is not None:
             write_result(figures, partial(as_json, figures, names), written, result_path)
-    names_shown = in_markdown(", ".join(map(visible_address, request.files.values())))
-    table = figures.calib.table() if results.numbers else None
-    text = "These metrics are curves, which have no line in a table." if table is None else table.to_markdown()
-    summary.append(lambda: f"### Calibration of {names_shown}\n\n{text}")
+    summary.append(lambda: _markdown(request, results))
     if request.as_text:
         click.echo(as_json(figures, names, strata))
         return
@@ -289,6 +287,15 @@ def evaluate(**given: Any) -> None:
     for path in (result_path, plot_path, report_path, receipt_path):
         if path is not None:
             shown.print(f"wrote {visible(path)}", style="dim", markup=False)
+
+
+def _markdown(request: EvaluateRequest, results: "Results") -> str:
+    """The table of the numbers under the names of the files."""
+    names = in_markdown(", ".join(map(visible_address, request.files.values())))
+    text = "These metrics are curves, which have no line in a table."
+    if results.numbers:
+        text = results.dataset.calib.table().to_markdown()
+    return f"### Calibration of {names}\n\n{text}"
 
 
 def _refuse_summary(summary: GithubSummary, what: str) -> None:

@@ -52,8 +52,11 @@ class GithubSummary:
         text = markdown().rstrip("\n") + "\n\n"
         room = _MOST_BYTES - (self.path.stat().st_size if self.path.exists() else 0)
         if len(text.encode()) > room:
-            note = "\n\nThe rest is too long for a job summary; --out has all.\n\n"
-            kept = text.encode()[: max(0, room - len(note))].decode(errors="ignore").rpartition("\n")[0]
+            note = "\n\nThe rest is too long for a job summary; --out FILE writes all.\n\n"
+            if room < len(note):
+                # GitHub shows nothing of a file that is too long, earlier steps included.
+                return
+            kept = text.encode()[: room - len(note)].decode(errors="ignore").rpartition("\n")[0]
             text = kept + note
         with self.path.open("a", encoding="utf-8") as summary:
             summary.write(text)

@@ -23,11 +23,16 @@ _GUARD = 'exec 3<&0; "$@" 3<&- & child=$!; (read -r _ <&3; kill "$child") >/dev/
 _NO_ANSWER = re.compile(
     "unable to connect|was refused|connection refused|connection reset|no such host|no route to host|i/o timeout|"
     r"timed? ?out|deadline exceeded|\bEOF\b|connection lost|lost connection|error dialing backend|etcdserver|"
-    "too many requests|unavailable|currently unable to handle|internal error",
+    "too many requests|unavailable|currently unable to handle|internal ?error|goaway|broken pipe|context deadline|"
+    "network is unreachable|shutting down|leader changed|object has been modified",
     re.IGNORECASE,
 )
 # Of these a request may have arrived whose answer has not.
-_NO_REPLY = re.compile(r"(?<!i/o )\b(timed? ?out|timeout)|deadline exceeded|connection reset|\bEOF\b|etcdserver", re.I)
+_NO_REPLY = re.compile(
+    r"(?<!i/o )\b(timed? ?out|timeout)|\bread tcp .*i/o timeout|deadline exceeded|context deadline|connection reset|"
+    r"connection lost|lost connection|broken pipe|goaway|internal ?error|leader changed|\bEOF\b|etcdserver",
+    re.IGNORECASE,
+)
 _NO_LOGIN = re.compile(
     "must be logged in|unauthorized|please enter username|provide credentials|getting credentials|"
     "certificate has expired|token.*expired",

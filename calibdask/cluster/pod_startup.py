@@ -30,7 +30,8 @@ _AGAIN_SECONDS = 2.0
 # Nothing changes by itself what these report.
 _HOPELESS = {"InvalidImageName", "ErrImageNeverPull"}
 _NO_IMAGE = {"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable"}
-_NO_CONTAINER = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "CrashLoopBackOff"}
+_RESTARTED = "CrashLoopBackOff"
+_NO_CONTAINER = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", _RESTARTED}
 _NO_WATCH = re.compile("cannot watch resource")
 _NO_VOLUME = {"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"}
 
@@ -189,7 +190,7 @@ class PodStartup:
         while not ready():
             if self._error is not None:
                 raise self._error
-            self._report(self._obstacles())
+            self._report(self._obstacles(), component)
             if monotonic() - begun >= self.seconds:
                 reasons = "; ".join(map(str, self._obstacles())) or "Kubernetes reports no reason"
                 raise Unavailable(
@@ -211,13 +212,16 @@ class PodStartup:
     def _components_without_pods(self) -> set[str]:
         return {"scheduler", "worker"} - {_component(pod) for pod in dict(self._pods).values()}
 
-    def _report(self, obstacles: list[Obstacle]) -> None:
-        """Warn of obstacles that have lasted, and raise those that are errors."""
+    def _report(self, obstacles: list[Obstacle], awaited: str) -> None:
+        """Warn of obstacles that have lasted while a component is awaited, and raise those that are errors."""
         now = monotonic()
         self._since = {obstacle.key: self._since.get(obstacle.key, now) for obstacle in obstacles}
         for obstacle in obstacles:
             lasted = now - self._since[obstacle.key]
-            if obstacle.is_fatal and lasted >= (0.0 if obstacle.reason in _HOPELESS else _FATAL_SECONDS):
+            # Workers end, and are started again, until the scheduler answers.
+            is_restarted = awaited == "scheduler" and obstacle.component == "worker" and obstacle.reason == _RESTARTED
+            is_fatal = obstacle.is_fatal and not is_restarted
+            if is_fatal and lasted >= (0.0 if obstacle.reason in _HOPELESS else _FATAL_SECONDS):
                 kind = Unavailable if is_circumstance(obstacle.message) else ValueError
                 text = f"The cluster cannot start in the namespace {self.kubectl.namespace}: {obstacle}."
                 raise kind(f"{text} {obstacle.advice}")

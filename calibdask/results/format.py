@@ -193,7 +193,9 @@ def _as_narrow_as(
         value, low, high = map(write, numbers)
     else:
         value, low, high = (
-            f"{times * one:,.{needed}f}".replace("-", "−") if math.isfinite(one) else write(one) for one in numbers
+            # Adding 0 takes the sign off a zero.
+            f"{round(times * one, needed) + 0.0:,.{needed}f}".replace("-", "−") if math.isfinite(one) else write(one)
+            for one in numbers
         )
     return value, low, high
 
@@ -211,7 +213,7 @@ def signed_column(values: Iterable[float], fewest: int = 1) -> list[str]:
     column = list(values)
     largest = max((abs(one) for one in column if math.isfinite(one)), default=0.0)
     needed = _SIGNIFICANT - 1 - math.floor(math.log10(largest)) if largest > 0 else 1
-    decimals = max(fewest, needed)
+    decimals = max(fewest, min(needed, _MOST_DECIMALS))
     # Adding 0 takes the sign off a zero.
     texts = [f"{round(one, decimals) + 0.0:+.{decimals}f}" if math.isfinite(one) else "" for one in column]
     return [text.replace("-", "−") for text in texts]

@@ -79,6 +79,7 @@ def write_repeated(dataset: xr.Dataset, folder: Path, chunks: _Chunks) -> None:
     structure = _structure(dataset, variables, chunks)
     layout = _known.get(structure)
     if layout is not None:
+        _known.move_to_end(structure)
         layout.write(variables, folder)
         return
     write_dataset(dataset, folder, chunks)

@@ -54,4 +54,9 @@ def test_long_results_are_cut_at_what_github_takes(tmp_path: Path, monkeypatch: 
     asked = github_summary.GithubSummary.asked(True)
     asked.append(lambda: "| a line of a table |\n" * 100_000)
     assert summary.stat().st_size <= 1024 * 1024
-    assert summary.read_text().rstrip().endswith("The rest is too long for a job summary; --out has all.")
+    assert summary.read_text().rstrip().endswith("The rest is too long for a job summary; --out FILE writes all.")
+    # Nothing is added to a full one, of which GitHub would show nothing at all.
+    before = summary.read_bytes()
+    asked.append(lambda: "| a line of a table |\n" * 100)
+    assert summary.stat().st_size <= 1024 * 1024
+    assert summary.read_bytes().startswith(before)

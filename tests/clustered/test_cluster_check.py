@@ -154,3 +154,12 @@ def test_commands_warn_once_and_can_be_told_not_to(command: str, file: str, tmp_
 
 def _overwrite(command: str) -> list[str]:
     return ["--overwrite"] if command == "report" else []
+
+
+@pytest.mark.parametrize("value", [[1, 2], {"a": 1}, "\ud800"])
+def test_columns_that_identify_nothing_are_no_error(value: Any) -> None:
+    rng = np.random.default_rng(3)
+    score = rng.random(40)
+    frame = pd.DataFrame({"y": rng.random(40) < score, "p": score, "patient_id": pd.Series([value] * 40, dtype=object)})
+    found = cd.evaluate(frame, metrics="brier-score", label="y", score="p")
+    assert float(found.brier_score) == pytest.approx(float(np.mean((frame.y - score) ** 2)))

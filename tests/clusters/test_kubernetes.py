@@ -1,6 +1,7 @@
 """``--cluster kubernetes`` and the manifests' commands, with processes of this machine in place of pods."""
 
 import json
+import math
 import os
 import shlex
 import signal
@@ -8,6 +9,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dask
@@ -15,7 +17,7 @@ import pytest
 import yaml
 
 import calibdask as cd
-from calibdask.cluster import ClusterLost, cluster_spec
+from calibdask.cluster import ClusterLost, cluster_spec, pod_startup
 from calibdask.cluster.kubectl import Kubectl
 from calibdask.cluster.kubernetes_settings import KubernetesSettings
 from calibdask.cluster.manifests import cluster, study_run
@@ -183,14 +185,36 @@ def test_errors_say_how_to_continue(
     assert fake.words == ["apply"]
 
 
-def test_what_may_have_been_created_is_deleted(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Error from server (Timeout): the server was unable to return a response in the time allotted (timeout)",
+        "Error from server: http2: client connection lost",
+        "error: read tcp 10.0.0.2:5050->10.0.0.1:6443: i/o timeout",
+        'Error from server (InternalError): an error on the server ("") has prevented the request from succeeding',
+    ],
+)
+def test_what_may_have_been_created_is_deleted(message: str, fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server may have done what it has not confirmed."""
     monkeypatch.setenv("FAKE_FAILS", "apply")
-    message = "Error from server (Timeout): the server was unable to return a response in the time allotted (timeout)"
     monkeypatch.setenv("FAKE_MESSAGE", message)
     with pytest.raises(Unavailable, match="Check that 'kubectl get pods' works"), opened(fake):
         pass
     assert fake.words == ["apply", "delete"]
+
+
+@pytest.mark.parametrize("awaited", ["scheduler", "worker"])
+def test_workers_that_find_no_scheduler_yet_are_no_error(awaited: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pod_startup, "_FATAL_SECONDS", 0.0)
+    monkeypatch.setattr(pod_startup, "_QUIET_SECONDS", math.inf)
+    kubectl: Any = SimpleNamespace(namespace="default")
+    startup = PodStartup(kubectl, "trial", 900.0)
+    ended = [pod_startup.Obstacle("worker", "CrashLoopBackOff", "Error, exit status 1", is_fatal=True)]
+    if awaited == "scheduler":
+        startup._report(ended, awaited)
+    else:
+        with pytest.raises(ValueError, match="worker: CrashLoopBackOff"):
+            startup._report(ended, awaited)
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,8 @@ def test_pending_months_are_not_judged(run: Any, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_pending_rows_are_not_judged(run: Any, tmp_path: Path, suffix: str) -> None:
-    rows = pd.DataFrame(_month_rows())
+    # A column that looks like an identifier is read as well.
+    rows = pd.DataFrame(_month_rows()).assign(patient_id=lambda frame: np.arange(len(frame)) % 1999)
     due = rows[rows.month != "2026-06"]
     for name, frame in (("all", rows), ("due", due)):
         written = tmp_path / f"{name}.{suffix}"

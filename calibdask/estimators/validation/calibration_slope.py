@@ -29,9 +29,9 @@ from calibdask.statistics.request import Requests
 _NUMBERS = ("slope", "slope_error", "intercept", "intercept_error", "statistic")
 # Fewer rows of the rarer outcome say next to nothing about how far either may be off.
 _FEWEST = 3
-# An intercept with such an error moves no score that is known.
 # Of fewer with weights the sandwich variance is too small: 12 % of calibrated models were rejected at 5 %.
 _FEWEST_OF_TEST = 10
+# An intercept with such an error moves no score that is known.
 _BOUNDLESS = 1e3
 _CLIPPED = "scores of exactly 0 or 1 have infinite logits: where they are clipped decides the slope"
 _FEW_OF_TEST = "no p-value with weights and fewer than 10 effective rows of the rarer outcome"

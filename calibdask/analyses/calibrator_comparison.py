@@ -108,7 +108,8 @@ def compare_calibrators(
 
     *Cost.* One pass in which all maps of one score are fitted, for all folds and for all rows, and one in which
     all of them are measured; maps of several passes take as many as the longest. Without weights results are the same
-    to the last bit for any chunks and workers.
+    to the last bit for any chunks and workers on processors of one kind; maps are fitted by linear equations, which
+    BLAS rounds differently on others.
 
     Examples
     --------

@@ -152,17 +152,27 @@ class Kubectl:
                 self._delete(text, names)
 
     def _delete(self, manifests: str, names: Sequence[str]) -> None:
+        trouble = "The deletion was interrupted."
+        try:
+            trouble = self._trouble_of_delete(manifests)
+        finally:
+            # After an interrupt too, which goes on to whoever has asked for it.
+            if trouble:
+                command = " ".join(self.command("delete", "--ignore-not-found", *names))
+                text = f"{trouble} Objects in {self.namespace} may still exist; delete them with: {command}"
+                warnings.warn(text, stacklevel=2)
+
+    def _trouble_of_delete(self, manifests: str) -> str:
+        """Delete objects, again where the server restarts; why that has failed, or an empty text."""
         for pause in (*_DELETE_PAUSES, None):
             try:
                 self("delete", "-f", "-", "--ignore-not-found", "--wait=false", stdin=manifests)
-                return
+                break
             except (ValueError, Unavailable) as error:
                 if pause is None or not isinstance(error, Unavailable):
-                    command = " ".join(self.command("delete", "--ignore-not-found", *names))
-                    text = f"{error} Objects in {self.namespace} may still exist; delete them with: {command}"
-                    warnings.warn(text, stacklevel=2)
-                    return
+                    return str(error)
             sleep(pause)
+        return ""
 
     @contextmanager
     def running(self, *arguments: str, stdout: int | IO[Any]) -> "Iterator[subprocess.Popen[bytes]]":

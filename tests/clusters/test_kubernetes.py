@@ -470,6 +470,26 @@ def test_a_failing_delete_hides_nothing(fake: Fake, monkeypatch: pytest.MonkeyPa
     assert not [*fake.folder.glob("*-calibdask*.yaml")]
 
 
+def test_an_interrupted_delete_names_what_is_left(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(seconds: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("FAKE_FAILS", "delete")
+    monkeypatch.setenv("FAKE_MESSAGE", "The connection to the server 10.0.0.1:6443 was refused")
+    monkeypatch.setattr("calibdask.cluster.kubectl.sleep", interrupted)
+    with (
+        pytest.warns(UserWarning, match="deletion was interrupted. Objects in default may still exist") as caught,
+        pytest.raises(KeyboardInterrupt),
+        Kubectl("default").applied(cluster(_settings())),
+    ):
+        pass
+    assert len(fake_kubectl.pods(fake.folder)) == 3
+    monkeypatch.delenv("FAKE_FAILS")
+    command = str(caught[0].message).rpartition("delete them with: ")[2]
+    subprocess.run(shlex.split(command), check=True)
+    assert not fake_kubectl.pods(fake.folder)
+
+
 def test_a_server_that_restarts_is_waited_for(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_FAILS", "delete,get")
     monkeypatch.setenv("FAKE_MESSAGE", "The connection to the server 10.0.0.1:6443 was refused")

@@ -135,7 +135,7 @@ class ClusterCheck(Estimator):
         dependent = [(name, one) for name, one in found if one is not None and one.matters]
         if not dependent:
             return {CAUTION: Part(np.array([], object))}
-        # The fewest independent rows are those of the coarsest identifier.
+        # The identifier with the largest design effect leaves the fewest independent rows.
         name, worst = max(dependent, key=lambda pair: pair[1].design_effect)
         message = sentence(name, worst)
         warnings.warn(message, ClusteredRowsWarning, stacklevel=3)

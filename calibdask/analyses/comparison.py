@@ -280,7 +280,7 @@ class Compare(Analysis):
                 number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice)
                 bounds = {bound: where(end, varied) for bound, end in bounds.items()}
                 if reason := estimate[part].notes.get("rests_on_clipping"):
-                    # Of one model at least, and it is not known of which.
+                    # At least one of the models has clipped scores; the note does not say which.
                     bounds = {bound: where(end, np.zeros_like(varied)) for bound, end in bounds.items()}
                     number = replace(number, notes={**number.notes, "no_interval": f"of differences: {reason}"})
                 if is_unbounded(metric, part, layout):

@@ -22,8 +22,8 @@ PartT = TypeVar("PartT", bound=Part)
 
 # The beginning of names of estimators that are no metrics: no user can give them.
 _SATURATED, _COUNTS = "\0saturated", "\0counts "
-# Rows of the rarer outcome, of which replicates of fewer miss the losses of all others; measured for weights of any
-# kind. Errors are compared with those of calibrated models besides, and means of gaps hold with any number.
+# Effective rows of the rarer outcome below which intervals by replicates were too short, measured with weights of all
+# kinds. Errors need fewer, since they are also compared with calibrated models; mean gaps need none.
 _FEWEST_WITH_WEIGHTS, _FEWEST_FOR_ERRORS = 10, 5
 # Parts that vary with the outcomes.
 _VARIES: tuple[Kind, ...] = ("score", "term", "number", "difference")

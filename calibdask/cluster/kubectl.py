@@ -38,7 +38,7 @@ _NO_LOGIN = re.compile(
     "certificate has expired|token.*expired",
     re.IGNORECASE,
 )
-# "status unknown for quota", until the server has counted what there is.
+# The server says "status unknown for quota" until it has counted existing objects.
 _QUOTA = re.compile("(exceeded|unknown for) quota", re.IGNORECASE)
 _NO_PERMISSION = re.compile("forbidden: User|cannot .* resource", re.IGNORECASE)
 _NO_NAMESPACE = re.compile('namespaces? "[^"]*" not found', re.IGNORECASE)
@@ -156,7 +156,7 @@ class Kubectl:
         try:
             trouble = self._trouble_of_delete(manifests)
         finally:
-            # After an interrupt too, which goes on to whoever has asked for it.
+            # Warn after an interrupt too, which is raised again.
             if trouble:
                 command = " ".join(self.command("delete", "--ignore-not-found", *names))
                 text = f"{trouble} Objects in {self.namespace} may still exist; delete them with: {command}"

@@ -1,8 +1,8 @@
 """Parts of an estimate: numbers, calibration errors, curves, values that are not estimated, coordinates."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -54,6 +54,13 @@ class Number(Part):
     def pooled(self, replicates: Array) -> Array:
         """Values of all replicates, (replicates, *shape of the values), from those kept."""
         return replicates
+
+    def without_ends(self, refused: npt.NDArray[np.bool_], reason: str) -> Self:
+        """The number without an interval in the refused slices, by NaN as their limits, and the reason as a note."""
+        if not refused.any():
+            return self
+        low, high = (np.where(refused, np.nan, end) for end in self.limits)
+        return replace(self, limits=(low, high), notes={**self.notes, "no_interval": reason})
 
 
 @dataclass(frozen=True)

@@ -131,11 +131,11 @@ def sweep(
         try:
             with_retries(partial(place.fs.pipe_file, place.path, own.encode()))
         except OSError:
-            # Another user's; whoever may remove the files will.
+            # Files of another user, who can remove them.
             continue
         needed = kept()
         unneeded = [name for name in sorted(names - needed - {*removed}) if writer_of(name) == writer]
-        # Without a lease, files that this user cannot remove would look like those of a record that was lost.
+        # Without the lease, files that this user cannot remove would look like files of a lost record.
         if all(_remove(folder, name) for name in unneeded):
             _remove(folder, f"{writer}{LEASE}")
     for name in sorted(names - needed - {*removed}):

@@ -10,7 +10,7 @@ import xarray as xr
 from scipy import special
 
 from calibdask.analyses.analysis import Analysis, Heading, Inputs, SettingName
-from calibdask.analyses.monitoring.period_sums import PeriodSums, summary_argument
+from calibdask.analyses.monitoring.period_sums import PeriodSums
 from calibdask.data.data import Data, summary_input
 from calibdask.estimators.about import PartInfo
 from calibdask.inference.choice import check_level
@@ -19,6 +19,7 @@ from calibdask.results.build import described
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, numeric, text
 from calibdask.results.format import percent, plain, shown_texts, slice_text
 from calibdask.statistics.exact import Array
+from calibdask.storage.summary import Summary
 
 _GROUP = "score_group"
 _CHANGES = ("mix", "within", "total")
@@ -118,7 +119,7 @@ def attribute(
     first, last = (tuple(window) if isinstance(window, list) else window for window in (before, after))
     chosen = cast("SettingName | int | None", setting)  # checked where it is used
     analysis = Attribute(first, last, period, chosen, ci)
-    return analysis.run(Data(by=slices, summary=summary_argument("attribute", summary)))
+    return analysis.run(Data(by=slices, summary=Summary.passed_to("attribute", summary)))
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ class Attribute(Analysis):
 
     def compute(self, data: Data) -> xr.Dataset:
         """Changes by slice and of all rows, as `calibdask.attribute` returns them."""
-        summary = summary_argument(self.name, data.summary)
+        summary = Summary.passed_to(self.name, data.summary)
         period = self.period or summary.period or "day"
         check_level(self.ci, "ci")
         sums = PeriodSums.of("attribute", summary, period, data.by, self.setting)

@@ -45,7 +45,7 @@ class PeriodSums:
         ValueError
             If the summary has weights, or no such period, slices or setting; if periods have no label, or the same.
         """
-        summary = summary_argument(name, given)
+        summary = Summary.passed_to(name, given)
         if summary.source.layout.weighted:
             raise ValueError(
                 f"{name} expects a summary without weights: bets need the weight of each row, which a summary does "
@@ -126,11 +126,6 @@ class PeriodSums:
         source = Summary.of(dataset).source
         histogram = source.finest(self.setting)
         return source.state(histogram), histogram.grid
-
-
-def summary_argument(name: str, given: Any) -> Summary:
-    """The summary that was passed to the function ``name``; raises TypeError if it is none."""
-    return Summary.passed_to(name, given)
 
 
 def as_labels(labels: npt.NDArray[Any]) -> npt.NDArray[Any]:

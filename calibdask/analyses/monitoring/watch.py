@@ -11,11 +11,11 @@ import xarray as xr
 
 from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome, SettingName
 from calibdask.analyses.monitoring.alarms import raised_alarms
-from calibdask.analyses.monitoring.period_sums import summary_argument
 from calibdask.analyses.monitoring.watch_document import watch_document
 from calibdask.analyses.monitoring.watch_run import run_watch
 from calibdask.data.data import Data
 from calibdask.results.document import Document
+from calibdask.storage.summary import Summary
 
 _JSON = """{"format": 1, "summary": NAME, "setting": str, "tolerance": float, "alpha": float,
  "by": {COLUMN: value}, "period": value, "since": value, "rows": int,
@@ -165,7 +165,7 @@ def watch(
     slices = (by,) if isinstance(by, str) else tuple(by or ())
     chosen = cast("SettingName | int | None", setting)  # checked where it is used
     analysis = Watch(period, features, chosen, tolerance, alpha, due, now, state)
-    return analysis.run(Data(by=slices, summary=summary_argument("watch", summary)))
+    return analysis.run(Data(by=slices, summary=Summary.passed_to("watch", summary)))
 
 
 @dataclass(frozen=True)
@@ -229,7 +229,7 @@ class Watch(Analysis):
 
     def compute(self, data: Data) -> xr.Dataset:
         """Evidence and gaps by slice and period, as `calibdask.watch` returns them."""
-        summary = summary_argument(self.name, data.summary)
+        summary = Summary.passed_to(self.name, data.summary)
         period = self.period or summary.period or "day"
         choices = (self.tolerance, self.alpha, self.setting, self.state, self.due, self.now, self.features)
         result = run_watch(summary, period, data.by, *choices)

@@ -1,6 +1,6 @@
 """The excess cost of decisions based on scores that are not calibrated."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -148,7 +148,7 @@ class ExcessCost(Estimator):
             "calibrated": Number(acted.realised - excess, is_biased=True),
         }
         if by_vectors:
-            parts["calibrated"] = _without_ends(parts["calibrated"], acted.rows < _FEWEST_IN_A_CELL * acted.cells)
+            parts["calibrated"] = parts["calibrated"].without_ends(acted.rows < _FEWEST_IN_A_CELL * acted.cells, _FEW)
             return {"": calibration_error(excess[..., None], most=np.inf), **parts}
         return {"": Number(excess), **parts}
 
@@ -197,14 +197,6 @@ class _Totals:
             means: list[Array] = [(values / total).reshape(shape) for values in (realised, promised, excess)]
         self.realised, self.promised, self.excess = means
         self.cells, self.rows = cells.reshape(shape), rows.reshape(shape)
-
-
-def _without_ends(number: Number, few: npt.NDArray[np.bool_]) -> Number:
-    """The number, without an interval in slices with few rows."""
-    if not few.any():
-        return number
-    low, high = (np.where(few, np.nan, end) for end in number.limits)
-    return replace(number, limits=(low, high), notes={**number.notes, "no_interval": _FEW})
 
 
 def _checked_costs(matrix: Any) -> npt.NDArray[np.float64]:

@@ -120,16 +120,16 @@ class BrierDecomposition(BinnedDecomposition):
             most = 0.25 * terms["uncertainty"].shape[-1]
             parts["uncertainty"] = replace(parts["uncertainty"], limits=(0.0, most))
             parts |= {name: replace(parts[name], is_biased=True) for name in _BIASED}
-        return parts | {name: without_ends(parts[name], few) for name, few in _too_few(sums).items()}
+        return parts | {name: parts[name].without_ends(few, FEW_IN_BINS) for name, few in _too_few(sums).items()}
 
 
 # Rows for each bin that is not empty, and rows of each outcome, below which the terms within bins have no interval.
 _FEWEST_IN_A_BIN, _FEWEST_OUTCOMES = 10, 10
-# Terms that sampling shifts.
-_NO_INTERVAL = {
-    "no_interval": f"where rows are fewer than {_FEWEST_IN_A_BIN} for each bin that is not empty (of all but "
+FEW_IN_BINS = (
+    f"where rows are fewer than {_FEWEST_IN_A_BIN} for each bin that is not empty (of all but "
     f"within_variance: or of an outcome fewer than {_FEWEST_OUTCOMES})"
-}
+)
+# Terms that sampling shifts.
 _BIASED = ("resolution", "uncertainty", "refinement_loss", "within_variance", "within_covariance")
 
 
@@ -166,14 +166,6 @@ def few_in_bins(sums: BinSumsState) -> tuple[npt.NDArray[np.bool_], npt.NDArray[
         weight, square, out=np.zeros_like(weight), where=square > 0
     )
     return in_bins.any(-1), (in_bins | (rarer < _FEWEST_OUTCOMES)).any(-1)
-
-
-def without_ends(number: Number, few: npt.NDArray[np.bool_]) -> Number:
-    """The number; NaN as a limit leaves no interval where rows are few."""
-    if not few.any():
-        return number
-    least, most = number.limits
-    return replace(number, limits=(np.where(few, np.nan, least), np.where(few, np.nan, most)), notes=_NO_INTERVAL)
 
 
 def _corrections(sums: BinSumsState) -> dict[str, Array]:

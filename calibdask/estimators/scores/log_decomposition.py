@@ -11,7 +11,7 @@ from calibdask.estimators.binned.base import BinnedDecomposition
 from calibdask.estimators.binned.scikit_learn_names import understands_scikit_learn
 from calibdask.estimators.interval import FromRows
 from calibdask.estimators.parts import Estimate, Number, calibration_error
-from calibdask.estimators.scores.brier_decomposition import few_in_bins, without_ends
+from calibdask.estimators.scores.brier_decomposition import FEW_IN_BINS, few_in_bins
 from calibdask.statistics import exact
 from calibdask.statistics.bins.binnings import BinEdges, binned_sums
 from calibdask.statistics.bins.tail_sums import TailSums
@@ -128,7 +128,8 @@ class LogLossDecomposition(BinnedDecomposition):
             for name, values in terms.items()
         }
         most = np.log(2.0) * terms["uncertainty"].shape[-1]
-        parts["resolution"] = without_ends(replace(parts["resolution"], is_biased=True), few_in_bins(sums)[1])
+        resolution = replace(parts["resolution"], is_biased=True)
+        parts["resolution"] = resolution.without_ends(few_in_bins(sums)[1], FEW_IN_BINS)
         parts["uncertainty"] = replace(parts["uncertainty"], is_biased=True, limits=(0.0, most))
         return parts | {"reliability": calibration_error(terms["reliability"], np.sum, np.inf)}
 

@@ -1,6 +1,6 @@
 """Sharpness: how far the scores spread, whatever the outcomes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from typing_extensions import override
@@ -76,7 +76,4 @@ class Sharpness(ColumnEstimator):
         number = Number(setting.by_class(variance), setting.dims, limits=(0.0, 0.25))
         square_weight = exact.value(sums.weight_square)[..., 0]
         few = weight[..., 0] ** 2 < (_FEWEST_ROWS - 0.5) * square_weight
-        if few.any():
-            low, high = (np.where(setting.by_class(few), np.nan, end) for end in number.limits)
-            number = replace(number, limits=(low, high), notes={"no_interval": _FEW})
-        return {"": number}
+        return {"": number.without_ends(setting.by_class(few), _FEW)}

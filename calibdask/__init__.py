@@ -5,7 +5,7 @@ from importlib import import_module
 
 import lazy_loader
 
-__version__ = "0.1.0"
+__version__ = "1.0.0rc1"
 
 # __init__.pyi declares the public names; a module is imported when one of its names is first used.
 _public_name, __dir__, _public_names = lazy_loader.attach_stub(__name__, __file__)

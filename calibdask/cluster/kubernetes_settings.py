@@ -120,7 +120,7 @@ class KubernetesSettings:
 
     Examples
     --------
-    >>> settings = KubernetesSettings(image="registry.example/calibdask:0.1.0", tls_secret="calibdask-tls", workers=4)
+    >>> settings = KubernetesSettings(image="registry.example/calibdask:1.0.0rc1", tls_secret="dask-tls", workers=4)
     >>> settings.address
     'tls://calibdask-scheduler:8786'
     """
@@ -153,7 +153,7 @@ class KubernetesSettings:
 
     def _problems(self) -> Any:
         if not self.image or self.image != "".join(self.image.split()):
-            yield f"image expects the name of an image such as registry.example/calibdask:0.1.0, got {self.image!r}."
+            yield f"image expects the name of an image such as registry.example/calibdask:1.0.0rc1, got {self.image!r}."
         if not _NAME.fullmatch(self.name):
             yield f"name expects at most 30 of a-z, 0-9 and -, starting with a letter, got {self.name!r}."
         if not _LABEL.fullmatch(self.namespace):
@@ -211,7 +211,8 @@ class KubernetesSettings:
         Examples
         --------
         >>> import dask
-        >>> with dask.config.set({"calibdask.kubernetes": {"image": "calibdask:0.1.0", "tls-secret": "calibdask-tls"}}):
+        >>> configured = {"image": "calibdask:1.0.0rc1", "tls-secret": "calibdask-tls"}
+        >>> with dask.config.set({"calibdask.kubernetes": configured}):
         ...     KubernetesSettings.from_configuration(workers=3).workers
         3
         """

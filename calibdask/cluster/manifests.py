@@ -33,7 +33,7 @@ def cluster(settings: KubernetesSettings) -> list[Manifest]:
 
     Examples
     --------
-    >>> settings = KubernetesSettings(image="calibdask:0.1.0", tls_secret="calibdask-tls")
+    >>> settings = KubernetesSettings(image="calibdask:1.0.0rc1", tls_secret="calibdask-tls")
     >>> [manifest["kind"] for manifest in cluster(settings)[-3:]]
     ['Deployment', 'Service', 'Deployment']
     """

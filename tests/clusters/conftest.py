@@ -17,7 +17,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     tls, folder = tmp_path / "certificates", tmp_path / "kubectl"
     make_certificates(tls)
     variables = fake_kubectl.installed(folder, {"trial-tls": str(tls)})
-    configured = {"image": "calibdask:0.1.0", "name": "trial", "tls-secret": "trial-tls", "workers": 2}
+    configured = {"image": "calibdask:1.0.0rc1", "name": "trial", "tls-secret": "trial-tls", "workers": 2}
     (folder / "dask.yaml").write_text(yaml.safe_dump({"calibdask": {"kubernetes": configured}}))
     variables |= {"DASK_CONFIG": str(folder / "dask.yaml")}
     for name, value in variables.items():

@@ -2,7 +2,7 @@
 
 For the live tests, and to follow ``deploy/README.md``, where there is no Kubernetes::
 
-    export FAKE_KUBECTL=FOLDER KUBECONFIG=FOLDER/kubeconfig CALIBDASK_LIVE_IMAGE=calibdask:0.1.0
+    export FAKE_KUBECTL=FOLDER KUBECONFIG=FOLDER/kubeconfig CALIBDASK_LIVE_IMAGE=calibdask:1.0.0rc1
     python -m tests.clusters.fake_api_server &
     python -m pytest -m k8s_live tests/clusters
 

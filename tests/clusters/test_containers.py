@@ -68,7 +68,7 @@ def test_services_talk_by_tls(services: dict[str, Any]) -> None:
 
 
 def test_services_run_what_pods_run(services: dict[str, Any]) -> None:
-    manifests = cluster(KubernetesSettings(image="calibdask:0.1.0", tls_secret="calibdask-tls", threads=2))
+    manifests = cluster(KubernetesSettings(image="calibdask:1.0.0rc1", tls_secret="calibdask-tls", threads=2))
     made = [
         manifest["spec"]["template"]["spec"]["containers"][0]
         for manifest in manifests
@@ -90,7 +90,7 @@ def test_the_image_is_of_a_user_without_rights(instructions: list[str]) -> None:
     assert users == ["USER 1000:1000"]
     last = max(at for at, line in enumerate(instructions) if line.startswith("FROM "))
     assert instructions.index(users[0]) > last
-    assert KubernetesSettings(image="calibdask:0.1.0", tls_secret="calibdask-tls").user == 1000
+    assert KubernetesSettings(image="calibdask:1.0.0rc1", tls_secret="calibdask-tls").user == 1000
 
 
 def test_the_image_is_pinned_and_watched(instructions: list[str]) -> None:

@@ -31,7 +31,7 @@ from tests.clusters.fault_study import Moments
 pytestmark = pytest.mark.deploy
 STUDY = "tests.clusters.fault_study:Moments"
 ROLE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "role.yaml"
-CONFIGURED = {"image": "calibdask:0.1.0", "tls-secret": "trial-tls", "workers": 1}
+CONFIGURED = {"image": "calibdask:1.0.0rc1", "tls-secret": "trial-tls", "workers": 1}
 FORBIDDEN = 'Error from server (Forbidden): pods is forbidden: User "trial" cannot list resource "pods" in API group ""'
 NO_NAMESPACE = 'Error from server (NotFound): error when creating "STDIN": namespaces "default" not found'
 
@@ -87,7 +87,7 @@ def test_run_starts_uses_and_deletes_a_cluster(tmp_path: Path, fake: Fake, drive
 
 def test_job_runs_inside(tmp_path: Path, fake: Fake) -> None:
     store = tmp_path / "cube.zarr"
-    settings = KubernetesSettings(image="calibdask:0.1.0", name="trial", tls_secret="trial-tls", workers=1)
+    settings = KubernetesSettings(image="calibdask:1.0.0rc1", name="trial", tls_secret="trial-tls", workers=1)
     manifests = study_run(settings, STUDY, str(store), ["--set", "seconds=0.02"])
     with Kubectl("default").applied(manifests):
         eventually(lambda: fake.status("trial-run-0") is not None, PATIENCE)
@@ -520,7 +520,7 @@ def test_kubectl_is_needed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 def test_certificates_are_needed_here_too(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CALIBDASK_TLS", raising=False)
     with (
-        dask.config.set({"calibdask.kubernetes": {"image": "calibdask:0.1.0", "tls-secret": "trial-tls"}}),
+        dask.config.set({"calibdask.kubernetes": {"image": "calibdask:1.0.0rc1", "tls-secret": "trial-tls"}}),
         pytest.raises(ValueError, match=r"tls://calibdask-[0-9a-f]{6}-scheduler:8786 expects certificates"),
         cluster_spec("kubernetes").opened(),
     ):
@@ -529,4 +529,4 @@ def test_certificates_are_needed_here_too(fake: Fake, monkeypatch: pytest.Monkey
 
 
 def _settings(**changes: Any) -> KubernetesSettings:
-    return KubernetesSettings(**{"image": "calibdask:0.1.0", "tls_secret": "trial-tls", **changes})
+    return KubernetesSettings(**{"image": "calibdask:1.0.0rc1", "tls_secret": "trial-tls", **changes})

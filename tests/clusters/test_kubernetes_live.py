@@ -72,7 +72,7 @@ class Live:
         small = {"cpu": "250m", "memory": "1Gi", "cpu_limit": "1"}
         sizes = dict.fromkeys(("scheduler", "worker", "client"), small)
         secrets = {"tls_secret": "trial-tls", "store_secret": "trial-store"}
-        names = {"image": IMAGE or "calibdask:0.1.0", "name": "trial", "namespace": self.kubectl.namespace}
+        names = {"image": IMAGE or "calibdask:1.0.0rc1", "name": "trial", "namespace": self.kubectl.namespace}
         return names | sizes | secrets | {"environment": KERNELS}
 
     def url(self, name: str) -> str:

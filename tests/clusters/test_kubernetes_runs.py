@@ -165,7 +165,7 @@ def test_workers_are_scaled_during_a_run(tmp_path: Path, fake: Fake, driver: Pro
 
 
 def settings(**changes: Any) -> KubernetesSettings:
-    return KubernetesSettings(image="calibdask:0.1.0", name="trial", insecure=True, **changes)
+    return KubernetesSettings(image="calibdask:1.0.0rc1", name="trial", insecure=True, **changes)
 
 
 def test_shards_fill_a_cube_without_a_cluster(tmp_path: Path, fake: Fake) -> None:

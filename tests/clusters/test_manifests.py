@@ -20,7 +20,7 @@ pytestmark = pytest.mark.deploy
 FOLDER = Path(__file__).parents[2] / "deploy" / "kubernetes"
 STUDY, STORE = "experiments/ece_benchmark", "s3://calibration/ece_benchmark.zarr"
 
-IMAGE: dict[str, Any] = {"image": "registry.example/calibdask:0.1.0"}
+IMAGE: dict[str, Any] = {"image": "registry.example/calibdask:1.0.0rc1"}
 SAFE = IMAGE | {"tls_secret": "calibdask-tls"}
 SCALED = {"autoscaling": Autoscaling(minimum=1, maximum=20)}
 FULL = {
@@ -233,7 +233,7 @@ def test_the_configuration_in_the_repository_is_rendered() -> None:
 
 
 def test_rendering_from_the_shell(capsys: pytest.CaptureFixture[str]) -> None:
-    with dask.config.set({"calibdask.kubernetes": {"image": "calibdask:0.1.0", "tls-secret": "calibdask-tls"}}):
+    with dask.config.set({"calibdask.kubernetes": {"image": "calibdask:1.0.0rc1", "tls-secret": "calibdask-tls"}}):
         assert main([STUDY, STORE, "--set", "seeds=3"]) == 0
         job = [*yaml.safe_load_all(capsys.readouterr().out)][-1]
         assert job["spec"]["template"]["spec"]["containers"][0]["command"][-2:] == ["--set", "seeds=3"]

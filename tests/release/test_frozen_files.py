@@ -30,7 +30,7 @@ class Files:
     """The unpacked files of a version, and the numbers that belong to them."""
 
     def __init__(self, version: str, folder: Path) -> None:
-        self.folder = folder
+        self.version, self.folder = version, folder
         self.expected: dict[str, Any] = json.loads((FIXTURES / version / "values.json").read_text())
         self.rows = pd.read_csv(folder / "rows.csv")
         self.classes = pd.read_csv(folder / "classes.csv")
@@ -110,7 +110,7 @@ def test_period_stores(files: Files) -> None:
 
 def test_period_stores_grow(inside: Files, tmp_path: Path) -> None:
     store = tmp_path / "periods.zarr"
-    with tarfile.open(FIXTURES / "1.0" / "files.tar.xz") as archive:
+    with tarfile.open(FIXTURES / inside.version / "files.tar.xz") as archive:
         members = [member for member in archive if "periods.zarr" in member.name]
         archive.extractall(tmp_path, members, filter="data")
     inside.rows.query("day == @DAYS[1]").drop(columns="day").to_csv(tmp_path / "day.csv", index=False)

@@ -13,6 +13,7 @@ from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, Part
+from calibdask.results.build import SCORE_CAUTIONS
 from calibdask.results.cautions import (
     hard_predictions,
     overconfidence_excludes_chance,
@@ -37,7 +38,7 @@ _EXACT = 2.0**-44
 
 
 # The name of the check among metrics, and of what it found.
-_CHECK, CAUTIONS = "", "score_cautions"
+_CHECK = ""
 
 
 def column_check(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
@@ -68,8 +69,8 @@ def column_check(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Est
 
 def score_cautions(estimates: Mapping[str, Estimate]) -> dict[str, str]:
     """The attribute of a result with all that the checks found; empty if they found nothing."""
-    found = estimates[_CHECK][CAUTIONS].values if _CHECK in estimates else ()
-    return {CAUTIONS: " ".join(map(str, found))} if len(found) else {}
+    found = estimates[_CHECK][SCORE_CAUTIONS].values if _CHECK in estimates else ()
+    return {SCORE_CAUTIONS: " ".join(map(str, found))} if len(found) else {}
 
 
 @dataclass(frozen=True)
@@ -108,7 +109,7 @@ def _warned(found: list[str]) -> Estimate:
     """Issue warnings, with the sentences for the numbers."""
     for message in found:
         warnings.warn(message, SuspectScoresWarning, stacklevel=3)
-    return {CAUTIONS: Part(np.array(found, object))}
+    return {SCORE_CAUTIONS: Part(np.array(found, object))}
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import refuse_unsupported, supported_metrics
 from calibdask.estimators.parts import Estimate
 from calibdask.inference.cluster_bootstrap import cluster_notes
+from calibdask.results.build import CLUSTER_NOTES
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.views.clusters import bucket_count
 
@@ -79,4 +80,4 @@ def cluster_attributes(data: Input, estimate: Estimate) -> dict[str, Any]:
     if known.level:
         said["clusters_sampled"] = f"one of {1 << known.level}"
     notes = cluster_notes(known)
-    return {**said, "cluster_notes": notes} if notes else said
+    return {**said, CLUSTER_NOTES: notes} if notes else said

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.calibration_tests import TESTS, TESTS_HELP, refuse_tests_options, run_tests, tests_options
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.gates import checked_receipt, receipt_of_metrics, write_receipt
 from calibdask.cli.github_summary import GithubSummary, github_option
@@ -29,6 +28,7 @@ from calibdask.cli.row_options import (
     shown_warnings,
 )
 from calibdask.cli.same_rows import side_by_side
+from calibdask.cli.tests_panel import BANDWIDTH, TESTS, TESTS_HELP, refuse_without_effect, tests_options
 from calibdask.markup import in_markdown
 from calibdask.safe_text import visible, visible_address
 
@@ -202,11 +202,8 @@ def evaluate(**given: Any) -> None:
     "ece(bins=10), skce", apply to one metric and take precedence.
     """
     summary = GithubSummary.asked(given.pop("github"))
-    if given.pop("panel") == TESTS:
-        _refuse_summary(summary, "tests")
-        run_tests(given)
-        return
-    refuse_tests_options(given)
+    if given["panel"] == TESTS:
+        refuse_without_effect(given)
     if given.pop("shrink"):
         _refuse_summary(summary, "--shrink; calibdask shrink has it")
         from calibdask.cli.shrunken_slices import show_shrunken
@@ -240,7 +237,7 @@ def evaluate(**given: Any) -> None:
                 if isinstance(store, StoredRows) and store.holds == "column"
             }
         # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
-        if any(isinstance(store, StoredRows) for store in stores.values()):
+        if request.tests is None and any(isinstance(store, StoredRows) for store in stores.values()):
             request.chosen(request.panel(2, vector=True))
 
         from calibdask.cli.evaluations import evaluated
@@ -256,9 +253,11 @@ def evaluate(**given: Any) -> None:
     dataset = evaluation.dataset
     seconds = perf_counter() - begun
     names = [name for name in evaluation.chosen if name not in PICTURES]
+    if request.tests is not None:
+        names = [BANDWIDTH, *request.tests.metrics]
     figures = Results(dataset).only(names)
     figures = figures.assign_attrs(request.map_attributes)
-    if not request.metrics and not request.full:
+    if not (request.metrics or request.full or request.tests is not None):
         figures = figures.assign_attrs(panel=DEFAULT_PANEL)
     strata, order = None, ""
     results = Results(figures)
@@ -281,7 +280,14 @@ def evaluate(**given: Any) -> None:
     if request.as_text:
         click.echo(as_json(figures, names, strata))
         return
-    show(figures, shown, seconds=seconds, strata=strata, order=order, classes=request.worst)
+    if request.tests is not None:
+        from calibdask.analyses.calibration_tests import document_of_tests
+        from calibdask.cli.tables import print_document
+
+        print_document(document_of_tests(figures))
+        shown.print(f"{seconds:.2f} s", style="dim")
+    else:
+        show(figures, shown, seconds=seconds, strata=strata, order=order, classes=request.worst)
     if pictured:
         _picture(evaluation, shown, asked=request.text_plot is True)
     for path in (result_path, plot_path, report_path, receipt_path):
@@ -292,6 +298,10 @@ def evaluate(**given: Any) -> None:
 def _markdown(request: EvaluateRequest, results: "Results") -> str:
     """The table of the numbers under the names of the files."""
     names = in_markdown(", ".join(map(visible_address, request.files.values())))
+    if request.tests is not None:
+        from calibdask.analyses.calibration_tests import document_of_tests
+
+        return f"### Calibration tests of {names}\n\n{document_of_tests(results.dataset).to_markdown()}"
     text = "These metrics are curves, which have no line in a table."
     if results.numbers:
         text = results.dataset.calib.table().to_markdown()

@@ -11,6 +11,7 @@ from calibdask.cli.data_names import source_of
 from calibdask.cli.metrics import CURVE, DIAGRAM, PICTURES, chosen_metrics
 from calibdask.cli.param_types import is_whole
 from calibdask.cli.row_options import RowsRequest
+from calibdask.cli.tests_panel import TESTS, TestsPanel
 from calibdask.estimators.expression import Expression
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class EvaluateRequest(RowsRequest):
     text_plot: bool | None
     overwrite: bool
     soft_labels: bool
+    # The panel of tests, if it is asked for.
+    tests: TestsPanel | None
     # Choices of the metrics.
     options: Mapping[str, Any]
 
@@ -59,7 +62,15 @@ class EvaluateRequest(RowsRequest):
         """Request from the parameters of the command; the remaining ones are options of metrics."""
         own = {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
         own["metrics"] = tuple(expression for expressions in own["metrics"] for expression in expressions)
-        return cls(**own, options=given)
+        tests = given.pop("panel") == TESTS
+        options = {name: value for name, value in given.items() if name not in ("conventions", "consistency")}
+        if not tests:
+            for name in ("conventions", "consistency"):
+                if given[name]:
+                    raise click.UsageError(f"--{name} has no effect without --panel {TESTS}.")
+            return cls(**own, tests=None, options=options)
+        panel = TestsPanel.of({**given, "seed": own["seed"]})
+        return cls(**own, tests=panel, options=dict.fromkeys(options))
 
     def of_file(self, name: str) -> "EvaluateRequest":
         """The request for the file of one model."""
@@ -143,7 +154,8 @@ class EvaluateRequest(RowsRequest):
     def has_one_curve(self) -> bool:
         """Whether there is one reliability diagram: no slices, and one score of each row."""
         setting = self.options["setting"]
-        return not (self.by or len(self.files) > 1 or setting == "classwise" or is_whole(setting))
+        several = self.by or len(self.files) > 1 or setting == "classwise" or is_whole(setting)
+        return not (several or self.tests is not None)
 
     def is_pictured(self, *, terminal: bool) -> bool:
         """Whether a diagram in characters is printed: if asked for, or on a terminal if there is one to print."""
@@ -193,7 +205,8 @@ class EvaluateRequest(RowsRequest):
                 raise click.UsageError(f"{option} has no effect without {without}.")
         if self.curve and self.chart is not None:
             raise click.UsageError("--curve and --chart are different pictures; give one of them.")
-        if self.seed is not None and self.ci is None and not any("seed" in metric.takes for metric in self.metrics):
+        draws = self.tests is not None or any("seed" in metric.takes for metric in self.metrics)
+        if self.seed is not None and self.ci is None and not draws:
             raise click.UsageError("--seed has no effect without --ci, or a metric such as skce that draws at random.")
 
     def panel(self, classes: int, vector: bool) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import click
 from calibdask.cli.evaluate_request import EvaluateRequest
 from calibdask.cli.reporting import models_of_rows, models_of_summary
 from calibdask.cli.row_options import rows_of, shown_warnings, stem_of
+from calibdask.cli.tests_panel import TESTS
 from calibdask.safe_text import visible_address
 
 if TYPE_CHECKING:
@@ -35,7 +36,13 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
     with request.connected(columns), shown_progress("evaluating"), shown_warnings():
         table = request.table(rows) if columns is None else columns
         shape = request.shape(table)
-        chosen = request.chosen(request.panel(shape.classes, shape.vector))
+        tests = request.tests
+        if tests is None:
+            left_out: dict[str, str] = {}
+            chosen = request.chosen(request.panel(shape.classes, shape.vector))
+        else:
+            left_out = tests.reasons(_row_count(table.labels), vector=shape.vector)
+            chosen = {name: metric for name, metric in tests.metrics.items() if name not in left_out}
         if pictured:
             chosen = {**request.diagram(chosen), **chosen}
         models: Mapping[str, Any] = {}
@@ -49,6 +56,11 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
         else:
             result = cd.evaluate(request.data_of(table), metrics=chosen, **request.intervals)
             request.note_excluded(result.attrs)
+        if tests is not None:
+            from calibdask.statistics.layout import Layout
+
+            layout = Layout(classes=shape.classes, vector=shape.vector)
+            result = tests.described(result, left_out, layout)
         _warn_of_rows_of_the_fit(request, rows, result.attrs.get("rows"))
     return Evaluation(result, chosen, shape.vector, models)
 
@@ -78,6 +90,8 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
     from calibdask.estimators.smooth.adaptive import Adaptive
     from calibdask.progress import shown_progress
 
+    if request.tests is not None:
+        raise click.UsageError(f"{request.data} is a stored summary already; --panel {TESTS} expects scored rows.")
     refuse_row_options(request)
     if request.map_path is not None:
         raise click.UsageError(f"--map has no effect on {request.data}: it is a stored summary, which holds no rows.")
@@ -151,3 +165,24 @@ def _of_store(request: EvaluateRequest, store: "Store", columns: "RowTable | Non
     if isinstance(store, Summary):
         return _of_summary(request, store, pictured)
     return _of_rows(request, rows_of(store), columns, pictured)
+
+
+def _row_count(labels: Any) -> int:
+    """The number of rows; where chunks do not know their size they are counted, in a pass of its own."""
+    import numpy as np
+
+    if not np.isnan(labels.shape[0]):
+        return int(labels.shape[0])
+    from calibdask.engine.scheduler import scheduler
+
+    labels = labels if labels.ndim == 1 else labels[:, 0]
+    counts = labels.map_blocks(
+        _lengths, dtype=np.int64, meta=np.empty(0, np.int64), chunks=((1,) * labels.numblocks[0],)
+    )
+    return int(counts.sum().compute(scheduler=scheduler()))
+
+
+def _lengths(block: Any) -> Any:
+    import numpy as np
+
+    return np.array([len(block)])

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from calibdask.render.text_layout import Column, Line, aligned, asides, joined, table_lines, wrapped
+from calibdask.render.text_layout import GAP, Column, Line, aligned, asides, column_widths, joined, table_lines, wrapped
 from calibdask.results.document import (
     Cell,
     Code,
@@ -31,7 +31,8 @@ def document_lines(document: Document, width: int, rule: str = _RULE) -> Iterato
     ----------
     document : Document
     width : int
-        Columns of the terminal. Sentences are wrapped to it; tables are as wide as their cells.
+        Columns of the terminal. Sentences are wrapped to it; wider tables of numbers continue below, each part with
+        the first column.
     rule : str
         What the line below the headings of a table is made of.
     """
@@ -96,9 +97,25 @@ def _table_lines(table: Table, width: int, rule: str) -> Iterator[Line]:
     columns = [_column(table.columns[place][0], [row[place] for row in rows]) for place in places]
     if table.caption:
         yield ((table.caption, "head"),)
-    yield from table_lines(columns, rule)
+    numbers_alone = all(cell.numeric for row in rows for cell in row[1:])
+    for number, fitting in enumerate(_fitting(columns, width) if numbers_alone else [columns]):
+        if number:
+            yield ()
+        yield from table_lines(fitting, rule)
     if table.note:
         yield from asides(table.note, width)
+
+
+def _fitting(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
+    """The columns of one table after the other, each with the first column, and no wider than the lines."""
+    first, *others = columns
+    shown: list[Column] = []
+    for column in others:
+        if shown and column_widths([first, *shown, column]) - len(GAP) > width:
+            yield [first, *shown]
+            shown = []
+        shown.append(column)
+    yield [first, *shown]
 
 
 def _column(heading: str, cells: Sequence[Cell]) -> Column:

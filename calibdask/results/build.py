@@ -38,6 +38,10 @@ _BOUNDS = ("low", "high")
 FORMAT = "calibdask result 1"
 # Their attribute ``panel`` where nobody has named the metrics: tables show one number of each.
 DEFAULT_PANEL = "default"
+# Their attribute that says which metrics of a panel have no number, and why: a list of sentences.
+METRICS_LEFT_OUT = "metrics_left_out"
+# What is said of the scores, and of the clusters: a text, and a list of sentences.
+SCORE_CAUTIONS, CLUSTER_NOTES = "score_cautions", "cluster_notes"
 # The attributes of variables that say what they are; all others are notes on how they came about.
 DESCRIBING = frozenset(
     {"metric", "part", "bound", "kind", "direction", "title", "label", "meaning", "definition", "source", "setting"}

@@ -258,7 +258,7 @@ class Document:
             yield from section.elements
 
     def to_text(self, width: int = 100) -> str:
-        """Plain text, in lines of at most this width where tables allow it."""
+        """Plain text, in lines of at most this width; wider tables of numbers continue below."""
         return str(_renderer("text").document_text(self, width))
 
     def to_markdown(self) -> str:

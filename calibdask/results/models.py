@@ -1,11 +1,13 @@
 """Results of several models as one, along a dimension of models."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from calibdask.estimators.slice_totals import TOTALS
+from calibdask.results.build import CLUSTER_NOTES, DESCRIBING, METRICS_LEFT_OUT, SCORE_CAUTIONS
 from calibdask.results.values import Results
 from calibdask.safe_text import visible
 
@@ -49,7 +51,7 @@ def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
         coords=totals,
         compat="equals",
         join="outer",
-        combine_attrs="override",
+        combine_attrs=_common_attributes,
         fill_value={**{str(name): float("nan") for name in first.data_vars}, **_ABSENT},
     )
     rows = [int(dataset.attrs["rows"]) for dataset in datasets]
@@ -63,7 +65,38 @@ def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
         counts = [int(dataset.attrs.get(name, 0)) for dataset in datasets]
         if any(name in dataset.attrs for dataset in datasets):
             written[name] = counts[0] if alike and len(set(counts)) == 1 else sum(counts)
-    return joined.transpose(*batch, ...).assign_attrs(written)
+    return joined.transpose(*batch, ...).assign_attrs(written | _said_of_models(results))
+
+
+def _common_attributes(attributes: Sequence[Mapping[str, Any]], context: Any = None) -> dict[str, Any]:
+    """Those that describe the metric, and the notes that are equal in all models; bandwidths depend on the scores."""
+    first, *others = attributes
+    return {
+        name: value
+        for name, value in first.items()
+        if name in DESCRIBING or all(name in other and np.array_equal(other[name], value) for other in others)
+    }
+
+
+def _said_of_models(results: Mapping[str, xr.Dataset]) -> dict[str, Any]:
+    """Join cautions and notes of the models, each after the names of its models."""
+    cautions = [
+        f"{visible(name)}: {dataset.attrs[SCORE_CAUTIONS]}"
+        for name, dataset in results.items()
+        if SCORE_CAUTIONS in dataset.attrs
+    ]
+    notes = {attribute: _notes(results, attribute) for attribute in (CLUSTER_NOTES, METRICS_LEFT_OUT)}
+    said: dict[str, Any] = {SCORE_CAUTIONS: " ".join(cautions), **notes}
+    return {name: words for name, words in said.items() if words}
+
+
+def _notes(results: Mapping[str, xr.Dataset], attribute: str) -> list[str]:
+    """Each sentence once, after the names of the models that it is said of."""
+    models: dict[str, list[str]] = {}
+    for name, dataset in results.items():
+        for sentence in Results(dataset).sentences(attribute):
+            models.setdefault(sentence, []).append(visible(name))
+    return [f"{', '.join(names)}: {sentence}" for sentence, names in models.items()]
 
 
 def _check_compatible(results: Mapping[str, xr.Dataset]) -> None:

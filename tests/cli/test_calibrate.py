@@ -210,7 +210,6 @@ BAD = [
     ([*THROUGH, "good.json", "--logits"], "--logits has no effect with the map good.json"),
     (["evaluate", "binary.npz", "--map", "sliced.json"], "has no array 'day'"),
     (["evaluate", "summary.nc", "--map", "good.json"], "--map has no effect on summary.nc"),
-    (["evaluate", "binary.npz", "--map", "good.json", "--panel", "tests"], "--map has no effect with --panel tests"),
     (["evaluate", "binary.npz", "--map", "good.json", "--out", "good.json", "--overwrite"], "would replace the input"),
 ]
 

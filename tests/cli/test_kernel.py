@@ -18,6 +18,9 @@ TESTS = ("evaluate", "--panel", "tests")
 QUICK = ("--resamples", "50", "--features", "64")
 
 
+jsonschema = pytest.importorskip("jsonschema")
+
+
 def draw(seed: int, sharper: float) -> tuple[Any, Any]:
     """Labels, and scores that are calibrated only if they are made no sharper."""
     rng = np.random.default_rng(seed)
@@ -139,9 +142,20 @@ def test_evaluate_refuses_in_one_line(words: list[str], message: str, run: Run, 
 
 
 def metrics_of(run: Run, *arguments: Any) -> list[dict[str, Any]]:
+    result = json_of(run, *arguments)
+    described = result["metrics"]
+    if not result["slices"]:
+        return [described]
+    return [{name: described[name] | numbers for name, numbers in each["metrics"].items()} for each in result["slices"]]
+
+
+def json_of(run: Run, *arguments: Any) -> Any:
     status, out, err = run(*TESTS, *arguments, "--json")
     assert (status, err) == (0, "")
-    return [file["metrics"] for file in json.loads(out)["files"]]
+    result = json.loads(out)
+    schema = json.loads(run("evaluate", "--json-schema")[1])
+    jsonschema.Draft202012Validator(schema).validate(result)
+    return result
 
 
 def evaluated(path: str, estimators: dict[str, Any]) -> Any:
@@ -179,7 +193,8 @@ def expected_entries(**kernel: Any) -> dict[str, Any]:
 def test_numbers_are_those_of_the_library(run: Run, files: list[str]) -> None:
     entries = expected_entries()
     for path, metrics in zip(files, metrics_of(run, *files, "--block", "10", *QUICK), strict=True):
-        assert set(metrics) == set(entries)
+        assert set(metrics) == {"bandwidth", *entries}
+        del metrics["bandwidth"]
         expected = evaluated(path, entries)
         for name, actual in metrics.items():
             parts = [part for part in ("value", "estimate", "statistic", "pvalue") if part in actual]
@@ -193,26 +208,24 @@ def test_table(run: Run, files: list[str]) -> None:
     assert (status, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 100
     lines = [line.split() for line in out.splitlines()]
-    assert ["calibrated", "bold", "timid", "rests", "on"] in lines
+    assert ["calibrated", "bold", "timid"] in lines
     assert ["rows", *["150"] * 3] in lines
     metrics = metrics_of(run, *files, *QUICK)
-    for label, name, part in (("SKCE, linear", "skce_linear", "value"), ("Spiegelhalter", "spiegelhalter", "pvalue")):
-        (line,) = (line for line in out.splitlines() if line.strip().startswith(f"{label} "))
+    parts = (("SKCE, linear ", "skce_linear", "value"), ("Spiegelhalter (g)", "spiegelhalter", "pvalue"))
+    for label, name, part in parts:
+        (line,) = (line for line in out.splitlines() if line.startswith(label))
         for shown, numbers in zip(line.replace(label, "").split()[:3], metrics, strict=True):
             assert float(shown.lstrip("<")) == pytest.approx(numbers[name][part], rel=0.05, abs=1e-3)
-    at = {word: out.index(word) for word in ("Estimates", "p-values", "MMCE", "CME", "a  rows are independent;")}
-    assert sorted(at, key=lambda word: at[word]) == ["Estimates", "MMCE", "p-values", "CME", "a  rows are independent;"]
+    at = {word: out.index(word) for word in ("Estimates", "p-values", "MMCE", "CME", "a: rows are independent;")}
+    assert sorted(at, key=lambda word: at[word]) == ["Estimates", "MMCE", "p-values", "CME", "a: rows are independent;"]
 
 
 def test_many_files_in_several_tables(run: Run, files: list[str]) -> None:
-    Path("folder").mkdir()
-    same = Path("folder/calibrated.npz")
-    same.write_bytes(Path(files[0]).read_bytes())
-    _, out, _ = run(*TESTS, *files * 2, str(same), *QUICK)
+    models = [f"{name}_{number}={path}" for number in range(3) for name, path in zip("abc", files, strict=True)]
+    _, out, _ = run(*TESTS, *models, *QUICK)
     assert max(map(len, out.splitlines())) <= 100
     assert out.count("bandwidth of the kernel") > 1
-    assert "folder/calibrated.np" in out
-    assert "…" not in out
+    assert {*out.split()} >= {model.split("=")[0] for model in models}
 
 
 def test_published_conventions(run: Run, files: list[str]) -> None:
@@ -224,6 +237,7 @@ def test_published_conventions(run: Run, files: list[str]) -> None:
         "consistency_ece": cd.ConsistencyTest(resamples=50, predictions="resampled"),
     }
     expected = evaluated(files[1], published)
+    assert metrics.pop("bandwidth")["value"] == expected["skce_linear"].attrs["bandwidth"]
     for name, actual in metrics.items():
         part = "value" if "value" in actual else "pvalue"
         assert actual[part] == float(expected[name if part == "value" else f"{name}_pvalue"]), name
@@ -256,23 +270,24 @@ def test_too_many_pairs_are_said(run: Run, files: list[str]) -> None:
     np.savez("small.npz", labels=labels[:20], scores=scores[:20])
     command = (files[0], "small.npz", "--max-pairs", "1000", *QUICK)
     large, small = metrics_of(run, *command)
-    missing = {name for name, actual in large.items() if "note" in actual}
+    missing = {name for name, actual in large.items() if None in (actual.get("value", 0), actual.get("pvalue", 0))}
     assert missing == {
         *("skce_biased", "skce_unbiased", "mmce"),
         *("distribution_free_biased", "distribution_free_unbiased", "asymptotic_unbiased"),
     }
     reason = "11,175 pairs of rows are more than --max-pairs 1,000"
-    assert large["skce_biased"] == {"value": None, "note": reason}
-    assert large["asymptotic_unbiased"] == {"estimate": None, "statistic": None, "pvalue": None, "note": reason}
-    assert not any("note" in actual for actual in small.values())
+    (said,) = json_of(run, *command)["metrics_left_out"]
+    assert said.startswith("calibrated: SKCE, biased; SKCE, unbiased; MMCE;")
+    assert said.endswith(f"p-value of SKCE, unbiased, asymptotic: {reason}")
+    parts = [large["asymptotic_unbiased"][part] for part in ("estimate", "statistic", "pvalue")]
+    assert (large["skce_biased"]["value"], parts) == (None, [None] * 3)
+    assert small["skce_biased"]["value"] is not None
     status, out, err = run(*TESTS, *command, "--out", "result.nc")
     assert (status, err) == (0, "")
     (line,) = (line for line in out.splitlines() if "SKCE, unbiased  " in line)
     assert line.split()[2] == "-"
     assert line.split()[3] != "-"
-    assert "calibrated is without SKCE, biased; SKCE, unbiased; MMCE;" in " ".join(out.split())
-    assert "small is without" not in out
-    assert reason in " ".join(out.split())
+    assert "".join(said.split()) in "".join(out.split())
     result = open_result(Path("result.nc"))
     assert np.isnan(result["skce_biased"].values).tolist() == [True, False]
     assert run(*TESTS, command[0], *command[2:], "--out", "none.nc")[0] == 0
@@ -282,7 +297,24 @@ def test_too_many_pairs_are_said(run: Run, files: list[str]) -> None:
             Results(result).of("skce_biased")[0].title,
             "SKCE",
         )
-    assert reason in result["left_out"].values[0]
+    assert Results(result).sentences("metrics_left_out") == [said]
+
+
+def test_slices_and_scores_of_one_file(run: Run, files: list[str]) -> None:
+    """What evaluate takes, the panel takes."""
+    frame = pd.read_csv("bold.csv").assign(country=["de", "fr"] * (ROWS // 2))
+    frame.to_csv("countries.csv", index=False)
+    by_country = json_of(run, "countries.csv", "--by", "country", *QUICK)
+    assert [each["by"] for each in by_country["slices"]] == [{"country": "de"}, {"country": "fr"}]
+    for each in by_country["slices"]:
+        frame[frame.country == each["by"]["country"]].to_csv("alone.csv", index=False)
+        alone = json_of(run, "alone.csv", *QUICK)["metrics"]
+        assert each["metrics"]["ece"]["value"] == alone["ece"]["value"]
+    binary = pd.DataFrame({"label": [0, 1] * 40, "p_a": np.linspace(0.1, 0.9, 80), "p_b": np.linspace(0.9, 0.1, 80)})
+    binary.to_csv("two.csv", index=False)
+    status, out, err = run(*TESTS, "two.csv", "--score", "old=p_a", "--score", "new=p_b", *QUICK)
+    assert (status, err) == (0, "")
+    assert ["old", "new"] in [line.split() for line in out.splitlines()]
 
 
 def test_few_rows(run: Run, files: list[str]) -> None:
@@ -290,51 +322,56 @@ def test_few_rows(run: Run, files: list[str]) -> None:
     status, out, err = run(*TESTS, "one.csv", *QUICK)
     assert (status, err) == (0, "")
     assert ["SKCE,", "unbiased", "-"] in [line.split() for line in out.splitlines()]
-    assert "otherwise undefined, such as a p-value of one row" in out
-    assert "otherwise undefined, such as a p-value of one row" not in run(*TESTS, files[0], *QUICK)[1]
+    assert "undefined, such as a p-value of one row" in out
+    assert "undefined, such as a p-value of one row" not in run(*TESTS, files[0], *QUICK)[1]
 
 
 def test_what_cannot_be_is_said(run: Run, files: list[str]) -> None:
-    (metrics,) = metrics_of(run, files[0], "--kernel", "gaussian", "--setting", "1", *QUICK)
-    assert "--distance euclidean" in metrics["skce_features"]["note"]
-    assert "--distance euclidean" in metrics["asymptotic_features"]["note"]
-    assert "the confidence otherwise" in metrics["mmce"]["note"]
+    result = json_of(run, files[0], "--kernel", "gaussian", "--setting", "1", *QUICK)
+    metrics, reasons = result["metrics"], result["metrics_left_out"]
+    assert [metrics[name]["value"] for name in ("skce_features", "mmce")] == [None, None]
+    assert metrics["asymptotic_features"]["pvalue"] is None
+    assert reasons[0].startswith("SKCE, features; p-value of SKCE, features, asymptotic: ")
+    assert reasons[0].endswith("--distance euclidean only")
+    assert reasons[1].startswith("MMCE: ")
+    assert reasons[1].endswith("the confidence otherwise")
     assert metrics["ece"]["value"] == float(evaluated(files[0], {"ece": cd.ECE(setting=1)})["ece"])
 
 
 def test_binary_scores(run: Run, data: Path) -> None:
     for setting in ("multiclass", "binary"):
-        (metrics,) = metrics_of(run, data / "binary.npz", "--setting", setting, *QUICK)
+        result = json_of(run, data / "binary.npz", "--setting", setting, *QUICK)
+        metrics = result["metrics"]
         estimators = {"ece": cd.ECE(), "mmce": cd.MMCE(), "skce_biased": cd.SKCE(estimator="biased")}
         expected = evaluated(str(data / "binary.npz"), estimators)
         for name in estimators:
             assert metrics[name]["value"] == pytest.approx(float(expected[name]), rel=1e-9)
-        assert not any("note" in actual for actual in metrics.values())
+        assert "metrics_left_out" not in result
 
 
 @pytest.mark.parametrize("name", ["result.json", "result.csv", "result.nc", "result.zarr"])
 def test_out(name: str, run: Run, files: list[str]) -> None:
     status, text, err = run(*TESTS, *files, *QUICK, "--out", name, "--json")
     assert (status, err) == (0, "")
-    unbiased = [file["metrics"]["skce_unbiased"]["value"] for file in json.loads(text)["files"]]
+    slices = json.loads(text)["slices"]
+    unbiased = [each["metrics"]["skce_unbiased"]["value"] for each in slices]
     if name == "result.json":
         assert Path(name).read_text() == text
     elif name == "result.csv":
         table = pd.read_csv(name)
-        assert table["file"].tolist() == ["calibrated", "bold", "timid"]
-        assert table["path"].tolist() == files
+        assert table["model"].tolist() == ["calibrated", "bold", "timid"]
         assert table["skce_unbiased"].tolist() == unbiased
     else:
         result = open_result(Path(name))
-        assert result["file"].values.tolist() == ["calibrated", "bold", "timid"]
+        assert result["model"].values.tolist() == ["calibrated", "bold", "timid"]
         assert result["skce_unbiased"].values.tolist() == unbiased
         assert result["rows"].values.tolist() == [ROWS] * 3
         assert result.attrs["conventions"] == "ours"
         assert isinstance(open_store(name), StoredResult)
         results = Results(result)
-        assert (results.batch, results.slices) == (("file",), ())
-        assert [float(each["metrics"]["cme"]["pvalue"]) for each in json.loads(text)["files"]] == [
-            part.value().value for part in (results.variable("cme_pvalue").at({"file": i}) for i in range(3))
+        assert (results.batch, results.slices) == (("model",), ())
+        assert [float(each["metrics"]["cme"]["pvalue"]) for each in slices] == [
+            part.value().value for part in (results.variable("cme_pvalue").at({"model": i}) for i in range(3))
         ]
         (unbiased_part,) = results.of("skce_unbiased")
         assert (unbiased_part.kind, unbiased_part.label) == ("error", "SKCE, unbiased")
@@ -346,12 +383,12 @@ def test_out(name: str, run: Run, files: list[str]) -> None:
 
 
 def test_rows_of_unknown_number_are_counted(run: Run, files: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    (known,) = metrics_of(run, "bold.csv", "--max-pairs", "1000", *QUICK)
+    known = json_of(run, "bold.csv", "--max-pairs", "1000", *QUICK)
     monkeypatch.setattr("calibdask.storage.csv_files._CSV_BLOCK_BYTES", 2000)
     assert np.isnan(read_rows("bold.csv").labels.shape[0])
-    assert metrics_of(run, "bold.csv", "--max-pairs", "1000", *QUICK) == [known]
-    assert "note" in known["skce_biased"]
-    assert not any("note" in result for result in metrics_of(run, "bold.csv", *QUICK)[0].values())
+    assert json_of(run, "bold.csv", "--max-pairs", "1000", *QUICK) == known
+    assert known["metrics"]["skce_biased"]["value"] is None
+    assert "metrics_left_out" not in json_of(run, "bold.csv", *QUICK)
 
 
 BROKEN: list[tuple[list[str], str]] = [
@@ -409,7 +446,7 @@ def test_bad_use_is_one_line_and_writes_nothing(words: list[str], message: str, 
 def test_help_says_what_is_promised(run: Run) -> None:
     _, out, _ = run("evaluate", "--help-all")
     words = " ".join(out.split())
-    assert '"files"' in words
+    assert '"metrics_left_out"' in words
     assert "Widmann et al. 2019" in words
 
 

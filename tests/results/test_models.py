@@ -41,3 +41,15 @@ def test_models_that_do_not_belong_side_by_side() -> None:
         joined_models({"a": vector, "b": matrix})
     with pytest.raises(ValueError, match="'a' has ece, and 'b' has not"):
         joined_models({"a": vector, "b": cd.evaluate(LABELS, SCORES, cd.BrierScore())})
+
+
+def test_what_is_said_of_one_model_is_not_said_of_all() -> None:
+    """The bandwidth is that of the scores; reasons name their models."""
+    both = {"old": SCORES, "new": 0.4 + SCORES / 5}
+    results = {name: cd.evaluate(LABELS, scores, {"skce": cd.SKCE(), "ece": cd.ECE()}) for name, scores in both.items()}
+    left_out = {"metrics_left_out": ["MMCE: too many pairs"]}
+    joined = joined_models({name: result.assign_attrs(left_out) for name, result in results.items()})
+    assert results["old"].skce.attrs["bandwidth"] != results["new"].skce.attrs["bandwidth"]
+    assert "bandwidth" not in joined.skce.attrs
+    assert joined.ece.attrs == results["old"].ece.attrs
+    assert Results(joined).sentences("metrics_left_out") == ["old, new: MMCE: too many pairs"]

@@ -155,8 +155,8 @@ class TestsPanel:
         ValueError
             If an estimator refuses its options.
         """
-        defaults = {"conventions": "ours", "consistency": ("ece",), "setting": "multiclass", "seed": 0}
-        given = {field.name: options.get(field.name) for field in fields(cls)}
+        defaults: dict[str, Any] = {"conventions": "ours", "consistency": ("ece",), "setting": "multiclass", "seed": 0}
+        given: dict[str, Any] = {field.name: options.get(field.name) for field in fields(cls)}
         panel = cls(**{name: defaults.get(name) if value in (None, ()) else value for name, value in given.items()})
         _ = panel.entries
         return panel

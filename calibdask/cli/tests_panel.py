@@ -157,7 +157,10 @@ class TestsPanel:
         """
         defaults: dict[str, Any] = {"conventions": "ours", "consistency": ("ece",), "setting": "multiclass", "seed": 0}
         given: dict[str, Any] = {field.name: options.get(field.name) for field in fields(cls)}
-        panel = cls(**{name: defaults.get(name) if value in (None, ()) else value for name, value in given.items()})
+        settled: dict[str, Any] = {
+            name: defaults.get(name) if value in (None, ()) else value for name, value in given.items()
+        }
+        panel = cls(**settled)
         _ = panel.entries
         return panel
 

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.render.text_table import label_of
-from calibdask.results.build import METRICS_LEFT_OUT
+from calibdask.results.build import METRICS_LEFT_OUT, sentences_of
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, numeric, text
 from calibdask.results.format import counted, rests_on, shown_texts
 from calibdask.results.values import PartResult, Results
@@ -101,7 +101,7 @@ def _remarks(results: Results, parts: Sequence[PartResult], letters: dict[str, s
     """What p-values rest on, and why numbers are missing."""
     for assumption, letter in letters.items():
         yield Sentence(f"{letter}: {assumption}", quiet=True)
-    for reason in results.sentences(METRICS_LEFT_OUT):
+    for reason in sentences_of(results.dataset, METRICS_LEFT_OUT):
         yield Sentence(f"left out: {reason}", quiet=True)
     if any(np.isnan(part.values.values).any() for part in parts):
         yield Sentence("-: left out, or undefined, such as a p-value of one row", quiet=True)

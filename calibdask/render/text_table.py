@@ -26,7 +26,7 @@ from calibdask.render.text_layout import (
     width_of,
     wrapped,
 )
-from calibdask.results.build import CLUSTER_NOTES, METRICS_LEFT_OUT
+from calibdask.results.build import CLUSTER_NOTES, METRICS_LEFT_OUT, sentences_of
 from calibdask.results.cautions import FEW_IN_A_SLICE, of_metrics
 from calibdask.results.format import counted, rests_on, shown_texts, slice_text
 from calibdask.results.values import PartResult, Results
@@ -150,7 +150,7 @@ def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]
     yield from asides(f"scores calibrated by {dataset.attrs['map']}" if "map" in dataset.attrs else "", width)
     yield from asides(clusters_text(dataset), width)
     results = Results(dataset)
-    for note in (*results.sentences(CLUSTER_NOTES), *results.sentences(METRICS_LEFT_OUT)):
+    for note in (*sentences_of(dataset, CLUSTER_NOTES), *sentences_of(dataset, METRICS_LEFT_OUT)):
         yield from asides(note, width)
     yield from asides(_unknown_ends(results), width)
     yield from asides(_untold_ends(results), width)

@@ -8,8 +8,7 @@ from calibdask.analyses.gating.gate import cautions as cautions_of_gate
 from calibdask.report.headline import is_binned, is_mean_gap, is_smooth
 from calibdask.report.model_result import ModelResult
 from calibdask.results import cautions as sentences
-from calibdask.results.build import CLUSTER_NOTES
-from calibdask.results.values import Results
+from calibdask.results.build import CLUSTER_NOTES, sentences_of
 
 
 def cautions(model: ModelResult) -> list[str]:
@@ -45,7 +44,7 @@ def _suspects(model: ModelResult) -> Iterator[str]:
 
 def _rows(model: ModelResult) -> Iterator[str]:
     yield from sentences.few_rows(model.rows)
-    for note in Results(model.measured.result).sentences(CLUSTER_NOTES):
+    for note in sentences_of(model.measured.result, CLUSTER_NOTES):
         yield f"{note[:1].upper()}{note[1:]}."
     if model.measured.weights:
         yield from sentences.unequal_weights(model.rows, model.spread("effective_rows"))

@@ -88,6 +88,17 @@ def variable_attributes(
     return {"part": part, **{name: text for name, text in attributes.items() if text}}
 
 
+def sentences_of(dataset: xr.Dataset, attribute: str) -> list[str]:
+    """Read an attribute that is a list of sentences; stores keep a list of one as that sentence.
+
+    Examples
+    --------
+    >>> sentences_of(xr.Dataset(attrs={"cluster_notes": "few clusters"}), "cluster_notes")
+    ['few clusters']
+    """
+    return [str(sentence) for sentence in np.atleast_1d(dataset.attrs.get(attribute, [])).tolist()]
+
+
 def check_names(chosen: Mapping[str, Estimator], names: Sequence[Hashable], class_dim: str) -> None:
     """Refuse names that the result could not hold apart.
 

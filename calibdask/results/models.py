@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.estimators.slice_totals import TOTALS
-from calibdask.results.build import CLUSTER_NOTES, DESCRIBING, METRICS_LEFT_OUT, SCORE_CAUTIONS
+from calibdask.results.build import CLUSTER_NOTES, DESCRIBING, METRICS_LEFT_OUT, SCORE_CAUTIONS, sentences_of
 from calibdask.results.values import Results
 from calibdask.safe_text import visible
 
@@ -94,7 +94,7 @@ def _notes(results: Mapping[str, xr.Dataset], attribute: str) -> list[str]:
     """Each sentence once, after the names of the models that it is said of."""
     models: dict[str, list[str]] = {}
     for name, dataset in results.items():
-        for sentence in Results(dataset).sentences(attribute):
+        for sentence in sentences_of(dataset, attribute):
             models.setdefault(sentence, []).append(visible(name))
     return [f"{', '.join(names)}: {sentence}" for sentence, names in models.items()]
 

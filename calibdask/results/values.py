@@ -364,10 +364,6 @@ class Results:
             at = dict(zip(dims, position, strict=True))
             yield at, {dim: labels[dim][i] for dim, i in at.items()}
 
-    def sentences(self, attribute: str) -> list[str]:
-        """What an attribute of the result says, such as the reasons why metrics are left out."""
-        return _names(self.dataset.attrs.get(attribute, []))
-
     def _dims(self, attribute: str) -> tuple[str, ...]:
         return tuple(name for name in _names(self.dataset.attrs.get(attribute, [])) if name in self.dataset.dims)
 

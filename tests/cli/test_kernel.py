@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
+from calibdask.results.build import sentences_of
 from calibdask.results.values import Results
 from calibdask.storage.open_store import StoredResult, open_store, read_rows
 from tests.cli.sample_rows import LABELS, SCORES, Run, open_result
@@ -297,7 +298,7 @@ def test_too_many_pairs_are_said(run: Run, files: list[str]) -> None:
             Results(result).of("skce_biased")[0].title,
             "SKCE",
         )
-    assert Results(result).sentences("metrics_left_out") == [said]
+    assert sentences_of(result, "metrics_left_out") == [said]
 
 
 def test_slices_and_scores_of_one_file(run: Run, files: list[str]) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import calibdask as cd
+from calibdask.results.build import sentences_of
 from calibdask.results.models import joined_models
 from calibdask.results.values import Results
 
@@ -52,4 +53,4 @@ def test_what_is_said_of_one_model_is_not_said_of_all() -> None:
     assert results["old"].skce.attrs["bandwidth"] != results["new"].skce.attrs["bandwidth"]
     assert "bandwidth" not in joined.skce.attrs
     assert joined.ece.attrs == results["old"].ece.attrs
-    assert Results(joined).sentences("metrics_left_out") == ["old, new: MMCE: too many pairs"]
+    assert sentences_of(joined, "metrics_left_out") == ["old, new: MMCE: too many pairs"]

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import xarray as xr
@@ -11,7 +11,7 @@ import xarray as xr
 from calibdask.analyses.merging import merge
 from calibdask.errors import Damaged
 from calibdask.safe_text import check_unicode, listed
-from calibdask.storage.period_labels import COARSER, as_label, coarser, labels_of
+from calibdask.storage.period_labels import COARSER, coarser, labels_of
 from calibdask.storage.period_log import Label, Period, PeriodChange, PeriodLog, commit_after_loss
 from calibdask.storage.period_store import PeriodStore, united_slices
 from calibdask.storage.summary import Summary
@@ -38,7 +38,7 @@ def append(
     period : str or mapping, default "day"
         The slice whose labels are periods, all of which are added together; or the one period that the summary is
         of, such as ``{"day": "2026-11-22"}``. Labels are texts or whole numbers; dates become texts such as
-        ``"2026-11-22"``. They may come in any order, and are read in that of their labels.
+        ``"2026-11-22"``, of midnight beside other times of day ``"2026-11-22T00:00:00"``. They may come in any order, and are read in that of their labels.
     replace : str, optional
         Why periods that are there already are replaced. The reason is kept, with the time, and told by the attribute
         ``history`` of the summary that is read.
@@ -82,11 +82,12 @@ def append(
         raise ValueError("replace expects the reason why periods are replaced, got an empty text.")
     check_unicode("replace", [replace])
     target = PeriodStore.at(os.fspath(store))
-    name, parts = _parts(added, period)
-    labels, replacing = [*parts], replace is not None
+    replacing = replace is not None
+    begun = target.log(recover=replacing)
+    name, parts = _parts(added, period, begun.periods)
+    labels = [*parts]
     first = Summary.of(parts[labels[0]])
     # Before anything is written, and again where others were faster.
-    begun = target.log(recover=replacing)
     target.check_new(begun, name, labels, replacing=replacing)
     target.check_fits(begun, first, labels)
     for part in parts.values():
@@ -149,7 +150,9 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
 
     def change(log: PeriodLog) -> PeriodChange:
         # Earlier versions took labels that are refused now.
-        removed = [label if label in log.periods else as_label(log.dimension, label) for label in periods]
+        removed = [
+            label if label in log.periods else labels_of(log.dimension, [label], log.periods)[0] for label in periods
+        ]
         if unknown := [label for label in removed if label not in log.periods]:
             there = listed([period.label for period in log.sorted])
             raise ValueError(f"{target.location.url} has no {log.dimension} {listed(unknown)}; it has {there}.")
@@ -250,8 +253,10 @@ def _merge_periods(target: PeriodStore, log: PeriodLog, name: str, labels: Seque
     target.add([part], change, merged=[*dict.fromkeys(map(str, merged))])
 
 
-def _parts(summary: Summary, period: str | Mapping[str, Any]) -> tuple[str, dict[Label, xr.Dataset]]:
-    """The name of the periods, and the summary of each by its label."""
+def _parts(
+    summary: Summary, period: str | Mapping[str, Any], stored: Iterable[Label]
+) -> tuple[str, dict[Label, xr.Dataset]]:
+    """The name of the periods, and the summary of each by its label, which is spelled as those that are stored."""
     if isinstance(period, Mapping):
         if len(period) != 1:
             raise ValueError(f"period expects one name and label, such as {{'day': '2026-11-22'}}, got {dict(period)}.")
@@ -261,14 +266,14 @@ def _parts(summary: Summary, period: str | Mapping[str, Any]) -> tuple[str, dict
                 f"The summary has something called {name!r} already; give period={name!r} if its labels are periods, "
                 "or another name."
             )
-        label = as_label(name, value)
+        (label,) = labels_of(name, [value], stored)
         return name, {label: _of_one(summary, name, label)}
     if period not in summary.slices:
         raise ValueError(
             f"period expects one of the slices of the summary, {listed(summary.slices) or 'none'}, got {period!r}; of "
             f"a summary of one period give {{{period!r}: '2026-11-22'}}."
         )
-    labels = labels_of(period, summary.dataset[period].values)
+    labels = labels_of(period, summary.dataset[period].values, stored)
     return period, {
         label: _of_one(Summary.of(with_totals(one, summary.batch)), period, label)
         for label, one in ((label, summary.dataset.isel({period: at}, drop=True)) for at, label in enumerate(labels))

@@ -88,12 +88,14 @@ class PeriodRequest:
         """Append the summary and print a confirmation."""
         import calibdask as cd
         from calibdask.storage.period_labels import labels_of
+        from calibdask.storage.period_store import PeriodStore
 
         name, label = self._named()
-        labels = labels_of(name, summary[name].values) if label is None else [label]
         with shown_warnings():
             period: str | Mapping[str, Any] = name if label is None else {name: label}
             cd.append(summary, str(self.append), period, replace=self.reason)
+        stored = PeriodStore.at(str(self.append)).log(recover=True).periods
+        labels = labels_of(name, summary[name].values, stored) if label is None else [label]
         self._say(
             f"{'put' if self.replace else 'added'} {name} {listed(labels)} {'in' if self.replace else ''}to", described
         )

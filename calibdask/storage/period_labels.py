@@ -1,7 +1,8 @@
 """Labels of periods: texts, whole numbers, and dates, which are stored as texts such as 2026-11-22.
 
 Each date has one spelling: a year, a month, a day, an hour (2026-11-22T13) or a second (2026-11-22T13:00:00). The first
-characters of a date are the month and the year that it is in: a coarser period sorts before what follows it.
+characters of a date are the day, the month and the year that it is in: a coarser period sorts before what follows it.
+A date without a text, such as one of NumPy, is its day at midnight; beside other times of day it is that moment.
 """
 
 import re
@@ -24,7 +25,10 @@ _DATE = re.compile(r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}(T[0-9]{2}(:[0-9]{2}:[0-9]{2}(\
 _MEANT_AS_DATE = re.compile(
     r"\s*(\d{4}{0}\d\d?({0}\d\d?)?|\d\d?{0}\d\d?{0}\d{4})([T\s]\s*\d.*)?\s*".replace("{0}", r"\s*[-/._ ]\s*"), re.DOTALL
 )
+# How many signs of a date name periods that others lie within.
+_SIZES = (*sorted(COARSER.values()), len("2026-11-22T13"))
 _DAY = 10
+_MIDNIGHT = "T00:00:00"
 _NO_YEAR = "0000-"
 
 
@@ -42,9 +46,9 @@ def as_label(name: str, value: Any) -> Label:
     ('2026-11-22', 3)
     """
     if isinstance(value, date | np.datetime64):
-        # Midnight stands for its day.
+        # Midnight stands for its day: nothing says whether it is one of many times of day.
         moment = np.asarray(value, "M8[s]")[()]
-        text = str(moment).removesuffix("T00:00:00")
+        text = str(moment).removesuffix(_MIDNIGHT)
         if is_date(text):
             return text
     elif isinstance(value, str) and value not in ("", MISSING) and "\0" not in value:
@@ -56,15 +60,27 @@ def as_label(name: str, value: Any) -> Label:
     raise ValueError(f"Each {name} expects a text such as '2026-11-22', a date or a whole number, got {value!r}.")
 
 
-def labels_of(name: str, values: Any) -> list[Label]:
-    """Periods as they are stored, each once.
+def labels_of(name: str, values: Any, stored: Iterable[Label] = ()) -> list[Label]:
+    """Periods as they are stored, each once, beside those that are stored already.
 
     Raises
     ------
     ValueError
         If one is twice, or some are texts and others numbers.
+
+    Examples
+    --------
+    >>> labels_of("hour", np.array(["2026-11-22T00", "2026-11-22T13"], "M8[s]"))
+    ['2026-11-22T00:00:00', '2026-11-22T13:00:00']
     """
+    values = list(values)
     labels = [as_label(name, value) for value in values]
+    if any(is_date(label) and "T" in str(label) for label in (*labels, *stored)):
+        # Else the first hour of a day would be the day, with all other hours within it.
+        labels = [
+            f"{label}{_MIDNIGHT}" if isinstance(value, date | np.datetime64) and len(str(label)) == _DAY else label
+            for value, label in zip(values, labels, strict=True)
+        ]
     if twice := sorted({str(label) for label in labels if labels.count(label) > 1}):
         raise ValueError(f"The summary has {name} {listed(twice)} more than once; unite its parts by calibdask.merge.")
     check_kind(name, labels)
@@ -76,10 +92,10 @@ def is_date(label: Label) -> bool:
 
     Examples
     --------
-    >>> [is_date(label) for label in ("2026-11-22", "2026-02-30", "2026-11-22T13", "2026-11-22T00:00:00", "0000-01-01")]
+    >>> [is_date(label) for label in ("2026-11-22", "2026-02-30", "2026-11-22T13", "2026-11-22T13:00", "0000-01-01")]
     [True, False, True, False, False]
     """
-    if not isinstance(label, str) or not _DATE.fullmatch(label) or label.endswith("T00:00:00"):
+    if not isinstance(label, str) or not _DATE.fullmatch(label):
         return False
     # There was no year 0.
     if label.startswith(_NO_YEAR):
@@ -95,7 +111,7 @@ def _check_spelling(name: str, text: str) -> None:
     """Raise ValueError for a text that is meant as a date, and is none in the spelling that dates have."""
     if _MEANT_AS_DATE.fullmatch(text) and not is_date(text):
         try:
-            moment = str(np.datetime64(text.strip(), "s")).removesuffix("T00:00:00")
+            moment = str(np.datetime64(text.strip(), "s")).removesuffix(_MIDNIGHT)
         except ValueError:
             moment = ""
         hint = f"give {moment!r}" if is_date(moment) else "there is no such date, or it is spelled in another way"
@@ -106,19 +122,19 @@ def _check_spelling(name: str, text: str) -> None:
 
 
 def overlap(labels: Iterable[Label], others: Iterable[Label]) -> tuple[str, str] | None:
-    """A month or a year, and a date within it, at least one of them among the labels; None without.
-
-    A day and a moment of it do not overlap: midnight is spelled as its day.
+    """A year, a month, a day or an hour, and a date within it, at least one of them among the labels; None without.
 
     Examples
     --------
     >>> overlap(["2026-11-22"], ["2026-10", "2026-11"]), overlap(["2025"], ["2026-11"])
     (('2026-11', '2026-11-22'), None)
+    >>> overlap(["2026-11-22T13:30:00"], ["2026-11-22T13"]), overlap(["2026-11-22T13"], ["2026-11-22T14"])
+    (('2026-11-22T13', '2026-11-22T13:30:00'), None)
     """
     added = {str(label) for label in labels if is_date(label)}
     dates = added | {str(label) for label in others if is_date(label)}
     for one in sorted(dates):
-        for size in (COARSER["year"], COARSER["month"]):
+        for size in _SIZES:
             longer = one[:size]
             if longer != one and longer in dates and not added.isdisjoint((longer, one)):
                 return longer, one
@@ -126,7 +142,7 @@ def overlap(labels: Iterable[Label], others: Iterable[Label]) -> tuple[str, str]
 
 
 def other_spelling(label: Label, others: Iterable[Label]) -> Label | None:
-    """A stored date of the moment that the label spells differently, or None; midnight is spelled as its day.
+    """A stored date that begins at the same moment, and is spelled differently, or None.
 
     Examples
     --------

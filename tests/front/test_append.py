@@ -100,7 +100,12 @@ def test_several_periods_models_and_weights_at_once(tmp_path: Path) -> None:
     ("labels", "stored"),
     [
         ([np.datetime64("2026-11-22"), date(2026, 11, 21)], ["2026-11-21", "2026-11-22"]),
-        ([pd.Timestamp("2026-11-22T13:00"), "2026-11-22"], ["2026-11-22", "2026-11-22T13:00:00"]),
+        ([pd.Timestamp("2026-11-22T13:00"), "2026-11-21"], ["2026-11-21", "2026-11-22T13:00:00"]),
+        (
+            [pd.Timestamp("2026-11-21T23:00"), pd.Timestamp("2026-11-22T00:00"), pd.Timestamp("2026-11-22T01:00")],
+            ["2026-11-21T23:00:00", "2026-11-22T00:00:00", "2026-11-22T01:00:00"],
+        ),
+        (["2026-11-22T00", "2026-11-22T01"], ["2026-11-22T00", "2026-11-22T01"]),
         ([10, np.int64(9)], [9, 10]),
     ],
 )
@@ -201,7 +206,9 @@ SPELLINGS = [
     ("2026-8-31", "no such date, or it is spelled in another way"),
     ("2026/08/31", "spelled in another way"),
     (" 2026-08-31", "give '2026-08-31'"),
-    ("2026-08-31T00:00:00", "give '2026-08-31'"),
+    ("2026-08-30T00:00:00", "has the day 2026-08-30, of which 2026-08-30T00:00:00 is another spelling"),
+    ("2026-08-30T13:00:00", "do not overlap, got 2026-08-30T13:00:00, which is within 2026-08-30"),
+    ("2026-10-31", "do not overlap, got 2026-10-31T13:00:00, which is within 2026-10-31: its rows would count twice"),
     ("2026-08-31T13:00", "give '2026-08-31T13:00:00'"),
     ("31.08.2026", "spelled in another way"),
     ("\uff12\uff10\uff12\uff16-08-31", "spelled in another way"),
@@ -213,13 +220,13 @@ SPELLINGS = [
     ("2026", "do not overlap, got 2026-08-30, which is within 2026: its rows would count twice"),
     ("20260831", "label of the same kind, text, whole number or date"),
     ("August 31", "label of the same kind"),
-    ("2026-08-31T13", "has the day 2026-08-31T13:00:00, of which 2026-08-31T13 is another spelling"),
+    ("2026-10-31T13", "has the day 2026-10-31T13:00:00, of which 2026-10-31T13 is another spelling"),
 ]
 
 
 @pytest.mark.parametrize(("label", "message"), SPELLINGS)
 def test_dates_have_one_spelling(label: str, message: str, store: Path) -> None:
-    cd.append(summary(), store, {"day": "2026-08-31T13:00:00"})
+    cd.append(summary(), store, {"day": "2026-10-31T13:00:00"})
     with pytest.raises(ValueError, match=message):
         cd.append(summary(), store, {"day": label})
     assert records(store) == 5
@@ -227,7 +234,13 @@ def test_dates_have_one_spelling(label: str, message: str, store: Path) -> None:
 
 def test_periods_of_one_call_do_not_overlap(tmp_path: Path) -> None:
     labels, scores = np.arange(6) % 2, np.linspace(0.1, 0.9, 6)
-    for periods in (["2026-08", "2026-08-31"], ["2026", "2026-08"], ["2026-08-31T13", "2026"]):
+    for periods in (
+        ["2026-08", "2026-08-31"],
+        ["2026", "2026-08"],
+        ["2026-08-31T13", "2026"],
+        ["2026-08-31T13", "2026-08-31"],
+        ["2026-08-31T13:30:00", "2026-08-31T13"],
+    ):
         both = cd.summarize(labels, scores, by={"day": np.array(periods)[np.arange(6) % 2]}, settings=["binary"])
         with pytest.raises(ValueError, match="do not overlap"):
             cd.append(both, tmp_path / "store.zarr", "day")
@@ -254,6 +267,22 @@ def test_what_earlier_versions_took_is_replaced_and_dropped(tmp_path: Path, monk
 def test_midnight_is_its_day(store: Path) -> None:
     with pytest.raises(ValueError, match="has the day 2026-08-31, of which 2026-08-31T00 is another spelling"):
         cd.append(summary(), store, {"day": "2026-08-31T00"})
+
+
+def test_hours_are_stored_from_midnight_on(tmp_path: Path) -> None:
+    store, moments = tmp_path / "store.zarr", np.arange("2026-08-30T22", "2026-08-31T03", dtype="M8[h]").astype("M8[ns]")
+    hours = cd.summarize(np.arange(5) % 2, np.linspace(0.1, 0.9, 5), by={"hour": moments}, settings=["binary"])
+    cd.append(hours, store, "hour")
+    stored = [f"{hour}:00:00" for hour in moments.astype("M8[h]").astype(str)]
+    assert cd.open_summary(store).hour.values.tolist() == stored
+    with pytest.raises(ValueError, match="has the hour 2026-08-31T00:00:00 already"):
+        cd.append(hours.isel(hour=[2]), store, "hour")
+    cd.append(hours.isel(hour=[2]), store, "hour", replace="late rows")
+    cd.drop_periods(store, [moments[2]], "no rows")
+    assert cd.open_summary(store).hour.values.tolist() == [*stored[:2], *stored[3:]]
+    cd.append(hours.isel(hour=2, drop=True), store, {"hour": moments[2]})
+    assert cd.open_summary(store).hour.values.tolist() == stored
+    assert cd.expire(store, "0d", "day") == {"2026-08-30": stored[:2]}
 
 
 def test_a_state_goes_on_after_days_were_merged(tmp_path: Path) -> None:

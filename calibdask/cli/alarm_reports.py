@@ -5,7 +5,8 @@ import os
 import shlex
 import shutil
 import subprocess
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,7 @@ class AlarmReports:
     metrics: "Output | None" = None
     on_alarm: str = ""
     is_dry: bool = False
+    run: str = ""
     failure: str = ""
 
     @classmethod
@@ -62,28 +64,31 @@ class AlarmReports:
             If there is no such command, files have other suffixes, or the state is damaged.
         """
         from calibdask.cli.watch_state import WatchState
+        from calibdask.storage.atomic_replace import owned_name
         from calibdask.storage.writers import checked_output
 
         if on_alarm is not None:
             _check_command(on_alarm)
         metrics = None if metrics_file is None else checked_output(metrics_file, (".prom",), overwrite=True)
         target = None if state is None else checked_output(state, (".json",), overwrite=True)
-        return cls(WatchState.read(target), metrics, on_alarm or "", dry_run)
+        return cls(WatchState.read(target), metrics, on_alarm or "", dry_run, owned_name())
 
     def resumed(self, analysis: Any) -> Any:
         """The analysis that goes on from the state."""
         return analysis if self.state is None else replace(analysis, state=self.state.processes)
 
     def with_earlier(self, result: "xr.Dataset") -> "xr.Dataset":
-        """The result with the alarms of earlier runs; alarms not yet acknowledged are marked as new."""
+        """The result with the alarms of earlier runs; those are new that this run reports."""
         from calibdask.analyses.monitoring.alarms import Alarm
 
         if self.state is None:
             return result
         raised = [Alarm.from_dict(record) for record in json.loads(result.attrs["alarms"])]
         further = [alarm for alarm in raised if alarm.key not in self.state.alarm_keys]
-        self.state = self.state.after(json.loads(result.attrs["state"]), further, {alarm.key for alarm in further})
-        records = [alarm.to_dict() | {"new": alarm.key in self.state.untold} for alarm in self.state.alarms]
+        state = self.state.after(json.loads(result.attrs["state"]), further, {alarm.key for alarm in further})
+        self.state = state.claimed(self.run)
+        new = self.state.claimed_by(self.run)
+        records = [alarm.to_dict() | {"new": alarm.key in new} for alarm in self.state.alarms]
         return result.assign_attrs(alarms=json.dumps(records))
 
     def write(self, result: "xr.Dataset", written: ExitStack) -> None:
@@ -98,19 +103,28 @@ class AlarmReports:
         if self.state is not None:
             self.state = self.state.written()
 
-    def tell(self, analysis: "Analysis", result: "xr.Dataset") -> None:
-        """Run the command on new alarms; if killed before they are acknowledged, the next run repeats them."""
-        if not self.on_alarm or self.state is None:
-            return
-        new = [record for record in analysis.to_json_lines(result) if record["new"]]
-        if new:
-            self.failure = _failure(shlex.split(self.on_alarm), new)
-            self.state = self.state if self.failure else self.state.acknowledged().written()
+    @contextmanager
+    def reporting(self, analysis: "Analysis", result: "xr.Dataset") -> Iterator[None]:
+        """Run the command on new alarms, print them, and say in the state that they are reported, or that it failed.
 
-    def finish(self) -> None:
-        """After the alarms have been printed: acknowledge them, or raise ValueError if the command has failed."""
-        if self.state is None:
+        If it is killed meanwhile, the next run reports them.
+
+        Raises
+        ------
+        ValueError
+            If the command has failed.
+        """
+        if self.state is None or self.is_dry:
+            yield
             return
+        try:
+            self._tell(analysis, result)
+            yield
+        except BaseException:
+            with suppress(Exception):
+                self.state.settled(self.run, reported=False)
+            raise
+        self.state.settled(self.run, reported=not self.failure)
         if self.failure:
             kept = (
                 ""
@@ -118,8 +132,15 @@ class AlarmReports:
                 else (f"; the alarms are kept in {visible(self.state.target)}, and the next run reports them again")
             )
             raise ValueError(f"--on-alarm {self.on_alarm!r} {self.failure}{kept}.")
-        if not self.is_dry:
-            self.state.acknowledged().written()
+
+    def _tell(self, analysis: "Analysis", result: "xr.Dataset") -> None:
+        """Run the command once for all new alarms."""
+        new = [record for record in analysis.to_json_lines(result) if record["new"]] if self.on_alarm else []
+        if not new or self.state is None:
+            return
+        self.failure = _failure(shlex.split(self.on_alarm), new)
+        if not self.failure:
+            self.state = self.state.settled(self.run, reported=True)
 
 
 def _check_command(text: str) -> None:

@@ -178,20 +178,19 @@ def run_analysis(
             if files.report is not None:
                 _write_page(document(), result.attrs.get("rows"), data.source, written, files.report)
             reports.write(result, written)
-        files.github.append(lambda: document().to_markdown())
-        reports.tell(analysis, result)
-    if not as_text:
-        print_document(document())
-        wrote = [f"wrote {visible(path)}" for path in (files.out, files.report) if path is not None]
-        lines = ["dry run: nothing was written or run"] if reports.is_dry else wrote
-        click.echo("".join(f"{line}\n" for line in lines), nl=False)
-    elif signature.json_lines:
-        click.echo(
-            "".join(f"{json.dumps(line, allow_nan=False)}\n" for line in analysis.to_json_lines(result)), nl=False
-        )
-    else:
-        click.echo(in_json())
-    reports.finish()
+    with reports.reporting(analysis, result):
+        if not reports.is_dry:
+            files.github.append(lambda: document().to_markdown())
+        if not as_text:
+            print_document(document())
+            wrote = [f"wrote {visible(path)}" for path in (files.out, files.report) if path is not None]
+            lines = ["dry run: nothing was written or run"] if reports.is_dry else wrote
+            click.echo("".join(f"{line}\n" for line in lines), nl=False)
+        elif signature.json_lines:
+            records = analysis.to_json_lines(result)
+            click.echo("".join(f"{json.dumps(record, allow_nan=False)}\n" for record in records), nl=False)
+        else:
+            click.echo(in_json())
     return STATUSES[analysis.outcome(result)]
 
 

@@ -1,6 +1,12 @@
-"""State file of ``calibdask watch``: processes, alarms, and which alarms were reported."""
+"""State file of ``calibdask watch``: processes, alarms, which of them were reported, and which run reports the others.
+
+A run claims alarms in the state before it reports them: of several that see the same alarm one reports it. Reported, or
+not for an error, the alarms lose the claim. That of a run that was killed counts no more, and the next run reports its
+alarms.
+"""
 
 import json
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,18 +14,21 @@ from typing import Any
 
 from calibdask.analyses.monitoring.alarms import Alarm
 from calibdask.safe_text import visible_address
-from calibdask.storage.atomic_replace import Output, write_text
-from calibdask.storage.documents import parse_json, read_bytes
+from calibdask.storage.atomic_replace import Output
+from calibdask.storage.claims import current_text, is_over, replace_text
+from calibdask.storage.documents import parse_json
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import HASH, is_intact, new_identity, sealed
 
 # Format 1, of earlier versions, has neither an identity nor a hash.
 _FORMAT = 2
+# Seconds until a run gives up to say that it has reported alarms: others write for a moment.
+_PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 
 
 @dataclass(frozen=True)
 class WatchState:
-    """State of the processes, the alarms so far, and the keys of alarms not yet reported.
+    """State of the processes, the alarms so far, the keys of alarms not yet reported, and the runs that claim them.
 
     ``text`` is that of the file, None where there is none: another run that writes it meanwhile is noticed. ``watch``
     is the identity of the watch, which stays the same from run to run.
@@ -30,6 +39,7 @@ class WatchState:
     processes: Mapping[str, Any] | None = None
     alarms: tuple[Alarm, ...] = ()
     untold: frozenset[str] = frozenset()
+    claims: Mapping[str, str] = field(default_factory=dict)
     watch: str = field(default_factory=new_identity)
 
     @classmethod
@@ -42,7 +52,7 @@ class WatchState:
             If it is no such file, empty, cut short or changed.
         """
         try:
-            text = _text_of(target)
+            text = None if target is None else current_text(target)
             if text is None:
                 return cls(target)
             if not text.strip():
@@ -55,10 +65,11 @@ class WatchState:
             alarms = tuple(map(Alarm.from_dict, document["alarms"]))
             watch = str(document.get("watch") or new_identity())
             untold = frozenset(map(str, document["untold"]))
-            if strange := untold - {alarm.key for alarm in alarms}:
+            claims = {str(key): str(run) for key, run in document.get("claims", {}).items()}
+            if strange := (untold | {*claims}) - {alarm.key for alarm in alarms}:
                 raise ValueError(f"of {len(strange)} alarms to report lack numbers")
-            return cls(target, text, document["state"], alarms, untold, watch)
-        except (ValueError, KeyError, TypeError) as error:
+            return cls(target, text, document["state"], alarms, untold, claims, watch)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"{_target_text(target)} is not a state of calibdask watch --state, or it is corrupted: "
                 f"{f'it lacks {error}' if isinstance(error, KeyError) else error}. Give another name, or remove it to "
@@ -76,9 +87,14 @@ class WatchState:
             self, processes=processes, alarms=(*self.alarms, *alarms), untold=self.untold | frozenset(untold)
         )
 
-    def acknowledged(self) -> "WatchState":
-        """The state with all alarms reported."""
-        return replace(self, untold=frozenset())
+    def claimed(self, run: str) -> "WatchState":
+        """The state in which a run reports all alarms that no other run is about to report."""
+        mine = {key: run for key in self.untold if is_over(self.claims.get(key, ""))}
+        return replace(self, claims={**self.claims, **mine})
+
+    def claimed_by(self, run: str) -> frozenset[str]:
+        """The keys of the alarms that a run reports."""
+        return frozenset(key for key, claimant in self.claims.items() if claimant == run)
 
     def written(self) -> "WatchState":
         """Write the file, if there is one to write, in the place of the one that was read.
@@ -88,6 +104,39 @@ class WatchState:
         ValueError
             If another run has written it meanwhile.
         """
+        written = self._written()
+        if written is None:
+            raise ValueError(
+                f"Another run has written {_target_text(self.target)} meanwhile, so this run reports and saves "
+                "nothing; "
+                "run one at a time, and repeat this one."
+            )
+        return written
+
+    def settled(self, run: str, *, reported: bool) -> "WatchState":
+        """The state, as it is now, in which the alarms of a run are reported, or wait for the next run.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be written.
+        """
+        for pause in _PAUSES:
+            time.sleep(pause)
+            current = self if self.target is None else WatchState.read(self.target)
+            mine = current.claimed_by(run)
+            claims = {key: claimant for key, claimant in current.claims.items() if key not in mine}
+            untold = current.untold - mine if reported else current.untold
+            written = replace(current, claims=claims, untold=untold)._written() if mine else current
+            if written is not None:
+                return written
+        raise ValueError(
+            f"Other runs have kept {_target_text(self.target)} busy, so that it does not say which alarms this run has "
+            "reported; the next run reports them again."
+        )
+
+    def _written(self) -> "WatchState | None":
+        """The state with the text that was written; None if the file is no longer the one that was read."""
         if self.target is None:
             return self
         document = {
@@ -95,30 +144,13 @@ class WatchState:
             "watch": self.watch,
             "alarms": [alarm.to_dict() for alarm in self.alarms],
             "untold": sorted(self.untold),
+            "claims": dict(sorted(self.claims.items())),
             "state": self.processes,
         }
         text = json.dumps(sealed(document), allow_nan=False) + "\n"
         if text == self.text:
             return self
-        if _text_of(self.target) != self.text:
-            raise ValueError(
-                f"Another run has written {_target_text(self.target)} meanwhile, so this run reports and saves "
-                "nothing; "
-                "run one at a time, and repeat this one."
-            )
-        write_text(self.target, text)
-        return replace(self, text=text)
-
-
-def _text_of(target: Output | None) -> str | None:
-    if isinstance(target, Path):
-        return read_bytes(target).decode("utf-8") if target.exists() else None
-    if isinstance(target, Location):
-        with target.reading():
-            # What another run has just written is no old news.
-            target.fs.invalidate_cache()
-            return bytes(target.fs.cat_file(target.path)).decode() if target.fs.exists(target.path) else None
-    return None
+        return replace(self, text=text) if replace_text(self.target, self.text, text) else None
 
 
 def _target_text(target: Output | None) -> str:

@@ -91,7 +91,7 @@ def restore(target: Path) -> None:
 
 def owned_name() -> str:
     """A new name that says who uses it, for `is_abandoned`: a time, a machine, a process."""
-    return f"{int(time.time()):x}-{_machine()}-{os.getpid()}-{secrets.token_hex(4)}"
+    return f"{int(time.time()):x}-{machine_of()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
 def is_abandoned(name: str, place: Location) -> bool:
@@ -115,7 +115,7 @@ def is_abandoned(name: str, place: Location) -> bool:
         _, number = int(begun, 16), int(process)
     except ValueError:
         return False
-    if machine == _machine():
+    if machine == machine_of():
         return not psutil.pid_exists(number)
     written = last_modified(place)
     if written is None:
@@ -147,7 +147,7 @@ def is_other_running(name: str) -> bool:
 
     _, machine, process, *_ = (*name.split("-"), "", "", "")
     number = int(process) if process.isdecimal() else os.getpid()
-    return machine == _machine() and number != os.getpid() and bool(psutil.pid_exists(number))
+    return machine == machine_of() and number != os.getpid() and bool(psutil.pid_exists(number))
 
 
 def is_running(name: str) -> bool:
@@ -155,10 +155,11 @@ def is_running(name: str) -> bool:
     import psutil
 
     _, machine, process, *_ = (*name.split("-"), "", "", "")
-    return machine == _machine() and process.isdecimal() and bool(psutil.pid_exists(int(process)))
+    return machine == machine_of() and process.isdecimal() and bool(psutil.pid_exists(int(process)))
 
 
-def _machine() -> str:
+def machine_of() -> str:
+    """A short text for this machine."""
     return f"{zlib.crc32(socket.gethostname().encode()):08x}"
 
 

@@ -3,6 +3,7 @@
 import errno
 import os
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
 from calibdask.storage.atomic_replace import owned_name
@@ -40,7 +41,10 @@ def _link(folder: Location, name: str, content: bytes) -> bool:
         return True
     except FileExistsError:
         # A file system of the network may have done it, and been asked again.
-        return target.read_bytes() == content
+        with suppress(FileNotFoundError):
+            return target.read_bytes() == content
+        # Others remove what they made for a moment.
+        return False
     finally:
         part.unlink(missing_ok=True)
 

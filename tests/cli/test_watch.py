@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -248,6 +249,60 @@ def test_two_runs_at_once(run: Run, stored: Path, here: Path, monkeypatch: pytes
     status, _, err = run(*job)
     assert (status, "Another run has written w.json meanwhile" in err) == (2, True)
     assert len(Path("told").read_text().splitlines()) == 1
+
+
+def test_an_alarm_is_claimed_by_the_run_that_reports_it(run: Run, stored: Path, here: Path) -> None:
+    """Runs that begin while the command of the first one is running."""
+    job = ["watch", str(stored / "days16.nc"), "--by", "country", "--state", "w.json", "--json"]
+    again = [sys.executable, "-m", "calibdask", *job, "--on-alarm", TELL]
+    program = (
+        "import subprocess, sys; open('told', 'a').write(sys.stdin.read()); "
+        f"[open('others', 'a').write(subprocess.run({again!r}, stdout=-1, text=True).stdout) for _ in range(2)]"
+    )
+    status, out, err = run(*job, "--on-alarm", shlex.join([sys.executable, "-c", program]))
+    assert (status, err, json.loads(out)["new"]) == (1, "", True)
+    assert Path("told").read_text() == out
+    assert [json.loads(line)["new"] for line in Path("others").read_text().splitlines()] == [False, False]
+    assert not json.loads(Path("w.json").read_text())["claims"]
+
+
+def test_runs_at_once_report_an_alarm_once(stored: Path, here: Path) -> None:
+    job = ["watch", str(stored / "days16.nc"), "--by", "country", "--state", "w.json", "--on-alarm", TELL, "--json"]
+    runs = [subprocess.Popen([sys.executable, "-m", "calibdask", *job], stdout=-1, stderr=-1) for _ in range(4)]
+    printed = [watching.communicate(timeout=300) for watching in runs]
+    assert {watching.returncode for watching in runs} <= {1, 2}
+    assert 1 in {watching.returncode for watching in runs}
+    for watching, (_, err) in zip(runs, printed, strict=True):
+        assert (watching.returncode == 2) == (b"Another run has written w.json meanwhile" in err), err
+    assert len(Path("told").read_text().splitlines()) == 1
+
+
+def test_alarms_of_a_killed_run_are_reported_by_the_next_one(run: Run, stored: Path, here: Path) -> None:
+    job = ["watch", str(stored / "days16.nc"), "--by", "country", "--state", "w.json", "--json"]
+    # The command ends the run that has started it.
+    program = "import os, signal; os.kill(os.getppid(), signal.SIGKILL)"
+    killing = [*job, "--on-alarm", shlex.join([sys.executable, "-c", program])]
+    assert subprocess.run([sys.executable, "-m", "calibdask", *killing]).returncode == -signal.SIGKILL
+    assert json.loads(Path("w.json").read_text())["claims"]
+    for new in (True, False):
+        status, out, _ = run(*job, "--on-alarm", TELL)
+        assert (status, json.loads(out)["new"]) == (1, new)
+    assert len(Path("told").read_text().splitlines()) == 1
+
+
+def test_alarms_that_could_not_be_printed_are_reported_again(
+    run: Run, stored: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = ("watch", stored / "days16.nc", "--by", "country", "--state", "w.json", "--json")
+
+    def failing(*given: Any, **options: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("click.echo", failing)
+        assert run(*job)[0] == 2
+    for new in (True, False):
+        assert json.loads(run(*job)[1])["new"] is new
 
 
 def test_what_stops_it_is_no_alarm(run: Run, stored: Path, monkeypatch: pytest.MonkeyPatch) -> None:

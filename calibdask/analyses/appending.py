@@ -38,7 +38,8 @@ def append(
     period : str or mapping, default "day"
         The slice whose labels are periods, all of which are added together; or the one period that the summary is
         of, such as ``{"day": "2026-11-22"}``. Labels are texts or whole numbers; dates become texts such as
-        ``"2026-11-22"``, of midnight beside other times of day ``"2026-11-22T00:00:00"``. They may come in any order, and are read in that of their labels.
+        ``"2026-11-22"``, and midnight beside other times of day ``"2026-11-22T00:00:00"``. They may come in any order,
+        and are read in that of their labels.
     replace : str, optional
         Why periods that are there already are replaced. The reason is kept, with the time, and told by the attribute
         ``history`` of the summary that is read.

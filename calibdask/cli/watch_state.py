@@ -9,7 +9,6 @@ import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from calibdask.analyses.monitoring.alarms import Alarm

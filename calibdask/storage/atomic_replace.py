@@ -57,17 +57,21 @@ def atomic_replacement(target: Output) -> Iterator[Path]:
 
 @contextmanager
 def named_errors(target: Output, room: Path) -> Iterator[None]:
-    """Raise disk errors with the name of the output instead of none, or one in the folder where it is made."""
+    """Raise errors with the name of the output instead of none, or one in the folder where it is made."""
+    url = target.url if isinstance(target, Location) else str(target)
     try:
         yield
     except Unavailable:
         raise
     except OSError as error:
+        if isinstance(error, PermissionError) and error.errno is None:
+            # Of servers, which know no numbers of errors.
+            raise PermissionError(f"{url} cannot be written: {error}") from error
         inside = error.filename is not None and Path(str(error.filename)).is_relative_to(room)
         if error.errno is None or not (error.filename is None or inside):
             raise
         reason = error.strerror or os.strerror(error.errno)
-        raise OSError(error.errno, reason, target.url if isinstance(target, Location) else str(target)) from error
+        raise OSError(error.errno, reason, url) from error
 
 
 def write_text(target: Output, text: str) -> None:

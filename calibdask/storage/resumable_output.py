@@ -16,6 +16,7 @@ from typing import Any
 from calibdask.storage.atomic_replace import is_other_running, owned_name, put_in_place
 from calibdask.storage.documents import parse_json, read_bytes
 from calibdask.storage.file_sets import FileSet
+from calibdask.storage.file_version import version_of
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import is_intact, path_hash, sealed
 
@@ -33,7 +34,11 @@ def digest(document: Any) -> str:
 
 
 def files_digest(location: Location) -> str:
-    """A text that is another one once a file of the data has changed, by names, sizes and times."""
+    """A text that is another one once a file of the data has changed, by names, sizes and times.
+
+    On this machine one of the times is that of any change, which the system alone sets: a copy may have the size and
+    the other time of the file that it replaces.
+    """
     fs = location.fs
     with location.reading():
         if location.is_zarr:
@@ -42,9 +47,13 @@ def files_digest(location: Location) -> str:
             files = FileSet.of(location)
             # Without the query of an address of the web: one that signs it is another one the next time.
             infos = {files.member(path).named: fs.info(path) for path in files.paths}
-    return digest(
-        [[path, info.get("size"), *(str(info.get(name)) for name in _VERSIONS)] for path, info in infos.items()]
-    )
+        if location.local:
+            versions = [[path, *version_of(Location(path, fs, info["name"]))] for path, info in infos.items()]
+        else:
+            versions = [
+                [path, info.get("size"), *(str(info.get(name)) for name in _VERSIONS)] for path, info in infos.items()
+            ]
+    return digest(versions)
 
 
 def _check_state(state: Mapping[str, Any]) -> None:
@@ -117,8 +126,8 @@ class ResumableOutput:
         if key is not None and not anew:
             other = " and ".join(what for what, value in self.key.items() if key.get(what) != value)
             raise ValueError(
-                f"{str(self.target)!r} was begun with another {other}, and is not whole; give that again to go on, or "
-                "overwrite=True (--overwrite at the shell) to begin anew."
+                f"{str(self.target)!r} was begun with another {other}, and is not whole; give that again, "
+                "with unchanged files, to go on, or overwrite=True (--overwrite at the shell) to begin anew."
             )
         shutil.rmtree(self.folder, ignore_errors=True)
         if begun and key is None and self._is_whole:

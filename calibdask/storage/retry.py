@@ -3,7 +3,7 @@
 import errno
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from calibdask.errors import Unavailable
 
@@ -20,6 +20,8 @@ _FOR_GOOD_TYPES = (PermissionError, FileNotFoundError, NotADirectoryError, IsADi
 # such as may pass. Others say that credentials or arguments are missing.
 _SPEAKERS = {"aiobotocore", "aiohttp", "botocore", "urllib3"}
 _PASSING = {"ClientError", "ConnectionError", "HTTPClientError", "HTTPError", "IncompleteReadError"}
+# Statuses of HTTP by which a server says that it will never do this. 400 may be an upload that was too slow.
+_REFUSALS = {401, 402, 403, 405, 406, 411, 413, 414, 415, 417, 501, 505}
 
 Answer = TypeVar("Answer")
 
@@ -31,6 +33,8 @@ def with_retries(call: Callable[[], Answer]) -> Answer:
     ------
     Unavailable
         Where trying again has not helped for half a minute.
+    PermissionError
+        If a server refuses the request by its status, such as 501 for a method that it does not have.
     Exception
         Any other one, at once.
 
@@ -48,12 +52,26 @@ def with_retries(call: Callable[[], Answer]) -> Answer:
         except Exception as error:
             if not _passing(error):
                 raise
+            if (status := _status_of(error)) in _REFUSALS:
+                said = getattr(error, "message", None) or _quoted(error)
+                raise PermissionError(f"The server refuses the request (status {status}: {said}).") from error
             # Three times at least: a single call may hang for longer than all the others take.
             if tries >= _FEWEST_TRIES and time.monotonic() + pause > until:
-                quoted = " ".join(str(error).split())
-                raise Unavailable(f"The store does not answer ({type(error).__name__}: {quoted}).") from error
+                raise Unavailable(f"The store does not answer ({type(error).__name__}: {_quoted(error)}).") from error
         time.sleep(pause)
         pause *= 2
+
+
+def _quoted(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+def _status_of(error: Any) -> int | None:
+    """The status of HTTP that an error is about; None without one."""
+    response = getattr(error, "response", None)
+    details = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}
+    status = getattr(error, "status", details.get("HTTPStatusCode"))
+    return status if isinstance(status, int) else None
 
 
 def _passing(error: BaseException) -> bool:

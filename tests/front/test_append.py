@@ -270,7 +270,10 @@ def test_midnight_is_its_day(store: Path) -> None:
 
 
 def test_hours_are_stored_from_midnight_on(tmp_path: Path) -> None:
-    store, moments = tmp_path / "store.zarr", np.arange("2026-08-30T22", "2026-08-31T03", dtype="M8[h]").astype("M8[ns]")
+    store, moments = (
+        tmp_path / "store.zarr",
+        np.arange("2026-08-30T22", "2026-08-31T03", dtype="M8[h]").astype("M8[ns]"),
+    )
     hours = cd.summarize(np.arange(5) % 2, np.linspace(0.1, 0.9, 5), by={"hour": moments}, settings=["binary"])
     cd.append(hours, store, "hour")
     stored = [f"{hour}:00:00" for hour in moments.astype("M8[h]").astype(str)]

@@ -1,6 +1,7 @@
 """Credentials in addresses are neither shown nor stored."""
 
 import json
+import re
 import warnings
 from collections.abc import Iterator
 from functools import partial
@@ -100,6 +101,29 @@ def test_signed_files_of_the_web(query: str, web: str, tmp_path: Path, capfd: py
         said = capfd.readouterr()
         assert SECRET not in said.out + said.err
         assert said.err.count("\n") == 1
+
+
+def test_a_server_that_takes_no_files_refuses_at_once(
+    web: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def waiting(seconds: float) -> None:
+        raise AssertionError("no pause makes a server take files")
+
+    rows = tmp_path / "rows.csv"
+    rows.write_text("label,score\n" + "1,0.75\n0,0.25\n" * 20)
+    monkeypatch.setattr("calibdask.storage.retry.time.sleep", waiting)
+    for output in (
+        ["summarize", "DATA", "--append", f"{web}/s.zarr", "--period", "day=2026-11-22"],
+        ["summarize", "DATA", "--out", f"{web}/s.zarr"],
+        ["evaluate", "DATA", "--out", f"{web}/e.json"],
+    ):
+        assert main([str(rows) if word == "DATA" else word for word in output]) == 2
+        said = capfd.readouterr()
+        assert re.fullmatch(
+            r"calibdask: http://\*\*\*@127.0.0.1:\d+/[a-z.]+ cannot be written: The server refuses the "
+            r"request \(status 501: .+\)\.\n",
+            said.err,
+        ), said.err
 
 
 def test_warnings_of_libraries_say_none() -> None:

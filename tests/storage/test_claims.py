@@ -104,7 +104,7 @@ def test_a_killed_writer_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_a_running_writer_is_not_disturbed(tmp_path: Path) -> None:
     target = tmp_path / "state.json"
-    folder, stem = claims._claims_of(target)
+    _, stem = claims._claims_of(target)
     name = f"{stem}{claims.content_hash(b'')}.0"
     (tmp_path / name).write_text(owned_name())
     assert not replace_text(target, None, "one")

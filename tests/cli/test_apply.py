@@ -298,3 +298,24 @@ def test_killed_for_real(name: str, run: Run, folder: Path) -> None:
     assert run(*command)[0] == 2, "it is whole, and not replaced unasked"
     assert run("apply", "other.json", "r.csv", "--out", name, "--overwrite")[0] == 0
     assert contents(folder / name) != whole
+
+
+def test_an_input_that_was_replaced_is_noticed_whatever_its_time(run: Run, folder: Path) -> None:
+    write_rows(folder / "r.csv")
+    command = ["apply", "map.json", "r.csv", "--out", "out.parquet"]
+    killed = subprocess.run([sys.executable, "-c", CHUNKS_AND_DIE, "3", *command], check=False)
+    assert killed.returncode == -9
+    before = os.stat("r.csv")
+    header, *lines = Path("r.csv").read_text().splitlines(keepends=True)
+    Path("other.csv").write_text("".join([header, *lines[::-1]]))
+    os.utime("other.csv", ns=(before.st_atime_ns, before.st_mtime_ns))
+    os.replace("other.csv", "r.csv")
+    after = os.stat("r.csv")
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    status, _, err = run(*command)
+    assert (status, "was begun with another data, and is not whole" in err) == (2, True), err
+    assert run(*command, "--overwrite")[0] == 0
+    Path("table.csv").write_text(Path("r.csv").read_text())
+    assert run("apply", "map.json", "table.csv", "--out", "table.parquet")[0] == 0
+    out, table = (cd.read_rows(name).scores.compute() for name in ("out.parquet", "table.parquet"))
+    assert out.tolist() == table.tolist()

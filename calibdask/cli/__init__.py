@@ -28,7 +28,7 @@ from calibdask.cli.report import report as _report
 from calibdask.cli.studies import run as _run
 from calibdask.cli.studies import status as _status
 from calibdask.cli.summarize import summarize as _summarize
-from calibdask.cli.terminals import discard_output, print_to_stderr, substitute_characters
+from calibdask.cli.terminals import discard_output, open_closed_streams, print_to_stderr, substitute_characters
 from calibdask.cli.verify import verify as _verify
 from calibdask.cli.warm import warm as _warm
 from calibdask.errors import NotInstalled, Unavailable, with_notes
@@ -136,6 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Whatever is wrong is one line on stderr; ``--debug`` shows before it where it was raised.
     """
     given = sys.argv[1:] if arguments is None else [*arguments]
+    open_closed_streams()
     substitute_characters()
     try:
         status = cli.main(given, "calibdask", standalone_mode=False)
@@ -159,6 +160,7 @@ def _failed(error: BaseException, given: Sequence[str]) -> int:
         return _UNREAD
     if isinstance(error, OSError) and error.strerror and error.filename is None:
         # Files have a name.
+        discard_output(sys.stdout)
         return _print_error(f"The standard output, or a connection, failed: {error.strerror}", _BAD)
     stopped = _BAD if next((word for word in given if word in cli.commands), "") in _FINDERS else _STOPPED
     if isinstance(error, Unavailable):

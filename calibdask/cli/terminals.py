@@ -1,4 +1,4 @@
-"""Output streams as they are: terminals without some characters, and readers that have gone."""
+"""Streams as they are: terminals without some characters, readers that have gone, and streams that are closed."""
 
 import codecs
 import os
@@ -29,6 +29,24 @@ def _substituted(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error("calibdask-substitute", _substituted)
+
+
+def open_closed_streams() -> None:
+    """Open the streams with which a process begins where they are closed (``>&-``).
+
+    The next file that is opened would else have their number, and get what libraries print. Standard input is then
+    empty, printing to stdout fails as on a full disk, and stderr goes nowhere.
+    """
+    for number, mode in ((0, os.O_RDONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free: that of the stream, as those before it are open.
+            os.open(os.devnull, mode)
+    if sys.stdin is None:
+        sys.stdin = os.fdopen(0, encoding="utf-8", closefd=False)
+    if sys.stdout is None:
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
 
 
 def substitute_characters() -> None:

@@ -94,6 +94,24 @@ def test_errors_that_cannot_be_printed_keep_their_status(words: str, stderr: str
     assert subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=300).returncode == 2
 
 
+@pytest.mark.parametrize(
+    "words", ["check DATA --limit ece=0.9", "evaluate DATA", "evaluate DATA --out e.json", "--help"]
+)
+@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+def test_a_closed_output_fails_like_a_full_one(words: str, closed: str, data: str, tmp_path: Path) -> None:
+    command = f"{sys.executable} -m calibdask {words.replace('DATA', data)} {closed}"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=300, cwd=tmp_path)
+    failed = b"calibdask: The standard output, or a connection, failed: Bad file descriptor\n"
+    assert (done.returncode, done.stderr) == (2, b"" if "2>" in closed else failed)
+
+
+def test_a_closed_input_is_empty(data: str) -> None:
+    command = f"{sys.executable} -m calibdask evaluate - <&-"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=300)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr.startswith(b"calibdask: standard input is empty; it expects rows")
+
+
 def test_characters_that_a_terminal_lacks_have_substitutes(data: str) -> None:
     arguments = ["check", data, "--limit", "ece=0.5", "--by", "café–"]
     code = f"from calibdask.cli import main; assert main({arguments}) == main({[*arguments, '--json']}) == 0"

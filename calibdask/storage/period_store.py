@@ -212,8 +212,7 @@ class PeriodStore:
         if both := overlap([label for label in labels if label not in log.periods], [*labels, *log.periods]):
             raise ValueError(
                 f"{url} expects labels of {name} that do not overlap, got {both[1]}, which is within {both[0]}: "
-                "its rows would count twice; add periods of one length, or leave these rows out of one of the two "
-                "(midnight is a moment of its day where it is written as T00 or T00:00:00)."
+                "its rows would count twice; add periods of one length (midnight is T00:00:00), or leave them out of one."
             )
 
     def check_fits(self, log: PeriodLog, summary: Summary, replaced: Iterable[Label] = ()) -> None:

@@ -212,7 +212,7 @@ class PeriodStore:
         if both := overlap([label for label in labels if label not in log.periods], [*labels, *log.periods]):
             raise ValueError(
                 f"{url} expects labels of {name} that do not overlap, got {both[1]}, which is within {both[0]}: "
-                "its rows would count twice; add periods of one length (midnight is T00:00:00), or leave them out of one."
+                "its rows would count twice; add periods of one length (midnight: T00:00:00), or leave them out of one."
             )
 
     def check_fits(self, log: PeriodLog, summary: Summary, replaced: Iterable[Label] = ()) -> None:

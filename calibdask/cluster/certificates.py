@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from calibdask.cluster.security import AUTHORITY, CERTIFICATE, KEY, Transport
+from calibdask.extras import check_extra
 
 _SECRET, _PUBLIC = 0o600, 0o644
 _MOST_DAYS = 36_500
@@ -39,15 +40,14 @@ def make_certificates(folder: str | Path, hosts: Sequence[str] = (), days: int =
     ------
     ValueError
         If one of the files exists; if the number of days is out of range.
-    ImportError
+    calibdask.errors.NotInstalled
         If the package cryptography is not installed.
     """
-    try:
-        from cryptography import x509
-        from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
-        from cryptography.x509.oid import ExtendedKeyUsageOID
-    except ImportError as error:
-        raise ImportError("Certificates expect a package that is not installed: pip install cryptography.") from error
+    check_extra("cluster")
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.x509.oid import ExtendedKeyUsageOID
+
     if not 1 <= days <= _MOST_DAYS:
         raise ValueError(f"days expects a number from 1 to {_MOST_DAYS}, got {days}.")
     folder = Path(folder)

@@ -9,7 +9,7 @@ from calibdask.analyses.monitoring.period_sums import as_labels, known_labels
 from calibdask.estimators.metrics import Metrics
 from calibdask.explore.server import PageContent, serve
 from calibdask.explore.summaries.own_metrics import OwnMetrics
-from calibdask.extras import check_plot
+from calibdask.extras import check_extra
 from calibdask.safe_text import visible_address
 from calibdask.storage.open_store import Store, StoredCube, StoredResult, open_store
 from calibdask.storage.readers import StoredRows
@@ -68,7 +68,7 @@ def explore(
     Only axes are read at first: a cube larger than memory opens as quickly as a small one. The state of the page is
     kept in its URL: the copied URL shows the same again.
     """
-    check_plot()
+    check_extra("plot")
     serve(page_of(store, metrics, due), address=address, port=port, origins=origins, show=show, tell=tell)
 
 

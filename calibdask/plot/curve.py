@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.extras import check_plot
+from calibdask.extras import check_extra
 from calibdask.plot.frame import Frame, interval_name
 from calibdask.plot.framing import framed, rows_of
 from calibdask.plot.naming import axes_in
@@ -52,7 +52,7 @@ def reliability_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     >>> len(reliability_curve(curve, title="Four rows"))
     2
     """
-    check_plot()
+    check_extra("plot")
     metric = only_metric(dataset, "curve")
     shown = panels(dataset, SmoothReliability, metric)
     # One legend serves all panels.

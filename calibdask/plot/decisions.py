@@ -4,7 +4,7 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.extras import check_plot
+from calibdask.extras import check_extra
 from calibdask.plot.decision_charts import BELT, DECISION, MURPHY, RISK_COVERAGE, Chart, ChartKind, Range
 from calibdask.plot.panels import Panel, in_rows, panels_along
 
@@ -169,7 +169,7 @@ def calibration_belt(dataset: xr.Dataset, *, title: str = "") -> Any:
 
 
 def _picture(kind: ChartKind, dataset: xr.Dataset, title: str) -> Any:
-    check_plot()
+    check_extra("plot")
     metric = kind.metric(dataset)
     shown = panels_along(
         dataset, kind.dims(dataset, metric), lambda at: kind.chart(dataset, metric, at), f"cd.{kind.estimator}"

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.extras import check_plot
+from calibdask.extras import check_extra
 from calibdask.plot.frame import Frame, interval_name
 from calibdask.plot.framing import framed, rows_of
 from calibdask.plot.naming import axes_in
@@ -49,7 +49,7 @@ def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     >>> len(diagram)
     2
     """
-    check_plot()
+    check_extra("plot")
     metric = only_metric(dataset, "diagram")
     shown = panels(dataset, BinnedReliability, metric)
     # One legend serves all panels.

@@ -8,7 +8,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from calibdask.extras import check_plot
+from calibdask.extras import check_extra
 from calibdask.markup import Html
 from calibdask.plot.options import styled
 from calibdask.plot.style import OVER, UNDER
@@ -67,7 +67,7 @@ def check_format(path: str | Path) -> None:
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
         raise ValueError(f"A plot expects a file name that ends in one of {', '.join(FORMATS)}, got {str(path)!r}.")
-    check_plot()
+    check_extra("plot")
     if suffix != ".html" and find_spec("matplotlib") is None:
         raise ValueError(f"{suffix} files need matplotlib; install it, or write an .html file.")
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.extras import check_plot
+from calibdask.extras import check_extra
 from calibdask.plot.frame import Frame, interval_name, notes
 from calibdask.plot.framing import framed, named_score
 from calibdask.plot.panels import Panel, arrange, panels
@@ -112,7 +112,7 @@ def _outline(lower: np.ndarray, upper: np.ndarray, share: np.ndarray) -> Points:
 
 
 def _arranged(names: list[str], series: Sequence[list[_Series]], title: str, beneath: str) -> Any:
-    check_plot()
+    check_extra("plot")
     headings = [[one.panel.heading for one in result] for result in series]
     if any(others != headings[0] for others in headings):
         words = "; ".join(

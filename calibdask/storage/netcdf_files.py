@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibdask.extras import check_extra
 from calibdask.storage.array_files import ArrayReader, Arrays
 from calibdask.storage.checked_file import check_file
 from calibdask.storage.location import ColumnChoice, Location
@@ -28,6 +29,7 @@ def open_netcdf(location: Location) -> "xr.Dataset":
     """
     import xarray as xr
 
+    check_extra("netcdf")
     with location.reading("netCDF"):
         _check_links(location)
         with location.open() as file:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from fsspec.implementations.local import LocalFileSystem
 
+from calibdask.extras import check_extra
 from calibdask.safe_text import visible_address
 from calibdask.storage.atomic_replace import Output, restore
 from calibdask.storage.checked_file import seal_file
@@ -33,6 +34,8 @@ def checked_output(
     ValueError
         If it ends in no known suffix, its folder or bucket does not exist or is not writable, or something is there
         and ``overwrite`` is false or it is not of that kind.
+    calibdask.errors.NotInstalled
+        If packages for files of netCDF are missing.
 
     Examples
     --------
@@ -46,6 +49,8 @@ def checked_output(
         raise ValueError(
             f"Expected an output name that ends in one of {', '.join(suffixes)}, got {visible_address(path)!r}."
         )
+    if target.suffix.lower() == ".nc":
+        check_extra("netcdf")
     if location is not None and not location.local:
         _check_remote(location, overwrite=overwrite)
         return location

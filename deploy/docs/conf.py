@@ -27,6 +27,8 @@ root_doc = "deploy/docs/index"
 include_patterns = [
     "README.md",
     "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
     "deploy/README.md",
     "deploy/docs/**",
     "experiments/*/README.md",

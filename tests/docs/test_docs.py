@@ -14,7 +14,14 @@ from calibdask.cli import cli
 DOCS = Path(__file__).parents[2] / "deploy" / "docs"
 ROOT = DOCS.parent.parent
 SOURCES = [page for page in sorted(DOCS.rglob("*.md")) if "build" not in page.parts]
-PAGES = [ROOT / "README.md", ROOT / "deploy" / "README.md", *SOURCES, DOCS / "shell.rst"]
+PAGES = [
+    ROOT / "README.md",
+    ROOT / "deploy" / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *SOURCES,
+    DOCS / "shell.rst",
+]
 MODULES = (
     "calibdask",
     "calibdask.accessor",
@@ -97,7 +104,14 @@ def test_every_page_is_in_the_contents_once() -> None:
         pages += contents(seen[-1])
     assert len(set(seen)) == len(seen)
     rst = [page for page in DOCS.rglob("*.rst") if "build" not in page.parts]
-    assert {*SOURCES, *rst, ROOT / "README.md", ROOT / "CHANGELOG.md"} <= set(seen)
+    assert {
+        *SOURCES,
+        *rst,
+        ROOT / "README.md",
+        ROOT / "CHANGELOG.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "SECURITY.md",
+    } <= set(seen)
 
 
 def dead_links(page: Path) -> list[str]:

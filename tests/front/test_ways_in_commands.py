@@ -15,6 +15,7 @@ import xarray as xr
 import zarr
 
 from calibdask.storage import standard_input
+from calibdask.storage.formats import COLUMN_FORMATS, column_format
 from tests.cli.sample_rows import Run
 from tests.combinations import rotated
 
@@ -97,6 +98,10 @@ READ_AGAIN = {
     "evaluate": "evaluate OUT --metric ece --json",
     "watch": "watch OUT --json",
 }
+
+
+def test_every_format_is_there() -> None:
+    assert {column_format(data) for data, _ in CONTAINERS.values()} >= {*COLUMN_FORMATS}
 
 
 def words_of(command: str, container: str, folder: Path) -> list[Any]:

@@ -2,11 +2,12 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from calibdask.safe_text import check_unicode, visible
 from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.column_types import common_type
 from calibdask.storage.compressed_files import compression_of, opened
@@ -42,7 +43,9 @@ def _schema(file: Location) -> Header:
     import pyarrow
 
     places = _places(file)
-    blocks = [_inferred(_text(file, place)) for place in places]
+    blocks: list[_Block] = []
+    for place in places:
+        blocks.append(_inferred(_text(file, place), sum(block.rows for block in blocks)))
     parts = [FilePart(place, block.rows) for place, block in zip(places, blocks, strict=True)]
     names = list(dict.fromkeys(name for block in blocks for name in block.types))
     missing = {name for name in names if any(name not in block.types or name in block.missing for block in blocks)}
@@ -99,8 +102,8 @@ def _read(text: bytes, types: Mapping[str, Any] | None = None) -> Any:
     return arrow.read_json(pyarrow.BufferReader(text), reading, parsing)
 
 
-def _inferred(text: bytes) -> _Block:
-    """The types of all keys in a text, and what else a block is known by."""
+def _inferred(text: bytes, first_row: int) -> _Block:
+    """The types of all keys in a text, and what else a block is known by; ``first_row`` counts the rows before it."""
     import pyarrow
     from pyarrow import types
 
@@ -112,6 +115,8 @@ def _inferred(text: bytes) -> _Block:
     try:
         table = _read(text)
     except pyarrow.ArrowInvalid as error:
+        if "surrogate" in str(error):
+            _check_unicode(text, first_row)
         if "changed from" not in str(error):
             raise
     else:
@@ -127,6 +132,36 @@ def _inferred(text: bytes) -> _Block:
     block = _block({name: column for name in names if (column := _column(values[name])) is not None}, len(rows))
     kinds = {name: block.types.get(name, _mixed()) for name in names}
     return block._replace(types=kinds, missing={name for name in names if None in values[name]})
+
+
+def _check_unicode(text: bytes, first_row: int) -> None:
+    r"""Raise ValueError for the first text with half of a character, naming the key and the row.
+
+    Examples
+    --------
+    >>> _check_unicode(b'{"city": "Bern"}\n{"city": ["Basel", "\\ud800"]}', 10)
+    Traceback (most recent call last):
+    ValueError: column 'city' expects texts of whole characters, got '\ud800' in row 11 with a lone surrogate, which
+    cannot be written as UTF-8; read the texts again in the encoding in which they were written.
+    """
+    lines = (line for line in text.splitlines() if line.strip())
+    for number, line in enumerate(lines, first_row):
+        if b"\\u" not in line:
+            continue
+        for name, value in json.loads(line).items():
+            row = f" in row {number:,}"
+            check_unicode("Each name of a column", [name], lambda position, row=row: row)
+            check_unicode(f"column {visible(name)!r}", _texts(value), lambda position, row=row: row)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a value of JSON."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        parts = [*value, *value.values()] if isinstance(value, dict) else value
+        for part in parts:
+            yield from _texts(part)
 
 
 def _check_depth(text: bytes) -> None:

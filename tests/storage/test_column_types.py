@@ -259,3 +259,22 @@ def test_keys_of_json_may_come_late(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             "missing": N - 1,
         }
         assert float(cd.evaluate(str(tmp_path / "rows.jsonl"), metrics="ece").ece) == cd.ece(LABELS, SCORES)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ('"country"', r'"b\uD800"', r"column 'country' expects texts of whole characters, got 'b\\ud800' in row 1,003"),
+        ('"words"', r'["a", "\udfff"]', r"column 'words' expects texts .* got '\\udfff' in row 1,003"),
+        (r'"\ud800"', '"b"', r"Each name of a column expects texts .* got '\\ud800' in row 1,003"),
+    ],
+)
+def test_halves_of_characters_are_named_by_column_and_row(
+    key: str, value: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ['{"label": 1, "score": 0.5, "country": "a\\\\u"}\n'] * 1003
+    (tmp_path / "rows.jsonl").write_text("".join([*lines, f'\n{{"label": 1, "score": 0.5, {key}: {value}}}\n', *lines]))
+    for block_bytes in (1 << 26, 10_000):
+        monkeypatch.setattr(json_files, "_BLOCK_BYTES", block_bytes)
+        with pytest.raises(ValueError, match=message):
+            cd.read_rows(str(tmp_path / "rows.jsonl"), by=["country"])

@@ -37,6 +37,8 @@ _HARMLESS = {
 }
 _DIGEST_DIGITS = 8
 _SURROGATE = re.compile("[\ud800-\udfff]")
+# Labels are columns of tables and entries of legends, where longer ones hide everything else.
+_LONGEST_LABEL, _SHOWN_OF_LONG = 1000, 20
 # Folders that announce what follows them, as in `/token/abc`.
 _FOLDER = re.compile(
     r"(?<=/)(?:access[_-]?token|token|secret|api[_-]?key|apikey|bearer|sas)/[^\s/?#'\"<>]+", re.IGNORECASE
@@ -154,6 +156,28 @@ def check_unicode(what: str, texts: Iterable[object], place: Callable[[int], str
                 f"{what} expects texts of whole characters, got '{visible(text)}'{place(position)} with a lone "
                 "surrogate, which cannot be written as UTF-8; read the texts again in the encoding in which they were "
                 "written."
+            )
+
+
+def check_labels(what: str, texts: Iterable[object], place: Callable[[int], str] = lambda position: "") -> None:
+    r"""Raise ValueError for a text that cannot be a label: `check_unicode`, or one that is too long for any table.
+
+    Examples
+    --------
+    >>> check_labels("by 'country'", ["be", "caf\xe9"])
+    >>> check_labels("by 'remark'", ["be", "long" * 1000])
+    Traceback (most recent call last):
+    ValueError: by 'remark' expects texts of at most 1,000 characters, got one of 4,000, 'longlonglonglonglong ...'; it
+    is compared and printed whole: give a column of short labels, or a part of these texts.
+    """
+    texts = list(texts)
+    check_unicode(what, texts, place)
+    for position, text in enumerate(texts):
+        if isinstance(text, str) and len(text) > _LONGEST_LABEL:
+            raise ValueError(
+                f"{what} expects texts of at most {_LONGEST_LABEL:,} characters, got one of {len(text):,}, "
+                f"'{visible(text[:_SHOWN_OF_LONG])} ...'{place(position)}; it is compared and printed whole: give a "
+                "column of short labels, or a part of these texts."
             )
 
 

@@ -22,7 +22,7 @@ from calibdask.data.label_numbers import (
 from calibdask.data.shapes import Shape
 from calibdask.engine.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
 from calibdask.engine.row_filter import IGNORED_LABEL
-from calibdask.safe_text import check_unicode
+from calibdask.safe_text import check_labels, check_unicode
 
 # How to mend names of columns that are not those of the labels.
 _TRUTH = {"true": True, "1": True, "false": False, "0": False}
@@ -136,7 +136,7 @@ def _as_array(names: list[Any] | None, y_prob: Any) -> Any:
     """Names along the dimension of classes; objects where they come from a data frame, or are of several types."""
     if names is None:
         return None
-    check_unicode("Each class", names)
+    check_labels("Each class", names)
     array = np.asarray(names)
     return np.asarray(names, object) if hasattr(y_prob, "columns") or array.tolist() != names else array
 
@@ -243,7 +243,7 @@ def _listed(labels: Any, y_true: Any) -> list[Any]:
             f"{type(labels).__name__} {labels!r}."
         )
     names = np.asarray(labels, object).ravel().tolist()
-    check_unicode("labels", names)
+    check_labels("labels", names)
     if len(set(names)) != len(names) or len(names) < 2:
         raise ValueError(f"labels expects different classes, at least two of them, got {labels!r}.")
     return [_like(name, y_true) for name in names]

@@ -11,7 +11,7 @@ import xarray as xr
 from calibdask.engine.arrays import in_memory, is_dask, local_times, plain, unmasked
 from calibdask.engine.axes import MISSING, Axis, check_identifiers, slice_axis, with_missing
 from calibdask.engine.progress_events import Stage, start_stage
-from calibdask.safe_text import check_unicode, listed
+from calibdask.safe_text import check_labels, listed
 
 # More slices than this are a mistake, such as an identifier used as a category.
 _MOST_SLICES = 1_000_000
@@ -52,10 +52,10 @@ def coded(by: Any, n: float, sample_dim: str, keep: Any = None) -> tuple[Any, tu
     group: Any = None
     axes = []
     for name, values in named(by).items():
-        check_unicode("Each name of by", [name])
+        check_labels("Each name of by", [name])
         codes, labels = _codes(str(name), values, n, sample_dim, keep)
         if labels.dtype.kind in "OU":
-            check_unicode(f"by {name!r}", labels.tolist(), partial(_first_row, codes))
+            check_labels(f"by {name!r}", labels.tolist(), partial(_first_row, codes))
         axes.append(slice_axis(name, labels))
         group = codes if group is None else group * len(labels) + codes
     total = int(np.prod([axis.size for axis in axes], dtype=np.int64))

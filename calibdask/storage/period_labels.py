@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from calibdask.engine.axes import MISSING
-from calibdask.safe_text import check_unicode, listed
+from calibdask.safe_text import check_labels, listed
 from calibdask.storage.period_log import Label
 
 # How many signs of a date say in which it is.
@@ -52,7 +52,7 @@ def as_label(name: str, value: Any) -> Label:
         if is_date(text):
             return text
     elif isinstance(value, str) and value not in ("", MISSING) and "\0" not in value:
-        check_unicode(f"Each {name}", [value])
+        check_labels(f"Each {name}", [value])
         _check_spelling(name, str(value))
         return str(value)
     elif isinstance(value, int | np.integer) and not isinstance(value, bool):

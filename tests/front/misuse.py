@@ -71,6 +71,9 @@ _SURROGATE = (
     "written."
 )
 
+_LONG = "texts of at most 1,000 characters, got one of 1,200, 'longlonglonglonglong ...'"
+_SHORT = "it is compared and printed whole: give a column of short labels, or a part of these texts."
+
 CASES = (
     Misuse(
         "labels and scores of one shape",
@@ -102,6 +105,16 @@ CASES = (
         "a lone surrogate in the name of a slice",
         _call(_OUTCOMES, _VECTOR, by={"\ud800": np.arange(12) % 2}),
         f"Each name of by expects texts of whole characters, got '\\ud800' {_SURROGATE}",
+    ),
+    Misuse(
+        "a text that is no label in a slice",
+        _call(_OUTCOMES, _VECTOR, by={"remark": np.array(["none", "long" * 300])[np.arange(12) // 6]}),
+        f"by 'remark' expects {_LONG} in row 6; {_SHORT}",
+    ),
+    Misuse(
+        "a text that is no label as a class",
+        _call(np.array(["a", "b", "c"])[_LABELS], _SCORES, labels=["a", "b", "long" * 300]),
+        f"labels expects {_LONG}; {_SHORT}",
     ),
     Misuse(
         "a lone surrogate in a cluster",

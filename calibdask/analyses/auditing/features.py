@@ -9,7 +9,7 @@ import numpy as np
 
 from calibdask.analyses.auditing.planning import segment_count
 from calibdask.data.features import FeatureColumn
-from calibdask.safe_text import listed
+from calibdask.safe_text import check_labels, listed
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.lattice.coding import DATE_PARTS, MOST_VALUES, Categories, Coding, Cut
@@ -218,6 +218,7 @@ class Values:
         other = len(kept) < len(present)
         note = f"{column.name} mixes texts with other values, which count as their texts" if mixed else ""
         chosen = tuple(values[at] for at in sorted(kept))
+        check_labels(f"features {column.name!r}", chosen)
         coding = Categories(column.name, number, chosen, other, missing > 0, column.labels)
         rare = sum(int(counts[at]) for at in present) - sum(int(counts[at]) for at in kept)
         pooled, share = len(present) - len(kept), rare / (int(counts.sum()) + missing)

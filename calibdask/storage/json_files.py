@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,9 +150,13 @@ def _check_unicode(text: bytes, first_row: int) -> None:
         if b"\\u" not in line:
             continue
         for name, value in json.loads(line).items():
-            row = f" in row {number:,}"
-            check_unicode("Each name of a column", [name], lambda position, row=row: row)
-            check_unicode(f"column {visible(name)!r}", _texts(value), lambda position, row=row: row)
+            in_row = partial(_in_row, number)
+            check_unicode("Each name of a column", [name], in_row)
+            check_unicode(f"column {visible(name)!r}", _texts(value), in_row)
+
+
+def _in_row(number: int, position: int) -> str:
+    return f" in row {number:,}"
 
 
 def _texts(value: Any) -> Iterator[str]:

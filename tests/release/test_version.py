@@ -1,7 +1,10 @@
 """Every place that names the version of calibdask names the same one."""
 
 import re
+import tomllib
 from pathlib import Path
+
+import yaml
 
 import calibdask
 
@@ -38,3 +41,13 @@ def test_images_have_the_version() -> None:
     tagged = {path: tags for path, tags in named.items() if tags}
     assert {"deploy/Dockerfile", "deploy/compose.yaml", "deploy/kubernetes/dask.yaml"} <= set(tagged)
     assert {path: tags for path, tags in tagged.items() if tags != {calibdask.__version__}} == {}
+
+
+def test_conda_requires_what_pip_does() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    recipe = yaml.safe_load((ROOT / "deploy" / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    floors = [re.sub(r"\[.*\]", "", line).replace(">=", " >=") for line in project["dependencies"]]
+    # On conda the package dask also brings Bokeh, and dask-core is that of pip.
+    expected = [line.replace("dask ", "dask-core ") if line.startswith("dask ") else line for line in floors]
+    assert recipe["requirements"]["run"] == ["python >=${{ python_min }}", *expected]
+    assert recipe["context"] == {"version": calibdask.__version__, "python_min": project["requires-python"][2:]}

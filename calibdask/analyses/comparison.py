@@ -12,7 +12,7 @@ from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome
 from calibdask.analyses.clustered import check_clustered, cluster_attributes
 from calibdask.analyses.comparison_document import comparison_document, comparison_lines, comparison_records
 from calibdask.analyses.constant_outcome_bounds import outcomes_suffice
-from calibdask.analyses.supported_bounds import is_unbounded, refuse_unbounded
+from calibdask.analyses.supported_bounds import has_saturated_ends, is_unbounded, refuse_difference
 from calibdask.data.containers import has_columns
 from calibdask.data.data import Data
 from calibdask.data.input import Input
@@ -27,7 +27,7 @@ from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.outcome_counts import OutcomeCounts
 from calibdask.estimators.panel import comparison_metrics
 from calibdask.estimators.parts import Coordinate, Number, Part
-from calibdask.estimators.saturated_scores import SaturatedScores
+from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.cluster_bootstrap import widened_by_clusters
@@ -257,7 +257,7 @@ class Compare(Analysis):
         counted: dict[Any, Any] = {_CLUSTERS: ClusterTotals().estimate()} if layout.clustered else {}
         if layout.weighted:
             counted[_OUTCOMES] = OutcomeCounts().estimate()
-        if any(is_unbounded(metric, part, layout) for metric in chosen.values() for part in metric.describe(layout)):
+        if any(has_saturated_ends(metric, layout) for metric in chosen.values()):
             counted[_SATURATED] = SaturatedScores().estimate()
         requests = {**bootstrap.requests(chosen, chosen), _TOTALS: totals.estimate(), **counted}
         outcome = run_requests(requests, rows.source)
@@ -279,12 +279,13 @@ class Compare(Analysis):
                     drawn = widened_by_clusters(replicates, clusters, self.ci, bucket_count(layout))
                 number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice)
                 bounds = {bound: where(end, varied) for bound, end in bounds.items()}
-                if reason := estimate[part].notes.get("rests_on_clipping"):
-                    # At least one of the models has clipped scores; the note does not say which.
-                    bounds = {bound: where(end, np.zeros_like(varied)) for bound, end in bounds.items()}
-                    number = replace(number, notes={**number.notes, "no_interval": f"of differences: {reason}"})
-                if is_unbounded(metric, part, layout):
-                    number, bounds = refuse_unbounded(number, bounds, outcome.estimates[_SATURATED], len(number.values))
+                clipping = estimate[part].notes.get("rests_on_clipping", "")
+                if clipping or is_unbounded(metric, part, layout):
+                    reason = f"of differences: {clipping}" if clipping else UNBOUNDED
+                    saturated = outcome.estimates[_SATURATED][""].values
+                    # Of several classes any score may be clipped, not just that of the predicted class.
+                    saturated = saturated | bool(clipping and not layout.vector)
+                    number, bounds = refuse_difference(number, bounds, saturated, (base, len(names)), reason)
                 if clusters is not None:
                     enough = np.broadcast_to(clusters.clusters >= FEWEST_CLUSTERS, (len(number.values), layout.groups))
                     bounds = {bound: where(end, enough) for bound, end in bounds.items()}

@@ -15,6 +15,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.outcome_counts import SettingOutcomeCounts
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores, saturation_setting
+from calibdask.estimators.validation.calibration_slope import CalibrationSlope
 from calibdask.inference.ends import Bounds, is_replicated, where
 from calibdask.statistics.layout import Layout
 
@@ -33,6 +34,12 @@ _FEW = "with weights where fewer than {} effective rows have the rarer outcome"
 def is_unbounded(metric: Estimator, part: str, layout: Layout) -> bool:
     """Whether a single row may have any value of a part that is a mean over rows."""
     return not np.isfinite(metric.row_range(part, layout) or 0.0).all()
+
+
+def has_saturated_ends(metric: Estimator, layout: Layout) -> bool:
+    """Whether ends of differences of a metric are refused with scores of exactly 0 or 1."""
+    is_slope = isinstance(metric, CalibrationSlope)
+    return is_slope or any(is_unbounded(metric, part, layout) for part in metric.describe(layout))
 
 
 def support_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Estimator]:
@@ -87,10 +94,23 @@ def _fewest(info: PartInfo) -> int:
     return _FEWEST_FOR_ERRORS if info.kind == "error" and info.quantity != "mean-gap" else 0
 
 
-def refuse_unbounded(part: PartT, ends: Bounds, saturated: Estimate, differences: int) -> tuple[PartT, dict[str, Part]]:
-    """Differences of unbounded losses, by (difference, group), without ends where a model has saturated scores."""
-    anywhere = saturated[""].values.any(0)
-    return refuse(part, ends, np.broadcast_to(anywhere, (differences, anywhere.size)), UNBOUNDED)
+def refuse_difference(
+    part: PartT, ends: Bounds, saturated: npt.NDArray[np.bool_], models: tuple[int, int], reason: str
+) -> tuple[PartT, dict[str, Part]]:
+    """Differences without ends in slices where the baseline or the challenger has scores of exactly 0 or 1.
+
+    Parameters
+    ----------
+    saturated : numpy.ndarray
+        Whether a (batch, group) has such scores.
+    models : pair of int
+        The place of the baseline and the number of models, which vary slowest along the first axis of ``saturated``.
+    """
+    base, count = models
+    groups = saturated.shape[-1]
+    apart = saturated.reshape(count, -1, groups)
+    either = np.delete(apart, base, 0) | apart[[base]]
+    return refuse(part, ends, either.reshape(-1, groups), reason)
 
 
 def refuse(part: PartT, ends: Bounds, refused: npt.NDArray[np.bool_], reason: str) -> tuple[PartT, dict[str, Part]]:

@@ -61,6 +61,8 @@ def shown_texts(value: Any, low: Any = None, high: Any = None, *, kind: str = ""
     (['0.0312', '0.0281', '0.0352'], ['0.0312'], ['0.031'])
     >>> shown_texts(-0.0123, kind="difference", rows=10_000), shown_texts(1e-9, kind="pvalue"), shown_texts(12, rows=9)
     (['-0.0123'], ['<0.001'], ['12'])
+    >>> shown_texts(2632.0, kind="count"), shown_texts(2861.65, kind="count")
+    (['2,632'], ['2,861.7'])
     """
     numbers = [value] if low is None else [value, low, high]
     if kind == "pvalue":
@@ -68,9 +70,16 @@ def shown_texts(value: Any, low: Any = None, high: Any = None, *, kind: str = ""
     if not isinstance(value, float):
         return [shown_number(number) for number in numbers]
     if kind == "count":
-        return [f"{number:,.1f}" if math.isfinite(number) else "-" for number in numbers]
+        return [_count_text(number) for number in numbers]
     decimals = _decimals(value, low, high, rows)
     return [_in_decimals(number, decimals, "+" if kind == "difference" else "") for number in numbers]
+
+
+def _count_text(number: float) -> str:
+    """A count, or a sum of weights, which may be no whole number."""
+    if not math.isfinite(number):
+        return "-"
+    return f"{number:,.0f}" if number.is_integer() else f"{number:,.1f}"
 
 
 def _decimals(value: float, low: Any, high: Any, rows: float) -> int:

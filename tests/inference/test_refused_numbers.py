@@ -98,6 +98,30 @@ def test_differences_of_slopes_that_rest_on_clipped_logits_have_no_interval() ->
     assert "clipped" in clipped.x_slope_difference.attrs["no_interval"]
 
 
+@pytest.mark.parametrize(
+    ("metric", "part"), [(cd.CalibrationSlope(), "slope_difference"), (cd.LogLoss(), "difference")]
+)
+def test_differences_are_refused_only_where_a_model_has_such_scores(metric: Any, part: str) -> None:
+    """One slice, and one challenger, do not blank the others."""
+    rng = np.random.default_rng(1)
+    scores = rng.uniform(0.1, 0.9, 600)
+    labels = (rng.random(600) < scores).astype(int)
+    day = np.where(np.arange(600) < 300, "mon", "tue")
+    first, second = 0.5 * scores + 0.25, 0.8 * scores + 0.1
+    first[0] = 0.0
+    result = cd.compare(
+        labels, {"base": scores, "a": first, "b": second}, None, {"x": metric}, by={"day": day}, n_boot=50
+    )
+    ends = result[f"x_{part}_low"]
+    finite = {
+        (model, slice_): bool(np.isfinite(ends.sel(challenger=model, day=slice_)))
+        for model in "ab"
+        for slice_ in ("mon", "tue")
+    }
+    assert finite == {("a", "mon"): False, ("a", "tue"): True, ("b", "mon"): True, ("b", "tue"): True}
+    assert result[f"x_{part}"].attrs["no_interval"]
+
+
 @pytest.mark.parametrize(("events", "has_interval"), [(4, False), (8, True)])
 def test_differences_count_rows_of_the_rarer_outcome_and_not_weights(events: int, has_interval: bool) -> None:
     rng = np.random.default_rng(2)

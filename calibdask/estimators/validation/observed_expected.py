@@ -96,7 +96,7 @@ class ObservedExpected(ColumnEstimator):
                 "observed over expected outcomes, 1 if calibrated", "number", quantity="ratio", bounds=(0.0, np.inf)
             ),
             "observed": PartInfo("outcomes", "count"),
-            "expected": PartInfo("sum of the scores", "statistic"),
+            "expected": PartInfo("sum of the scores", "count"),
         }
 
     def interval(self, layout: Layout) -> KnownEnds:

@@ -283,8 +283,7 @@ class Compare(Analysis):
                 if clipping or is_unbounded(metric, part, layout):
                     reason = f"of differences: {clipping}" if clipping else UNBOUNDED
                     saturated = outcome.estimates[_SATURATED][""].values
-                    # Of several classes any score may be clipped, not just that of the predicted class.
-                    saturated = saturated | bool(clipping and not layout.vector)
+                    saturated = saturated | bool(clipping and not layout.vector)  # any class may be clipped
                     number, bounds = refuse_difference(number, bounds, saturated, (base, len(names)), reason)
                 if clusters is not None:
                     enough = np.broadcast_to(clusters.clusters >= FEWEST_CLUSTERS, (len(number.values), layout.groups))

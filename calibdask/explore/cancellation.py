@@ -1,8 +1,9 @@
 """Background jobs of a page, off its event loop: a newer job cancels the older."""
 
+import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from threading import Event
@@ -48,6 +49,7 @@ class LatestOnly:
         self._document = document
         self._executor = ThreadPoolExecutor(1)
         self._cancelled = Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def start(
         self,
@@ -76,6 +78,8 @@ class LatestOnly:
         if self._document is None or is_quick:
             self._finish(lambda: job(CancelToken()), show, fail)
             return
+        with suppress(RuntimeError):
+            self._loop = asyncio.get_running_loop()
         cancelled = self._cancelled
         token = CancelToken(cancelled.is_set, self._throttled(cancelled, report))
         self._executor.submit(self._run, cancelled, lambda: job(token), show, fail)
@@ -113,7 +117,12 @@ class LatestOnly:
                 with _models_together(self._document):
                     callback(argument)
 
-        self._document.add_next_tick_callback(call)
+        if self._loop is None:
+            self._document.add_next_tick_callback(call)
+            return
+        # Not from the thread of the job: while the loop collects the changes of a page, Panel keeps callbacks in the
+        # same list, and loses what another thread adds between reading and emptying it.
+        self._loop.call_soon_threadsafe(self._document.add_next_tick_callback, call)
 
     def _throttled(self, cancelled: Event, report: Callable[[float], object]) -> Callable[[float], None]:
         last = monotonic()

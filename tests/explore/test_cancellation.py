@@ -1,6 +1,8 @@
 """Of several jobs the newest is shown."""
 
-from threading import Event
+import asyncio
+from collections.abc import Callable
+from threading import Event, current_thread, main_thread
 from typing import Any
 
 import pytest
@@ -61,6 +63,35 @@ def test_what_cannot_be_shown_fails(document: Document | None) -> None:
         if document is not None:
             document.run()
     assert messages == ["42 cannot be drawn"]
+
+
+def test_callbacks_are_added_by_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Panel keeps them in a list that it reads and empties in two steps, in the thread of the loop."""
+    document = Document()
+    adding: list[bool] = []
+    add = document.add_next_tick_callback
+
+    def noted(act: Callable[[], None]) -> None:
+        adding.append(current_thread() is main_thread())
+        add(act)
+
+    monkeypatch.setattr(document, "add_next_tick_callback", noted)
+
+    async def page() -> list[str]:
+        shown: list[str] = []
+        done = asyncio.Event()
+        with working(document) as latest:
+            latest.start(lambda token: token.report(0.5) or "number", show=shown.append, fail=pytest.fail)
+            asyncio.get_running_loop().call_later(30, done.set)
+            while not (shown or done.is_set()):
+                await asyncio.sleep(0.01)
+                while document.waiting:
+                    document.waiting.pop(0)()
+        return shown
+
+    assert asyncio.run(page()) == ["number"]
+    assert adding
+    assert all(adding)
 
 
 def test_models_are_gone_through_once_however_much_a_result_changes(monkeypatch: pytest.MonkeyPatch) -> None:

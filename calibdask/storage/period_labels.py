@@ -2,7 +2,8 @@
 
 Each date has one spelling: a year, a month, a day, an hour (2026-11-22T13) or a second (2026-11-22T13:00:00). The first
 characters of a date are the day, the month and the year that it is in: a coarser period sorts before what follows it.
-A date without a text, such as one of NumPy, is its day at midnight; beside other times of day it is that moment.
+A date without a text, such as one of NumPy, is its day at midnight; beside other times of day it is that moment. Weeks
+are 2026-W47, and quarters 2026-Q4.
 """
 
 import re
@@ -27,6 +28,9 @@ _MEANT_AS_DATE = re.compile(
 )
 # How many signs of a date name periods that others lie within.
 _SIZES = (*sorted(COARSER.values()), len("2026-11-22T13"))
+# Weeks of ISO 8601 and quarters, and texts that can only be meant as such.
+_PART_OF_YEAR = re.compile(r"([0-9]{4})-(?:W([0-9]{2})|Q([1-4]))")
+_MEANT_AS_PART = re.compile(r"\s*\d{4}\s*[-/._ ]?\s*[QW]\s*\d\d?\s*", re.IGNORECASE)
 _DAY = 10
 _MIDNIGHT = "T00:00:00"
 _NO_YEAR = "0000-"
@@ -107,8 +111,25 @@ def is_date(label: Label) -> bool:
     return True
 
 
+def _part_of_year(label: Label) -> str:
+    """The letter of a week or a quarter in the spelling that they have, or ""."""
+    found = _PART_OF_YEAR.fullmatch(label) if isinstance(label, str) and not label.startswith(_NO_YEAR) else None
+    if found is None or found[2] is None:
+        return "Q" if found else ""
+    try:
+        date.fromisocalendar(int(found[1]), int(found[2]), 1)
+    except ValueError:
+        return ""
+    return "W"
+
+
 def _check_spelling(name: str, text: str) -> None:
     """Raise ValueError for a text that is meant as a date, and is none in the spelling that dates have."""
+    if _MEANT_AS_PART.fullmatch(text) and not _part_of_year(text):
+        raise ValueError(
+            f"{name} expects weeks as 2026-W07 and quarters as 2026-Q1, got {text!r}; there is none, or it is spelled "
+            "in another way."
+        )
     if _MEANT_AS_DATE.fullmatch(text) and not is_date(text):
         try:
             moment = str(np.datetime64(text.strip(), "s")).removesuffix(_MIDNIGHT)
@@ -174,14 +195,15 @@ def within(label: Label, coarser_labels: Iterable[str]) -> str | None:
 
 
 def check_kind(name: str, labels: Iterable[Label]) -> None:
-    """Raise ValueError where some are texts and others numbers, which have no order; or some dates and others not."""
+    """Raise ValueError where labels have no order: texts and numbers, or dates, weeks, quarters and other texts."""
     examples: dict[Any, Label] = {}
     for label in labels:
-        examples.setdefault((type(label), is_date(label)), label)
+        examples.setdefault((type(label), is_date(label), _part_of_year(label)), label)
     if len(examples) > 1:
         shown = " and ".join(map(repr, examples.values()))
         raise ValueError(
-            f"Each {name} expects a label of the same kind, text, whole number or date as 2026-11-22, got {shown}."
+            f"Each {name} expects a label of the same kind, text, whole number, week, quarter or date as 2026-11-22, "
+            f"got {shown}."
         )
 
 

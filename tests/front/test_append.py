@@ -218,7 +218,11 @@ SPELLINGS = [
     ("2026-08-\ud800", r"expects texts of whole characters, got '2026-08-\\ud800' with a lone surrogate"),
     ("2026-08", "do not overlap, got 2026-08-30, which is within 2026-08: its rows would count twice"),
     ("2026", "do not overlap, got 2026-08-30, which is within 2026: its rows would count twice"),
-    ("20260831", "label of the same kind, text, whole number or date"),
+    ("20260831", "label of the same kind, text, whole number, week, quarter or date"),
+    ("2026-W36", "label of the same kind, text, whole number, week, quarter or date"),
+    ("2026-W7", "expects weeks as 2026-W07 and quarters as 2026-Q1"),
+    ("2026-W54", "expects weeks as 2026-W07 and quarters as 2026-Q1"),
+    ("2026q1", "expects weeks as 2026-W07 and quarters as 2026-Q1"),
     ("August 31", "label of the same kind"),
     ("2026-10-31T13", "has the day 2026-10-31T13:00:00, of which 2026-10-31T13 is another spelling"),
 ]
@@ -391,6 +395,8 @@ def test_other_things(tmp_path: Path) -> None:
         cd.expire(tmp_path / "none.zarr")
     assert not (tmp_path / "none.zarr").exists()
     cd.append(summary(), tmp_path / "weeks.zarr", {"week": "2026-W47"})
+    with pytest.raises(ValueError, match=r"label of the same kind.*got '2026-Q4' and '2026-W47'"):
+        cd.append(summary(), tmp_path / "weeks.zarr", {"week": "2026-Q4"})
     with pytest.raises(ValueError, match="Periods expire that are dates such as '2026-11-22', got '2026-W47'"):
         cd.expire(tmp_path / "weeks.zarr")
     np.savez(tmp_path / "rows.npz", labels=LABELS, scores=SCORES)

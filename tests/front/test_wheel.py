@@ -17,7 +17,10 @@ import calibdask
 from calibdask.cli import cli
 
 ROOT = Path(calibdask.__file__).parents[1]
-PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14")
+# That of the system may be another build than the first one on the path.
+PYTHONS = ("python3.11", "python3.12", "python3.13", "python3.14", "/usr/bin/python3")
+# Whether this Python is recent enough, and can make environments.
+USABLE = "import sys, ensurepip; sys.exit(sys.version_info < (3, 11))"
 # What needs a cluster, a server, minutes of compilation or the extra `plot`; each has tests of its own.
 ELSEWHERE = {"certs", "completion", "demo", "explore", "run", "status", "warm"}
 
@@ -41,8 +44,8 @@ def installed(request: pytest.FixtureRequest, wheel: Path, tmp_path_factory: pyt
     own = f"python{sys.version_info.major}.{sys.version_info.minor}"
     python = sys.executable if request.param == own else shutil.which(request.param)
     # A shim may be there without what it stands for.
-    if python is None or subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode:
-        pytest.skip(f"{request.param} is not on the path")
+    if python is None or subprocess.run([python, "-c", USABLE], capture_output=True, check=False).returncode:
+        pytest.skip(f"{request.param} is not here, or too old")
     folder = tmp_path_factory.mktemp("environment")
     subprocess.run([python, "-m", "venv", str(folder)], check=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "-q"]
@@ -68,7 +71,9 @@ def rows(path: Path, seed: int) -> str:
     score = rng.random(2000)
     day = np.where(np.arange(2000) < 1000, "2026-01-01", "2026-01-02")
     label = (rng.random(2000) < score).astype(int)
-    pd.DataFrame({"label": label, "score": score, "day": day, "phone": rng.random(2000) < 0.5}).to_parquet(path)
+    pd.DataFrame(
+        {"label": label, "score": score, "day": day, "phone": rng.random(2000) < 0.5, "site": np.arange(2000) % 7}
+    ).to_parquet(path)
     return path.name
 
 
@@ -96,6 +101,7 @@ def test_every_command_runs(installed: Path, tmp_path: Path) -> None:
         "apply": ["map.json", two, "--out", "calibrated.parquet"],
         "audit": [one, "--features", "phone"],
         "threshold": [one, "--risk", "0.4"],
+        "shrink": [one, "--by", "site"],
         "check": [one, "--limit", "ece=0.5", "--receipt", "receipt.json"],
         "verify": ["receipt.json", one],
         "report": [one, "--limit", "ece=0.5", "--out", "report.html"],
@@ -111,5 +117,7 @@ def test_every_command_runs(installed: Path, tmp_path: Path) -> None:
     for name in sorted(ELSEWHERE):
         assert isinstance(cli.commands[name], click.Command)
         run(name, "--help")
+    assert 'pip install "calibdask[netcdf]"' in run("summarize", one, "--out", "one.nc", status=2)
+    assert 'pip install "calibdask[cluster]"' in run("certs", "certificates", status=2)
     assert 'pip install "calibdask[plot]"' in run("explore", "one.zarr", status=2)
     assert 'pip install "calibdask[plot]"' in run("evaluate", one, "--plot", "one.html", status=2)

@@ -16,7 +16,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.cli import main
-from tests.release.write_fixtures import DAYS, DOCUMENTS, mapped
+from tests.release.write_fixtures import DAYS, DOCUMENTS, mapped, public_names
 from tests.study.sample_study import Walks
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -234,6 +234,17 @@ def test_limits_files(inside: Files, tmp_path: Path) -> None:
     main(["check", *DOCUMENTS["check"], "--out", str(tmp_path / "now.json")])
     assert decisions(json.loads((tmp_path / "now.json").read_text())) == decisions(before)
     assert len({decision for *_, decision in decisions(before)}) > 1
+
+
+def flat(names: dict[str, dict[str, list[str]]]) -> set[tuple[str, str, str]]:
+    return {(kind, name, part) for kind in names for name, parts in names[kind].items() for part in ("", *parts)}
+
+
+@pytest.mark.parametrize("version", ARCHIVES)
+def test_public_names_stay(version: str) -> None:
+    """A name is deprecated for a minor version before a major one removes it."""
+    before = json.loads((FIXTURES / version / "public.json").read_text())
+    assert flat(before) - flat(public_names()) == set()
 
 
 def test_the_version_that_wrote_them(files: Files) -> None:

@@ -1,12 +1,13 @@
 """Write small files of every stored format, and beside them the numbers that they hold.
 
 ``python -m tests.release.write_fixtures 1.0`` writes `tests/fixtures/1.0`: all files in one archive, as a store has
-dozens of small ones, and `values.json`. A folder is never written again: `tests.release.test_frozen_files` reads each
-with the code of today, so that later versions read what earlier ones wrote. A version that changes a format adds a
-folder and leaves the others as they are.
+dozens of small ones, `values.json`, and `public.json` with the names that are public. A folder is never written again:
+`tests.release.test_frozen_files` reads each with the code of today, so that later versions read what earlier ones
+wrote. A version that changes a format adds a folder and leaves the others as they are.
 """
 
 import contextlib
+import inspect
 import json
 import os
 import sys
@@ -16,12 +17,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pandas as pd
 import xarray as xr
 
 import calibdask as cd
-from calibdask.cli import main
+from calibdask.cli import cli, main
+from calibdask.estimators.signatures import signatures
 from tests.study.sample_study import Walks
 
 DAYS = ("2026-01-01", "2026-01-02", "2026-01-03")
@@ -149,6 +152,26 @@ def write_all(folder: Path) -> None:
             archive.add(".", filter=without_owner)
         expected = values(table, matrix)
     (folder / "values.json").write_text(json.dumps(expected, indent=1) + "\n")
+    (folder / "public.json").write_text(json.dumps(public_names(), indent=1) + "\n")
+
+
+def public_names() -> dict[str, dict[str, list[str]]]:
+    """Names in Python with their parameters, commands with their options, metrics with their choices."""
+    values = {name: getattr(cd, name) for name in cd.__all__}
+    return {
+        "python": {name: parameters(value) for name, value in values.items()},
+        "commands": {name: options(command) for name, command in cli.commands.items() if not command.hidden},
+        "metrics": {word: list(signature.choices) for word, signature in signatures().items()},
+    }
+
+
+def parameters(value: Any) -> list[str]:
+    return list(inspect.signature(value).parameters) if callable(value) else []
+
+
+def options(command: click.Command) -> list[str]:
+    each = command.get_params(click.Context(command))
+    return sorted(word for option in each if isinstance(option, click.Option) for word in option.opts)
 
 
 def without_owner(member: tarfile.TarInfo) -> tarfile.TarInfo:

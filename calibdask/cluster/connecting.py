@@ -7,9 +7,8 @@ from typing import Any
 
 from calibdask.cluster.parse import cluster_spec
 from calibdask.cluster.quiet_losses import quiet_losses
-from calibdask.cluster.spec import ClusterLost, ClusterSpec
+from calibdask.cluster.spec import ClusterLost, ClusterSpec, no_worker
 from calibdask.cluster.versions import check_versions
-from calibdask.errors import Unavailable
 
 
 @contextmanager
@@ -61,4 +60,4 @@ def _await_worker(client: Any, seconds: float) -> None:
     try:
         client.wait_for_workers(1, timeout=seconds)
     except TimeoutError as error:
-        raise Unavailable(f"The cluster has had no worker for {seconds:.0f} seconds.") from error
+        raise no_worker(seconds) from error

@@ -41,6 +41,14 @@ _NO_LOGIN = re.compile(
 # The server says "status unknown for quota" until it has counted existing objects.
 _QUOTA = re.compile("(exceeded|unknown for) quota", re.IGNORECASE)
 _NO_PERMISSION = re.compile("forbidden: User|cannot .* resource", re.IGNORECASE)
+_TERMINATING = re.compile("because it is being terminated", re.IGNORECASE)
+# Policies of the cluster, and validation of objects; of what they quote nothing is a circumstance.
+_DENIED = re.compile("denied (the )?request|violates PodSecurity", re.IGNORECASE)
+_INVALID = re.compile(
+    r'^(the )?\S+ "[^"]*" is invalid|is invalid: |strict decoding error|error validating|cannot be handled as a',
+    re.IGNORECASE | re.MULTILINE,
+)
+_NO_KIND = re.compile("no matches for kind|doesn't have a resource type", re.IGNORECASE)
 _NO_NAMESPACE = re.compile('namespaces? "[^"]*" not found', re.IGNORECASE)
 _LOGGED = re.compile(r"[EIW]\d{4} \d\d:")
 _NO_CLUSTER = re.compile("localhost:8080")
@@ -57,8 +65,12 @@ def is_circumstance(message: str) -> bool:
     True
     >>> is_circumstance('namespaces "calibration" not found')
     False
+    >>> is_circumstance('admission webhook "policy.example" denied the request: pods expect a timeout')
+    False
     """
-    return any(pattern.search(message) for pattern in (_NO_ANSWER, _NO_LOGIN, _QUOTA))
+    if _DENIED.search(message) or _INVALID.search(message):
+        return False
+    return any(pattern.search(message) for pattern in (_NO_ANSWER, _NO_LOGIN, _QUOTA, _TERMINATING))
 
 
 @dataclass(frozen=True)
@@ -106,24 +118,48 @@ class Kubectl:
         lines = list(dict.fromkeys(line for line in lines if not _LOGGED.match(line)))
         text = f"kubectl {verb} failed in the namespace {self.namespace}: {' '.join(lines) or 'no output'}"
         kind = Unavailable if is_circumstance(text) else ValueError
-        return kind(f"{text}{'' if text.endswith('.') else '.'}{self._advice(text)}")
+        return kind(f"{text}{'' if text.endswith('.') else '.'} {self._advice(text)}")
 
     def _advice(self, message: str) -> str:
-        """How to continue, where that is known."""
+        """How to continue."""
+        create = f"kubectl create namespace {self.namespace}"
         if _NO_CLUSTER.search(message):
-            return " No cluster is configured: name one by KUBECONFIG, or in ~/.kube/config."
+            return "No cluster is configured: name one by KUBECONFIG, or in ~/.kube/config."
         if _NO_NAMESPACE.search(message):
-            create = f"kubectl create namespace {self.namespace}"
-            return f" Create it with '{create}', or name another one (namespace, at calibdask.kubernetes)."
+            return f"Create it with '{create}', or name another one (namespace, at calibdask.kubernetes)."
+        if _TERMINATING.search(message):
+            return (
+                f"Wait until 'kubectl get namespace {self.namespace}' does not find it any more, and create it and its "
+                f"secrets again ('{create}'), or name another one (namespace, at calibdask.kubernetes)."
+            )
+        if _DENIED.search(message):
+            return (
+                "A policy of the cluster expects other objects: 'python -m calibdask.cluster.manifests' shows those "
+                "that were sent. Set what it expects (image, environment, user, worker, at calibdask.kubernetes), name "
+                "a namespace without this policy (namespace), or ask an administrator of the cluster."
+            )
+        if _INVALID.search(message):
+            return (
+                "The server expects other values: correct those that it names (at calibdask.kubernetes); 'python -m "
+                "calibdask.cluster.manifests' shows the objects. Kubernetes older than 1.31 lacks fields that are used."
+            )
+        if _NO_KIND.search(message):
+            return "Kubernetes 1.31 or newer is expected: 'kubectl version' says which one this is."
         if _QUOTA.search(message):
-            return " Ask for less (workers, worker, at calibdask.kubernetes), or wait until others use less."
+            return "Ask for less (workers, worker, at calibdask.kubernetes), or wait until others use less."
         if _NO_LOGIN.search(message):
-            return " Log in again, and check that 'kubectl get pods' works."
+            return "Log in again, and check that 'kubectl get pods' works."
         if _NO_PERMISSION.search(message):
-            return " The role in deploy/kubernetes/role.yaml has the permissions that are needed."
+            return (
+                "The role in deploy/kubernetes/role.yaml has the permissions that are needed: ask an administrator of "
+                "the namespace to bind it to you."
+            )
         if _NO_ANSWER.search(message):
-            return " Check that 'kubectl get pods' works."
-        return ""
+            return "Check that 'kubectl get pods' works."
+        return (
+            f"Check that 'kubectl --namespace {self.namespace} get pods' works, and what the server says to 'python -m "
+            "calibdask.cluster.manifests | kubectl apply --dry-run=server --filename -'."
+        )
 
     @contextmanager
     def applied(self, manifests: Sequence[Mapping[str, Any]]) -> Iterator[None]:
@@ -143,7 +179,8 @@ class Kubectl:
             done = self._run("apply", "-f", "-", stdin=text)
             if done.returncode:
                 error = self.error("apply", done.stderr or done.stdout)
-                if not _NO_REPLY.search(str(error)) or _NO_LOGIN.search(str(error)):
+                is_answer = isinstance(error, ValueError) or _NO_LOGIN.search(str(error)) is not None
+                if is_answer or not _NO_REPLY.search(str(error)):
                     created = _CREATED.findall(done.stdout)
                 raise error
             yield

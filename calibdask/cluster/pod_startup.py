@@ -33,6 +33,9 @@ _NO_IMAGE = {"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryU
 _RESTARTED = "CrashLoopBackOff"
 _NO_CONTAINER = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", _RESTARTED}
 _NO_WATCH = re.compile("cannot watch resource")
+_NO_NODE = {"Unschedulable", "SchedulingGated", "SchedulerError"}
+_PENDING = "Pending"
+_BEGINNING = {_PENDING, "ContainerCreating", "PodInitializing"}
 _NO_VOLUME = {"FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox"}
 
 
@@ -66,10 +69,24 @@ class Obstacle:
             return "Check image and pull-secret, at calibdask.kubernetes."
         if self.reason in {"FailedMount", "CreateContainerConfigError"}:
             return "Check that the secrets exist in the namespace (tls-secret, store-secret, at calibdask.kubernetes)."
-        if self.reason == "FailedCreate" and is_circumstance(self.message):
+        if self.reason == "FailedCreate" and "quota" in self.message:
             return "Ask for less (workers, worker, at calibdask.kubernetes), or wait until others use less."
+        if self.reason == "FailedCreate" and is_circumstance(self.message):
+            return "Try again later: the server, or its namespace, takes no pods at present."
         if self.reason == "FailedCreate":
-            return "Name a namespace that admits such pods (namespace, at calibdask.kubernetes), or change its limits."
+            return (
+                "Name a namespace that admits such pods (namespace, at calibdask.kubernetes), or have its limits, its "
+                "security standard or its policies changed."
+            )
+        if self.reason in _NO_NODE:
+            return (
+                f"Ask for less ({self.component}, workers, at calibdask.kubernetes), or wait longer for nodes that are "
+                "started on demand (patience)."
+            )
+        if self.reason in _BEGINNING:
+            return (
+                "Give nodes that pull a large image, or mount volumes, more time (patience, at calibdask.kubernetes)."
+            )
         if self.reason in _NO_VOLUME:
             return "That is a matter of the nodes: ask those who run them, or try again later."
         return "The logs say why; what pods run is set at calibdask.kubernetes (image, worker, environment)."
@@ -94,9 +111,19 @@ def pod_obstacles(pod: Object) -> Iterator[Obstacle]:
     ['worker: ErrImagePull (not found)']
     """
     component, status = _component(pod), pod.get("status", {})
+    found = [*_conditions(component, status), *_containers(component, status)]
+    if status.get("phase") == "Pending" and not found:
+        found.append(Obstacle(component, _PENDING, "no node has taken it, or begun to start it"))
+    yield from found
+
+
+def _conditions(component: str, status: Object) -> Iterator[Obstacle]:
     for condition in status.get("conditions", ()):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            yield Obstacle(component, condition.get("reason", "Pending"), condition.get("message", ""))
+            yield Obstacle(component, condition.get("reason", _PENDING), condition.get("message", ""))
+
+
+def _containers(component: str, status: Object) -> Iterator[Obstacle]:
     for container in chain(status.get("initContainerStatuses", ()), status.get("containerStatuses", ())):
         waiting = container.get("state", {}).get("waiting")
         if waiting is not None:
@@ -192,13 +219,30 @@ class PodStartup:
                 raise self._error
             self._report(self._obstacles(), component)
             if monotonic() - begun >= self.seconds:
-                reasons = "; ".join(map(str, self._obstacles())) or "Kubernetes reports no reason"
-                raise Unavailable(
-                    f"No {component} has started in the namespace {self.kubectl.namespace} within {self.seconds:g} "
-                    f"seconds: {reasons}. (patience, at calibdask.kubernetes, is the time to wait.)"
-                )
+                raise Unavailable(self._too_late(component))
             self._changed.wait(_PAUSE_SECONDS)
             self._changed.clear()
+
+    def _too_late(self, component: str) -> str:
+        """The message if a component has not started in time."""
+        obstacles, pods = self._obstacles(), [*dict(self._pods).values()]
+        own = [pod for pod in pods if _component(pod) == component]
+        reasons = "; ".join(map(str, obstacles)) or "Kubernetes reports no reason"
+        if obstacles:
+            advice = " ".join(dict.fromkeys(obstacle.advice for obstacle in obstacles))
+        elif not own:
+            advice = "No pod was created: ask those who run the cluster whether its controllers work."
+        elif component == "worker":
+            advice = (
+                "Pods of workers run, but none has reached the scheduler: check the certificates in tls-secret, and "
+                "policies of the network of the namespace."
+            )
+        else:
+            advice = "Its pod runs, but does not answer: ask for more (scheduler, at calibdask.kubernetes)."
+        return (
+            f"No {component} has started in the namespace {self.kubectl.namespace} within {self.seconds:g} seconds: "
+            f"{reasons}. {advice} (patience, at calibdask.kubernetes, is the time to wait.)"
+        )
 
     def _obstacles(self) -> list[Obstacle]:
         """One of each kind."""

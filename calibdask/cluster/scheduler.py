@@ -30,7 +30,10 @@ class Scheduler(ClusterSpec):
         try:
             address = read_json(self.where)["address"]
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{self.where} cannot be read as a scheduler file: {error}") from error
+            raise ValueError(
+                f"{self.where} cannot be read as a scheduler file: {error}; give the file that 'dask scheduler "
+                "--scheduler-file FILE' writes."
+            ) from error
         return str(address)
 
     @contextmanager
@@ -47,7 +50,11 @@ class Scheduler(ClusterSpec):
                 warnings.simplefilter("ignore", VersionMismatchWarning)
                 client = Client(address, security=security, timeout=SECONDS_TO_ANSWER)
         except (OSError, ValueError, TypeError) as error:
-            raise Unavailable(f"No scheduler answers at {self.where}: {' '.join(str(error).split())}") from error
+            found = " ".join(str(error).split()).rstrip(".")
+            raise Unavailable(
+                f"No scheduler answers at {self.where}: {found}. Check that it runs there, and that both use "
+                "certificates of the same authority (--tls), or none."
+            ) from error
         with client:
             yield client
 

@@ -15,6 +15,14 @@ class ClusterLost(Unavailable):
     """The scheduler, or all of its workers, were lost during a computation."""
 
 
+def no_worker(seconds: float) -> Unavailable:
+    """The error of a cluster that has been without workers for this time."""
+    return Unavailable(
+        f"The cluster has had no worker for {seconds:.0f} seconds: check that workers run and reach the scheduler, "
+        "which their logs say."
+    )
+
+
 @dataclass(frozen=True)
 class ClusterSpec(ABC):
     """Description of a cluster, which starts nothing until it is opened.

@@ -7,7 +7,9 @@ the new cells.
 
 import json
 import math
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,7 +20,8 @@ from zarr.codecs import Crc32cCodec
 from calibdask.errors import Damaged
 from calibdask.storage.cell_hashes import CELL_HASHES, VARIABLES, ChunkCells, first_wrong
 from calibdask.storage.checked_store import Chunks, GroupManifest, without_checksum
-from calibdask.storage.manifest import MANIFEST, ArrayRecord
+from calibdask.storage.location import Location
+from calibdask.storage.manifest import MANIFEST, ArrayRecord, document_hash
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -30,6 +33,9 @@ STATUS, ERROR = "status", "error"
 # Attributes: of the group, the folder of its arrays; of that folder, whether all cells were done. A group of this name
 # in that folder says so too.
 LAYOUT, FINISHED = "layout", "finished"
+# Groups in that folder whose names begin with the first: each records, in the attribute of the second, the versions and
+# the BLAS kernels of processes that computed cells. One group for each record, so that none overwrites another.
+_VERSIONS_GROUP, VERSIONS, _SINCE = "versions-", "versions", "since"
 # Not compressed, so that a chunk of the status can be looked at as it is.
 STATUS_CODECS = (Crc32cCodec(),)
 _SUM_BYTES = 4
@@ -138,12 +144,71 @@ def sealed(attributes: Mapping[str, Any], arrays: Mapping[str, ArrayRecord] | No
     return GroupManifest(str(attributes.get(LAYOUT, "")), records).with_attributes(attributes)
 
 
-def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset":
+def versions_group(record: Mapping[str, str]) -> str:
+    """Name of the group of a record of versions: equal records have equal names."""
+    return f"{_VERSIONS_GROUP}{document_hash(dict(record))[:16]}"
+
+
+def versions_attributes(layout: str, record: Mapping[str, str]) -> dict[str, Any]:
+    """Attributes of the group of a record of versions."""
+    attributes = {VERSIONS: json.dumps(dict(record)), _SINCE: time.time()}
+    return GroupManifest(layout, {}).with_attributes(attributes)
+
+
+def recorded_versions(location: Location, folder: str, attributes: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Versions and BLAS kernels of the processes that computed the cells of a cube, each once, the first ones first.
+
+    Parameters
+    ----------
+    location : Location
+        The cube.
+    folder : str
+        Of its arrays; "" in cubes of earlier versions.
+    attributes : mapping
+        Of the group of the folder, where earlier versions recorded them.
+
+    Raises
+    ------
+    Damaged
+        If a record is not what was written.
+    """
+    earlier: list[dict[str, str]] = json.loads(str(attributes.get(VERSIONS, "[]")))
+    place = location.child(folder) if folder else location
+    # Other processes may have added records since it was listed.
+    place.fs.invalidate_cache(place.path)
+    names = [path.rstrip("/").rpartition("/")[2] for path in map(str, place.fs.ls(place.path, detail=False))]
+    found = []
+    for name in names:
+        if name.startswith(_VERSIONS_GROUP):
+            # One that is being written has no file yet.
+            with suppress(FileNotFoundError):
+                found.append(_record(location.url, folder, place.child(f"{name}/zarr.json").content()))
+    found.sort(key=lambda dated: (dated[0], json.dumps(dated[1])))
+    records = [*earlier, *(record for _, record in found)]
+    return [record for number, record in enumerate(records) if record not in records[:number]]
+
+
+def _record(url: str, folder: str, content: bytes) -> tuple[float, dict[str, str]]:
+    """When the first of the processes began, and their versions."""
+    try:
+        attributes = json.loads(content)["attributes"]
+        manifest = GroupManifest.of(url, attributes)
+        if manifest is None or manifest.store != folder:
+            raise ValueError
+        return float(attributes[_SINCE]), dict(json.loads(attributes[VERSIONS]))
+    except Damaged:
+        raise
+    except (ValueError, KeyError, TypeError) as error:
+        problem = "a record of the versions that computed cells is not what was written"
+        raise Damaged(f"{url} is damaged: {problem}; {CellChunks.mend}.") from error
+
+
+def cube_dataset(location: Location, group: Any, known: Mapping[str, Any]) -> "xr.Dataset":
     """Variables of a cube, checked while they are read; a cube without layout uses its root group.
 
     Parameters
     ----------
-    url : str
+    location : Location
     group : zarr.Group
         In a `CheckedStore`.
     known : mapping
@@ -156,10 +221,13 @@ def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset"
     """
     import xarray as xr
 
+    url = location.url
     attributes = {name: value for name, value in group.attrs.items() if name not in (MANIFEST, LAYOUT)}
     folder = group.attrs.get(LAYOUT)
     if folder is None:
-        return xr.open_zarr(group.store.unchecked, group=group.path or None, consolidated=False, chunks=None)
+        recorded = {VERSIONS: json.dumps(recorded_versions(location, "", attributes))}
+        dataset = xr.open_zarr(group.store.unchecked, group=group.path or None, consolidated=False, chunks=None)
+        return dataset.assign_attrs(recorded)
     own = dict(group[folder].attrs)
     if MANIFEST not in group.attrs or GroupManifest.of(url, own) is None:
         raise Damaged(f"{url} is damaged: it has lost its manifest; {CellChunks.mend}.")
@@ -172,6 +240,7 @@ def cube_dataset(url: str, group: Any, known: Mapping[str, Any]) -> "xr.Dataset"
     dataset = xr.open_zarr(store, group=folder, consolidated=False, chunks=None, drop_variables=[CELL_HASHES])
     check_cube(url, dataset, known)
     attributes |= {name: value for name, value in own.items() if name not in (MANIFEST, FINISHED)}
+    attributes[VERSIONS] = json.dumps(recorded_versions(location, folder, own))
     return dataset.drop_attrs(deep=False).assign_attrs(attributes)
 
 

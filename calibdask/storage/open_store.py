@@ -349,7 +349,7 @@ def _cube(location: Location, node: Any) -> StoredCube:
         )
     known = read_fingerprint(url, str(fingerprint))
     with location.reading("a cube"), texts_settled():
-        dataset = cube_dataset(url, node, known)
+        dataset = cube_dataset(location, node, known)
     # Texts of any length are a type of NumPy that not all of xarray knows yet.
     texts = {
         name: (axis.dims, np.array(axis.values.tolist()))

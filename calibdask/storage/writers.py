@@ -210,7 +210,7 @@ def texts_settled() -> Iterator[None]:
         warnings.filterwarnings("ignore", message=".*does not have a Zarr V3 specification")
         warnings.filterwarnings("ignore", category=FutureWarning, module="zarr")
         # What is being written, or was when somebody was killed.
-        warnings.filterwarnings("ignore", message=r"Object at (\S*\.partial|finished) is not recognized")
+        warnings.filterwarnings("ignore", message=r"Object at (\S*\.partial|finished|versions-\w+) is not recognized")
         yield
 
 

@@ -9,11 +9,10 @@ from itertools import islice
 from typing import Any
 
 from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec, connected
-from calibdask.cluster.spec import PATIENCE
+from calibdask.cluster.spec import PATIENCE, no_worker
 from calibdask.cluster.threads import Threads
 from calibdask.cluster.versions import blas_kernels, other_kernels
 from calibdask.engine.threads import one_thread_for_products
-from calibdask.errors import Unavailable
 
 # Tasks in flight per thread: enough that no thread waits, few enough that a scheduler holds little.
 _IN_FLIGHT = 4
@@ -95,7 +94,7 @@ class CellExecutor:
         try:
             return str(future.result(timeout=self.patience))
         except TimeoutError as error:
-            raise Unavailable(f"The cluster has had no worker for {self.patience:.0f} seconds.") from error
+            raise no_worker(self.patience) from error
         except ImportError:
             return ""
 
@@ -169,7 +168,7 @@ class _ThreadCount:
         if self._threads:
             self._alive = now
         elif now - self._alive > self._executor.patience:
-            raise Unavailable(f"The cluster has had no worker for {self._executor.patience:.0f} seconds.")
+            raise no_worker(self._executor.patience)
         return self._threads
 
 

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import groupby
+from functools import cache, cached_property
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any
 
@@ -29,7 +29,10 @@ from calibdask.storage.cube_layout import (
     STATUS,
     CellChunks,
     check_status,
+    recorded_versions,
     sealed,
+    versions_attributes,
+    versions_group,
 )
 from calibdask.storage.location import Location, read_error
 from calibdask.storage.manifest import ArrayRecord
@@ -39,8 +42,6 @@ from calibdask.storage.writers import texts_settled
 from calibdask.study.fingerprint import FORMAT, KERNELS, READABLE, differences, fingerprint, versions, with_kernels
 from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, records_of, remove, sweep
 from calibdask.study.study import Study
-
-_VERSIONS = "versions"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Cube:
     address : str
     layout : str, optional
         The folder of the arrays that cells are written to, for good; None: the one that the cube has at the time.
+    record : str
+        Versions and BLAS kernels of the processes that compute cells, as JSON; "": none are recorded.
 
     Notes
     -----
@@ -62,6 +65,7 @@ class Cube:
     - A layout is made in a folder of its own, whose name nobody else knows before the attribute of the cube names it,
       by one write of one file. Those who compute cells hold on to the folder that they began with. Cells of another
       study, or of the same one before it was laid out again, hence never come among those of this one.
+    - Before its first cell a process records its versions, in a file that only processes with the same versions write.
     - Nothing is removed from a folder that the attribute names, and within one all compute the same study: of two that
       write the same chunk both write the same values, since cells depend on their coordinates alone. (Only where cells
       share a chunk, and one that fails for one driver succeeds for another at the same time, one may undo the other.)
@@ -69,6 +73,7 @@ class Cube:
 
     address: str
     layout: str | None = None
+    record: str = ""
 
     @property
     def url(self) -> str:
@@ -131,8 +136,7 @@ class Cube:
             else:
                 root = self._group("r+")
             self.sweep()
-            own = sealed({_VERSIONS: json.dumps([with_kernels(versions(), kernels)])})
-            group = with_retries(lambda: root.create_group(layout, attributes=own))
+            group = with_retries(lambda: root.create_group(layout, attributes=sealed({})))
             names = make_arrays(group, study)
             location = Location.parse(self.address)
             # By one file the new cube takes the place of the old one.
@@ -148,7 +152,7 @@ class Cube:
             )
         for name in arrays_of(before):
             remove(location, name)
-        return Cube(self.address, layout)
+        return Cube(self.address, layout, json.dumps(with_kernels(versions(), kernels)))
 
     def sweep(self) -> None:
         """Remove what layouts and writes that were killed have left."""
@@ -195,29 +199,38 @@ class Cube:
         return text if isinstance(text, str) else None
 
     def join(self, kernels: str = "") -> "Cube":
-        """The cube with its present layout; records the versions and the BLAS kernels that compute from now on.
+        """The cube with its present layout, for processes with these BLAS kernels ("": not known).
 
         Warns
         -----
         UserWarning
             If others computed the existing cells.
         """
-        layout = self._present
-        group = self._group("r+", layout)
-        GroupManifest.of(self.url, group.attrs)
-        recorded: list[dict[str, str]] = json.loads(str(group.attrs[_VERSIONS]))
-        here = with_kernels(versions(), kernels or recorded[-1].get(KERNELS, ""))
-        if recorded[-1] != here:
-            # Of a cube without cells nothing was computed by others.
-            has_cells = bool((self.status() == DONE).any())
-            # An earlier version of calibdask did not record kernels.
-            changes = ", ".join(differences({KERNELS: here.get(KERNELS), **recorded[-1]}, here))
-            if has_cells and changes:
-                text = f"{self.url} holds cells that other versions have computed ({changes}); the others use the"
-                warnings.warn(f"{text} current ones.", UserWarning, stacklevel=3)
-            kept = recorded if has_cells else recorded[:-1]
-            self._set_attributes(layout, {_VERSIONS: json.dumps([*kept, here])})
-        return Cube(self.address, layout)
+        joined = Cube(self.address, self._present, json.dumps(with_kernels(versions(), kernels)))
+        others = joined.other_versions(joined.recorded())
+        if others and _is_partial(self.status()):
+            text = f"{self.url} holds cells that other versions have computed ({others}); the others use the current"
+            warnings.warn(f"{text} ones.", UserWarning, stacklevel=3)
+        return joined
+
+    def recorded(self) -> list[dict[str, str]]:
+        """Versions and BLAS kernels of the processes that computed cells, the first ones first."""
+        layout = self._present if self.layout is None else self.layout
+        attributes = self._group("r", layout).attrs
+        GroupManifest.of(self.url, attributes)
+        return with_retries(lambda: recorded_versions(Location.parse(self.address), layout, attributes.asdict()))
+
+    def other_versions(self, recorded: Sequence[Mapping[str, str]]) -> str:
+        """How recorded versions differ from those of this run; an empty text if its own are among them."""
+        here = json.loads(self.record)
+        if here in recorded:
+            return ""
+        # Earlier versions of calibdask did not record kernels, and who only lays out a cube does not know its own.
+        changes = (
+            differences({KERNELS: here.get(KERNELS), **other}, {KERNELS: other.get(KERNELS), **here})
+            for other in recorded
+        )
+        return ", ".join(dict.fromkeys(chain.from_iterable(changes)))
 
     def finish(self) -> None:
         """Record that all cells are done: from now on a missing chunk is an error of the store."""
@@ -291,6 +304,8 @@ class Cube:
 
     def write(self, cells: Mapping[int, Mapping[str, np.ndarray]]) -> None:
         """Write the values of cells of one chunk, and then their status, so that no cell is ever half done."""
+        if self.record:
+            _record_versions(self.address, self.layout or "", self.record)
         runs = list(_runs(sorted(cells)))
         for run in runs:
             for variable in cells[run[0]]:
@@ -389,7 +404,28 @@ class Cube:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without cached values: every task carries the cube, and they grow with the number of cells."""
-        return {"address": self.address, "layout": self.layout}
+        return {"address": self.address, "layout": self.layout, "record": self.record}
+
+    def record_versions(self) -> None:
+        """Record the versions and the BLAS kernels of this run."""
+        record = json.loads(self.record)
+        group = self._group("r+", self.layout or "")
+        attributes = versions_attributes(self.layout or "", record)
+        # Not written over: that removes the folder while another process writes the same record.
+        with suppress(ContainsGroupError), texts_settled():
+            with_retries(lambda: group.create_group(versions_group(record), attributes=attributes))
+
+
+@cache
+def _record_versions(address: str, layout: str, record: str) -> None:
+    """Record versions in a cube, once in each process."""
+    Cube(address, layout, record).record_versions()
+
+
+def _is_partial(status: np.ndarray) -> bool:
+    """Whether some cells are done, and others are not."""
+    done = status == DONE
+    return bool(done.any() and not done.all())
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[range]:

@@ -1,8 +1,9 @@
 """Running a study: compute all cells that are not done, on any cluster, despite interruptions."""
 
+import json
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -89,8 +90,8 @@ def run(
     Warns
     -----
     UserWarning
-        If other versions of Python or of packages, or other BLAS kernels, computed the existing cells; if a lost
-        scheduler is reconnected.
+        If other versions of Python or of packages, or other BLAS kernels, computed existing cells, or computed others
+        at the same time; if a lost scheduler is reconnected.
 
     Notes
     -----
@@ -100,7 +101,8 @@ def run(
     tried again one at a time, and a cell that kills its workers alone has failed. A lost cluster is reopened. Results
     do not depend on the order of cells, on the cluster or on interruptions, because random numbers are keyed by
     coordinates (`Seeds`). Cells that train models are as reproducible as BLAS, whose rounding depends on the processor:
-    the kernels are recorded in the cube (``versions``, ``blas``), and workers with others are refused.
+    the kernels are recorded in the cube (``versions``, ``blas``) with the first cell that a process writes, and workers
+    with others are refused.
 
     Tasks return numbers of cells, never arrays. Worker processes must be able to import the class of the study: define
     it in a module.
@@ -219,6 +221,7 @@ def _worked(
 ) -> Work:
     """The work after computing all cells that could be; a lost cluster is reopened."""
     work, known, losses = None, 0, 0
+    recorded: list[dict[str, str]] = []
     while True:
         try:
             with cell_executor(cluster) as executor, _store_errors(cube):
@@ -226,10 +229,11 @@ def _worked(
                 if work is None:
                     kernels = executor.kernels()
                     cube = _prepare(cube, study, overwrite=overwrite, alone=shard == (0, 1), kernels=kernels)
-                    work = Work(study, cube, shard, stop, kernels)
+                    work, recorded = Work(study, cube, shard, stop, kernels), cube.recorded()
                 with _store_errors(cube):
                     work.compute(executor)
                     cube.check_current()
+                    _warn_of_others(cube, recorded)
             return work
         except ClusterLost as lost:
             done = 0 if work is None else work.counted()[0]
@@ -238,6 +242,14 @@ def _worked(
                 raise
             warnings.warn(f"{with_notes(lost)} Reconnecting.", UserWarning, stacklevel=3)
             _await(cluster_spec(cluster))
+
+
+def _warn_of_others(cube: Cube, known: Sequence[Mapping[str, str]]) -> None:
+    """Warn of other versions that have computed cells since these were known, such as those of another shard."""
+    later = [record for record in cube.recorded() if record not in known and record != json.loads(cube.record)]
+    if others := cube.other_versions(later):
+        text = f"{cube.url} holds cells that other versions have computed at the same time ({others})."
+        warnings.warn(text, UserWarning, stacklevel=4)
 
 
 @contextmanager

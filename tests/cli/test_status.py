@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,10 +12,11 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
-from calibdask.cli import main
+from calibdask.cli import _FINDERS, main
 from calibdask.errors import Unavailable
 from calibdask.storage import open_store
 
+ROOT = Path(__file__).parents[2]
 RNG = np.random.default_rng(0)
 ROWS = 300
 SCORES = RNG.random(ROWS)
@@ -62,6 +64,15 @@ def test_trouble_is_no_finding(
     inputs = [str(receipt), data] if command == "verify" else [data]
     assert main([command, *inputs, *options]) == 2
     assert capsys.readouterr().err.startswith("calibdask: ")
+
+
+@pytest.mark.parametrize("page", ["deploy/README.md", "deploy/docs/shell.rst"])
+def test_pages_name_the_commands_whose_status_1_is_a_finding(page: str) -> None:
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").replace("``", "`").split())
+    listed = [
+        re.findall("`([a-z-]+)`", match) for match in re.findall("((?:`[a-z-]+`, )+`[a-z-]+` and `[a-z-]+`)", text)
+    ]
+    assert sorted(_FINDERS) in [sorted(names) for names in listed]
 
 
 def printed(arguments: list[str], stdout: int) -> "subprocess.CompletedProcess[bytes]":

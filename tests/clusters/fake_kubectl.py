@@ -58,11 +58,24 @@ class Faults:
         Message of the scheduler of Kubernetes about pods that fit on no node.
     most_pods : int or None
         Quota of the namespace.
+    refusal : str
+        Message of the API server about pods that it does not admit, for another reason.
+    is_pending : bool
+        Whether nothing is said of pods, which nobody starts.
+    component : str
+        The only component of which `unschedulable` holds; "": all.
     """
 
     image: str = ""
     unschedulable: str = ""
     most_pods: int | None = None
+    refusal: str = ""
+    is_pending: bool = False
+    component: str = ""
+
+    def keeps_from_nodes(self, labels: Mapping[str, str]) -> bool:
+        """Whether pods with these labels fit on no node."""
+        return bool(self.unschedulable) and self.component in ("", labels["app.kubernetes.io/component"])
 
 
 def installed(folder: Path, secrets: Mapping[str, Any]) -> dict[str, str]:
@@ -207,7 +220,7 @@ def add_pod(manifest: dict[str, Any], name: str, index: int | None = None) -> No
     (STATE / name).mkdir(exist_ok=True)
     faults = _faults()
     with _changed_pods() as known:
-        if faults.most_pods is not None and len(known) >= faults.most_pods:
+        if faults.refusal or (faults.most_pods is not None and len(known) >= faults.most_pods):
             return
         service = manifest["metadata"]["name"] if labels["app.kubernetes.io/component"] == "scheduler" else ""
         last = max((int(pod["address"].rpartition(".")[2]) for pod in known), default=0)
@@ -215,7 +228,8 @@ def add_pod(manifest: dict[str, Any], name: str, index: int | None = None) -> No
         pod |= {"service": service, "labels": labels, "spec": spec, "pid": 0}
         pod |= {"of": [manifest["kind"], manifest["metadata"]["name"]]}
         known.append(pod)
-    if not (faults.image or faults.unschedulable or _declared_secrets(spec) - {*_secrets()}):
+    is_kept = faults.image or faults.is_pending or faults.keeps_from_nodes(labels)
+    if not (is_kept or _declared_secrets(spec) - {*_secrets()}):
         with (STATE / f"{name}.log").open("ab") as log:
             command = [sys.executable, "-m", "tests.clusters.fake_kubectl", "--pod", name]
             child = subprocess.Popen(command, start_new_session=True, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
@@ -324,7 +338,9 @@ def _end(gone: list[dict[str, Any]]) -> None:
 def pod_object(pod: dict[str, Any]) -> dict[str, Any]:
     """The pod as the API server has it."""
     faults, conditions, state, phase = _faults(), [], {}, "Pending"
-    if faults.unschedulable:
+    if faults.is_pending:
+        pass
+    elif faults.keeps_from_nodes(pod["labels"]):
         conditions = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]
         conditions[0]["message"] = faults.unschedulable
     elif faults.image:
@@ -400,14 +416,13 @@ def deployments_of(selector: str) -> list[dict[str, Any]]:
 
 
 def deployment_objects(names: list[str]) -> list[dict[str, Any]]:
-    """Deployments, with the condition of those that lack pods for a quota."""
+    """Deployments, with the condition of those whose pods are refused."""
     objects = []
     for name in names:
         manifest = yaml.safe_load((STATE / f"Deployment-{name}.yaml").read_text())
         there = sum(pod["of"] == ["Deployment", name] for pod in pods())
-        message = (
-            f'pods "{name}-x" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1'
-        )
+        quota = "exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1"
+        message = f'pods "{name}-x" is forbidden: {_faults().refusal or quota}'
         condition = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": message}
         conditions = [condition] if there < manifest["spec"].get("replicas", 1) else []
         objects.append({**manifest, "status": {"conditions": conditions}})

@@ -3,9 +3,12 @@
 import json
 import os
 import platform
+import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,9 @@ import pytest
 
 import calibdask as cd
 from calibdask.cluster.versions import blas_kernels
+from calibdask.study.cube import Cube
 from calibdask.study.running import lay_out
-from tests.clusters.dask_processes import Processes, eventually, free_port, processes
+from tests.clusters.dask_processes import RUN, Processes, eventually, free_port, processes
 from tests.clusters.fault_study import Moments
 
 NAME = "tests.clusters.fault_study:Moments"
@@ -51,27 +55,82 @@ def test_kernels_are_those_that_compute() -> None:
 
 def test_cubes_record_kernels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study, store = Moments(samples=(3, 4), seconds=0.0), tmp_path / "cube.zarr"
-    cd.run(study, store)
+    lay_out(study, store)
+    # Those who lay out a cube compute nothing.
+    assert recorded(store) == []
+    cd.run(study, store, shard=(0, 2))
     assert [one["blas"] for one in recorded(store)] == [blas_kernels()]
     named(monkeypatch, "another")
     with pytest.warns(UserWarning, match=f"cells that other versions have computed .blas: '{blas_kernels()[:8]}"):
         cd.run(study, store)
+    # Nothing is left to compute.
+    named(monkeypatch, "a third one")
     cd.run(study, store)
     assert [one["blas"] for one in recorded(store)] == [blas_kernels(), "another"]
 
 
-def test_those_who_lay_out_a_cube_compute_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_computes_no_cell_records_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, store = Moments(samples=(3, 4), seconds=0.0), tmp_path / "cube.zarr"
+    named(monkeypatch, "another")
+    assert cd.run(study, store, stop=lambda: True).computed == 0
+    assert recorded(store) == []
+    monkeypatch.undo()
+    cd.run(study, store)
+    assert [one["blas"] for one in recorded(store)] == [blas_kernels()]
+
+
+def test_records_of_earlier_versions_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They were lists in an attribute."""
     study, store = Moments(samples=(3, 4), seconds=0.0), tmp_path / "cube.zarr"
     lay_out(study, store)
-    assert "blas" not in recorded(store)[0]
     named(monkeypatch, "another")
     cd.run(study, store, shard=(0, 2))
-    assert [one["blas"] for one in recorded(store)] == ["another"]
-    lay_out(study, store)
     monkeypatch.undo()
-    with pytest.warns(UserWarning, match="blas: 'another' there"):
-        cd.run(study, store, shard=(1, 2))
-    assert [one["blas"] for one in recorded(store)] == ["another", blas_kernels()]
+    (other,), (record,) = recorded(store), store.glob("*/versions-*")
+    shutil.rmtree(record)
+    own = other | {"blas": blas_kernels()}
+    earlier = [other | {"numpy": "1.0"}, own | {"numpy": "1.1"}]
+    Cube(str(store))._set_attributes(record.parent.name, {"versions": json.dumps(earlier)})
+    with pytest.warns(UserWarning, match="blas: 'another' there, .*numpy: '1.1' there"):
+        cd.run(study, store)
+    assert recorded(store) == [*earlier, own]
+
+
+def test_records_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    study, store = Moments(samples=(3, 4), seconds=0.0), tmp_path / "cube.zarr"
+    lay_out(study, store)
+    kernels = [f"kernels {number // 2}" for number in range(16)]
+    start = threading.Barrier(len(kernels), timeout=60)
+
+    def record(kernel: str) -> None:
+        joined = Cube(str(store)).join(kernel)
+        start.wait()
+        joined.record_versions()
+
+    with ThreadPoolExecutor(len(kernels)) as executor:
+        assert [*executor.map(record, kernels)] == [None] * len(kernels)
+    assert sorted(one["blas"] for one in recorded(store)) == sorted({*kernels})
+
+
+@x86
+@pytest.mark.faults
+def test_shards_that_begin_together_are_both_recorded(started: Processes, tmp_path: Path) -> None:
+    """Neither knows of the other before the gate opens; who ends last says that both have computed."""
+    store, log, gate = tmp_path / "cube.zarr", tmp_path / "log", tmp_path / "gate"
+    lay_out(Moments(seconds=0.0, log=str(log), gate=str(gate)), store)
+    words = ["--store", str(store), "--set", "seconds=0.0", "--set", f"log={log}", "--set", f"gate={gate}"]
+    runs = []
+    for index, kernels in enumerate((FIRST, SECOND)):
+        command = [*RUN, "run", NAME, *words, "--cluster", "threads:2", "--shard", f"{index}/2"]
+        runs.append(started.start(command, f"shard {index}", OPENBLAS_CORETYPE=kernels))
+    eventually(lambda: log.exists() and len({line.split()[-1] for line in log.read_text().splitlines()}) == 2, 120)
+    assert recorded(store) == []
+    gate.touch()
+    assert [run.wait() for run in runs] == [0, 0]
+    assert {one["blas"].split()[-1] for one in recorded(store)} == {FIRST, SECOND}
+    said = started.said("shard 0") + started.said("shard 1")
+    assert "holds cells that other versions have computed at the same time (blas: " in said
+    assert (cd.open_cube(str(store)).status == 1).all()
 
 
 def started_run(started: Processes, port: int, store: Path, **settings: Any) -> subprocess.Popen[bytes]:

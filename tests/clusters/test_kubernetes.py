@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -33,6 +34,33 @@ STUDY = "tests.clusters.fault_study:Moments"
 ROLE = Path(__file__).parents[2] / "deploy" / "kubernetes" / "role.yaml"
 CONFIGURED = {"image": "calibdask:1.0.0rc1", "tls-secret": "trial-tls", "workers": 1}
 FORBIDDEN = 'Error from server (Forbidden): pods is forbidden: User "trial" cannot list resource "pods" in API group ""'
+TERMINATING = (
+    'Error from server (Forbidden): error when creating "STDIN": services "x" is forbidden: unable to create new '
+    "content in namespace default because it is being terminated"
+)
+WEBHOOK = (
+    'Error from server: error when creating "STDIN": admission webhook "policy.example" denied the request: pods '
+    "expect a timeout"
+)
+POLICY = (
+    "Error from server (Forbidden): deployments.apps \"x\" is forbidden: ValidatingAdmissionPolicy 'images' with "
+    "binding 'images' denied request: failed expression: object.spec.replicas <= 5"
+)
+INVALID = (
+    'The Deployment "x" is invalid: spec.template.spec.containers[0].livenessProbe.timeoutSeconds: Invalid value: 0: '
+    "must be greater than 0"
+)
+STRICT = (
+    'Error from server (BadRequest): error when creating "STDIN": Deployment in version "v1" cannot be handled as a '
+    'Deployment: strict decoding error: unknown field "spec.replica"'
+)
+NO_KIND = (
+    'error: resource mapping not found for name: "x" namespace: "default" from "STDIN": no matches for kind '
+    '"HorizontalPodAutoscaler" in version "autoscaling/v2"'
+)
+STANDARD = (
+    'violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false (container "worker" must set it)'
+)
 NO_NAMESPACE = 'Error from server (NotFound): error when creating "STDIN": namespaces "default" not found'
 
 
@@ -170,6 +198,13 @@ def test_attempts_of_kubectl_are_no_messages(fake: Fake, monkeypatch: pytest.Mon
         ("Please enter Username: error: EOF", Unavailable, "Log in again"),
         (FORBIDDEN, ValueError, "deploy/kubernetes/role.yaml"),
         (f"{NO_NAMESPACE}\n{NO_NAMESPACE}\n{NO_NAMESPACE}", ValueError, "kubectl create namespace default"),
+        (TERMINATING, Unavailable, "Wait until 'kubectl get namespace default' does not find it any more"),
+        (WEBHOOK, ValueError, "or ask an administrator of the cluster"),
+        (POLICY, ValueError, "A policy of the cluster expects other objects"),
+        (INVALID, ValueError, "The server expects other values"),
+        (STRICT, ValueError, "'python -m calibdask.cluster.manifests' shows the objects"),
+        (NO_KIND, ValueError, "Kubernetes 1.31 or newer is expected"),
+        ("error: something new", ValueError, "kubectl apply --dry-run=server --filename -"),
     ],
 )
 def test_errors_say_how_to_continue(
@@ -249,9 +284,29 @@ def test_workers_that_find_no_scheduler_yet_are_no_error(awaited: str, monkeypat
             "Ask for less",
         ),
         (Faults(), {}, ValueError, r'scheduler: FailedMount \(Mount.*"trial-tls" not found', "that the secrets exist"),
-        (Faults(unschedulable="0/3 nodes: few cpu"), None, Unavailable, "within 1 seconds: .*few cpu", "patience, at"),
+        (
+            Faults(refusal=STANDARD),
+            None,
+            ValueError,
+            r"scheduler: FailedCreate \(pods .*violates PodSecurity",
+            "have its limits, its security standard or its policies changed",
+        ),
+        (
+            Faults(unschedulable="0/3 nodes: few cpu"),
+            None,
+            Unavailable,
+            "No scheduler has started .* within 1 seconds: .*few cpu",
+            "Ask for less (scheduler, workers, at calibdask.kubernetes)",
+        ),
+        (
+            Faults(is_pending=True),
+            None,
+            Unavailable,
+            "within 1 seconds: scheduler: Pending",
+            "more time (patience, at calibdask.kubernetes)",
+        ),
     ],
-    ids=["name", "image", "quota", "quota of workers", "secret", "no room"],
+    ids=["name", "image", "quota", "quota of workers", "secret", "standard", "no room", "pending"],
 )
 def test_what_keeps_pods_from_starting(
     fake: Fake,
@@ -268,7 +323,7 @@ def test_what_keeps_pods_from_starting(
     fake_kubectl.set_faults(fake.folder, faults)
     if secrets is not None:
         (fake.folder / "secrets.json").write_text(json.dumps(secrets))
-    patience = 1 if faults.unschedulable else 600
+    patience = 1 if faults.unschedulable or faults.is_pending else 600
     # A name that is wrong will not become right.
     at_once = faults.image == "InvalidImageName"
     waiting = pytest.warns(UserWarning, match="Waiting in the namespace default for ")
@@ -279,6 +334,105 @@ def test_what_keeps_pods_from_starting(
     ):
         pass
     assert advice in str(caught.value)
+    assert not fake_kubectl.pods(fake.folder)
+
+
+class Clock:
+    """A clock that the loop of `PodStartup` turns on by its pauses, and the times at which it warned."""
+
+    def __init__(self) -> None:
+        self.now, self.warned = 0.0, list[tuple[float, str]]()
+
+    def __call__(self) -> float:
+        return self.now
+
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    def clear(self) -> None:
+        """Nothing is kept."""
+
+    def warn(self, text: str, **_: Any) -> None:
+        self.warned.append((self.now, text))
+
+
+@pytest.mark.parametrize(
+    ("faults", "reason"),
+    [
+        (Faults(is_pending=True), "scheduler: Pending"),
+        (Faults(image="ErrImagePull"), "worker: ErrImagePull (failed to pull calibdask:0.1.0)"),
+        (Faults(unschedulable="0/3 nodes: few cpu"), "scheduler: Unschedulable (0/3 nodes: few cpu)"),
+        (Faults(most_pods=0), "worker: FailedCreate (pods "),
+        (Faults(refusal=STANDARD), f'scheduler: FailedCreate (pods "calibdask-scheduler-x" is forbidden: {STANDARD})'),
+    ],
+    ids=["pending", "image", "room", "quota", "standard"],
+)
+@pytest.mark.parametrize("may_watch", [True, False], ids=["watched", "read"])
+def test_reasons_are_shown_within_half_a_minute(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, faults: Faults, reason: str, may_watch: bool
+) -> None:
+    """By a clock that stands still while the stand-in starts; who may not watch reads after 15 seconds at most."""
+    fake_kubectl.set_faults(fake.folder, faults)
+    latest = 30.0
+    if not may_watch:
+        (fake.folder / "role.yaml").write_text(yaml.safe_dump(required_role()))
+        latest -= pod_startup._READ_SECONDS
+        monkeypatch.setattr(pod_startup, "_READ_SECONDS", 0.1)
+    clock = Clock()
+    monkeypatch.setattr(pod_startup, "monotonic", clock)
+    monkeypatch.setattr(pod_startup.warnings, "warn", clock.warn)
+    deployments = [one for one in cluster(_settings()) if one["kind"] == "Deployment"]
+    with Kubectl("default").applied(deployments):
+        startup = PodStartup(Kubectl("default"), "calibdask", 900.0)
+        with startup.watching():
+            eventually(lambda: len(startup._obstacles()) == 2)
+            monkeypatch.setattr(startup, "_changed", clock)
+            startup.wait("scheduler", lambda: clock.now >= latest)
+    assert not startup.scheduler_is_ready()
+    shown = [at for at, text in clock.warned if reason in text and "in the namespace default" in text]
+    assert len(shown) == 1
+    assert shown[0] < latest
+
+
+def test_a_missing_permission_is_an_error_at_once(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    for resource, verb in (("deployments", "create"), ("pods", "list")):
+        role = required_role()
+        for rule in role["rules"]:
+            rule["verbs"] = [one for one in rule["verbs"] if (rule["resources"], one) != ([resource], verb)]
+        (fake.folder / "role.yaml").write_text(yaml.safe_dump(role))
+        # Within the time of a single request: before anything is read again.
+        with pytest.raises(ValueError, match=f'cannot {verb} resource "{resource}"') as caught, opened(fake):
+            pass
+        assert "deploy/kubernetes/role.yaml" in str(caught.value)
+        assert not fake_kubectl.pods(fake.folder)
+
+
+def required_role() -> dict[str, Any]:
+    """The role of the repository without its optional rules."""
+    role: dict[str, Any] = yaml.safe_load(ROLE.read_text())
+    role["rules"] = role["rules"][:5]
+    return role
+
+
+def test_workers_that_never_come_are_an_error(fake: Fake, driver: Processes, tmp_path: Path) -> None:
+    """After ``patience``, which is minutes unless it is set otherwise, and with status 1."""
+    assert KubernetesSettings(image="x", insecure=True).patience == 900
+    fake_kubectl.set_faults(fake.folder, Faults(unschedulable="0/3 nodes: few cpu", component="worker"))
+    configuration = Path(fake.variables["DASK_CONFIG"])
+    configured = yaml.safe_load(configuration.read_text())
+    configured["calibdask"]["kubernetes"] |= {"patience": 60}
+    configuration.write_text(yaml.safe_dump(configured))
+    arguments = [STUDY, "--store", str(tmp_path / "cube.zarr"), "--cluster", "kubernetes", "--tls", str(fake.tls)]
+    begun = time.monotonic()
+    assert driver.run(*arguments).wait(PATIENCE) == 1, driver.said("run")
+    assert 60 <= time.monotonic() - begun < 240
+    said = driver.said("run")
+    assert "Waiting in the namespace default for worker: Unschedulable (0/3 nodes: few cpu)." in said
+    assert "No worker has started in the namespace default within 60 seconds: worker: Unschedulable" in said
+    assert "Ask for less (worker, workers, at calibdask.kubernetes)" in said
+    assert "to continue: calibdask run" in said
+    assert not (tmp_path / "cube.zarr").exists()
     assert not fake_kubectl.pods(fake.folder)
 
 
@@ -346,14 +500,7 @@ def test_the_role_permits_what_is_needed_and_nothing_else(
 def test_permissions_to_watch_are_optional(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A cluster starts, and reasons are shown, for who may only get and list pods."""
     monkeypatch.chdir(tmp_path)
-    objects = ("serviceaccounts", "services", "deployments", "networkpolicies")
-    needed = {name: ["create", "get", "delete"] for name in objects} | {
-        "pods": ["get", "list"],
-        "pods/portforward": ["create", "get"],
-    }
-    groups = ["", "apps", "networking.k8s.io"]
-    rules = [{"apiGroups": groups, "resources": [one], "verbs": verbs} for one, verbs in needed.items()]
-    (fake.folder / "role.yaml").write_text(yaml.safe_dump({"rules": rules}))
+    (fake.folder / "role.yaml").write_text(yaml.safe_dump(required_role()))
     monkeypatch.setattr("calibdask.cluster.pod_startup._READ_SECONDS", 0.5)
     with opened(fake) as client:
         assert client.submit(sum, (1, 2)).result() == 3

@@ -23,6 +23,7 @@ from calibdask.study.cell_executor import CellExecutor
 from calibdask.study.cube import Cube
 from calibdask.study.fingerprint import FORMAT, versions
 from calibdask.study.loading import load_study
+from calibdask.study.running import lay_out
 from calibdask.study.shipped_study import ship
 from tests.study.cubes import NAME, computed, cube_of, raise_it, same_cubes
 from tests.study.sample_study import Misshapen, Walks
@@ -267,10 +268,10 @@ def test_overwriting_replaces_cubes_only(tmp_path: Path) -> None:
 
 
 def test_a_layout_that_was_stopped_may_be_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def stopped() -> dict[str, str]:
+    def stopped(*_: Any) -> list[str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("calibdask.study.cube.versions", stopped)
+    monkeypatch.setattr("calibdask.study.cube.make_arrays", stopped)
     with pytest.raises(KeyboardInterrupt):
         cd.run(Walks(), tmp_path / "w.zarr")
     monkeypatch.undo()
@@ -340,7 +341,8 @@ def test_a_cluster_that_is_none_leaves_the_cube_as_it_is(cluster: str, tmp_path:
 def test_cells_of_other_versions_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = versions()
     monkeypatch.setattr("calibdask.study.cube.versions", lambda: whole | {"numpy": "1.0"})
-    cd.run(Walks(), tmp_path / "w.zarr")
+    lay_out(Walks(), tmp_path / "w.zarr")
+    cd.run(Walks(), tmp_path / "w.zarr", shard=(0, 2))
     monkeypatch.undo()
     with pytest.warns(UserWarning, match="other versions have computed .numpy: '1.0' there"):
         cd.run(Walks(), tmp_path / "w.zarr")

@@ -11,17 +11,21 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from zarr.codecs import Crc32cCodec
+from zarr.errors import ContainsGroupError
 
 from calibdask.errors import Damaged
 from calibdask.storage.cell_hashes import CELL_HASHES, VARIABLES, ChunkCells, first_wrong
 from calibdask.storage.checked_store import Chunks, GroupManifest, without_checksum
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import MANIFEST, ArrayRecord, document_hash
+from calibdask.storage.retry import with_retries
+from calibdask.storage.writers import texts_settled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -144,15 +148,17 @@ def sealed(attributes: Mapping[str, Any], arrays: Mapping[str, ArrayRecord] | No
     return GroupManifest(str(attributes.get(LAYOUT, "")), records).with_attributes(attributes)
 
 
-def versions_group(record: Mapping[str, str]) -> str:
-    """Name of the group of a record of versions: equal records have equal names."""
-    return f"{_VERSIONS_GROUP}{document_hash(dict(record))[:16]}"
+@cache
+def write_versions(address: str, layout: str, record: str) -> None:
+    """Record, once in each process, the versions and the BLAS kernels (JSON) of who computes cells of a layout."""
+    import zarr
 
-
-def versions_attributes(layout: str, record: Mapping[str, str]) -> dict[str, Any]:
-    """Attributes of the group of a record of versions."""
-    attributes = {VERSIONS: json.dumps(dict(record)), _SINCE: time.time()}
-    return GroupManifest(layout, {}).with_attributes(attributes)
+    attributes = GroupManifest(layout, {}).with_attributes({VERSIONS: record, _SINCE: time.time()})
+    name = f"{_VERSIONS_GROUP}{document_hash(json.loads(record))[:16]}"
+    # Equal records have equal names. Not written over: that removes the folder while another process writes it.
+    with suppress(ContainsGroupError), texts_settled():
+        group = with_retries(lambda: zarr.open_group(address, path=layout, mode="r+", zarr_format=3))
+        with_retries(lambda: group.create_group(name, attributes=attributes))
 
 
 def recorded_versions(location: Location, folder: str, attributes: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -172,6 +178,7 @@ def recorded_versions(location: Location, folder: str, attributes: Mapping[str, 
     Damaged
         If a record is not what was written.
     """
+    GroupManifest.of(location.url, attributes)
     earlier: list[dict[str, str]] = json.loads(str(attributes.get(VERSIONS, "[]")))
     place = location.child(folder) if folder else location
     # Other processes may have added records since it was listed.

@@ -6,8 +6,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache, cached_property
-from itertools import chain, groupby
+from functools import cached_property
+from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
@@ -31,15 +31,14 @@ from calibdask.storage.cube_layout import (
     check_status,
     recorded_versions,
     sealed,
-    versions_attributes,
-    versions_group,
+    write_versions,
 )
 from calibdask.storage.location import Location, read_error
 from calibdask.storage.manifest import ArrayRecord
 from calibdask.storage.open_store import CUBE_BEGUN, CUBE_MARK, VIEWS, read_fingerprint
 from calibdask.storage.retry import with_retries
 from calibdask.storage.writers import texts_settled
-from calibdask.study.fingerprint import FORMAT, KERNELS, READABLE, differences, fingerprint, versions, with_kernels
+from calibdask.study.fingerprint import FORMAT, READABLE, differences, fingerprint, other_versions, versions
 from calibdask.study.layouts import arrays_of, holds_nothing, make_arrays, records_of, remove, sweep
 from calibdask.study.study import Study
 
@@ -152,7 +151,7 @@ class Cube:
             )
         for name in arrays_of(before):
             remove(location, name)
-        return Cube(self.address, layout, json.dumps(with_kernels(versions(), kernels)))
+        return Cube(self.address, layout, json.dumps(versions(kernels)))
 
     def sweep(self) -> None:
         """Remove what layouts and writes that were killed have left."""
@@ -206,39 +205,27 @@ class Cube:
         UserWarning
             If others computed the existing cells.
         """
-        joined = Cube(self.address, self._present, json.dumps(with_kernels(versions(), kernels)))
-        others = joined.other_versions(joined.recorded())
-        if others and _is_partial(self.status()):
-            text = f"{self.url} holds cells that other versions have computed ({others}); the others use the current"
-            warnings.warn(f"{text} ones.", UserWarning, stacklevel=3)
+        here = versions(kernels)
+        joined = Cube(self.address, self._present, json.dumps(here))
+        if others := other_versions(joined.recorded(), here):
+            text = f"{self.url} holds cells that other versions have computed ({others}); the others use"
+            if 0 < np.mean(self.status() == DONE) < 1:
+                warnings.warn(f"{text} the current ones.", UserWarning, stacklevel=3)
         return joined
 
     def recorded(self) -> list[dict[str, str]]:
         """Versions and BLAS kernels of the processes that computed cells, the first ones first."""
-        layout = self._present if self.layout is None else self.layout
-        attributes = self._group("r", layout).attrs
-        GroupManifest.of(self.url, attributes)
-        return with_retries(lambda: recorded_versions(Location.parse(self.address), layout, attributes.asdict()))
-
-    def other_versions(self, recorded: Sequence[Mapping[str, str]]) -> str:
-        """How recorded versions differ from those of this run; an empty text if its own are among them."""
-        here = json.loads(self.record)
-        if here in recorded:
-            return ""
-        # Earlier versions of calibdask did not record kernels, and who only lays out a cube does not know its own.
-        changes = (
-            differences({KERNELS: here.get(KERNELS), **other}, {KERNELS: other.get(KERNELS), **here})
-            for other in recorded
-        )
-        return ", ".join(dict.fromkeys(chain.from_iterable(changes)))
+        location, layout = Location.parse(self.address), self._present if self.layout is None else self.layout
+        attributes = self._group("r", layout).attrs.asdict()
+        return with_retries(lambda: recorded_versions(location, layout, attributes))
 
     def finish(self) -> None:
         """Record that all cells are done: from now on a missing chunk is an error of the store."""
         layout = self.layout or ""
         if layout and not self._group("r", layout).attrs.get(FINISHED):
-            # In two places: an older copy of the attributes does not make it unfinished.
+            # In two places, so that an older copy of the attributes does not make it unfinished; the group is not written
+            # over, which would remove the folder while another driver writes it.
             group = self._group("r+", layout)
-            # Not written over: that removes the folder while another driver writes the same record.
             with suppress(ContainsGroupError):
                 with_retries(lambda: group.create_group(FINISHED))
             self._set_attributes(layout, {FINISHED: True})
@@ -305,7 +292,7 @@ class Cube:
     def write(self, cells: Mapping[int, Mapping[str, np.ndarray]]) -> None:
         """Write the values of cells of one chunk, and then their status, so that no cell is ever half done."""
         if self.record:
-            _record_versions(self.address, self.layout or "", self.record)
+            write_versions(self.address, self.layout or "", self.record)
         runs = list(_runs(sorted(cells)))
         for run in runs:
             for variable in cells[run[0]]:
@@ -405,27 +392,6 @@ class Cube:
     def __getstate__(self) -> dict[str, Any]:
         """Without cached values: every task carries the cube, and they grow with the number of cells."""
         return {"address": self.address, "layout": self.layout, "record": self.record}
-
-    def record_versions(self) -> None:
-        """Record the versions and the BLAS kernels of this run."""
-        record = json.loads(self.record)
-        group = self._group("r+", self.layout or "")
-        attributes = versions_attributes(self.layout or "", record)
-        # Not written over: that removes the folder while another process writes the same record.
-        with suppress(ContainsGroupError), texts_settled():
-            with_retries(lambda: group.create_group(versions_group(record), attributes=attributes))
-
-
-@cache
-def _record_versions(address: str, layout: str, record: str) -> None:
-    """Record versions in a cube, once in each process."""
-    Cube(address, layout, record).record_versions()
-
-
-def _is_partial(status: np.ndarray) -> bool:
-    """Whether some cells are done, and others are not."""
-    done = status == DONE
-    return bool(done.any() and not done.all())
 
 
 def _runs(numbers: Sequence[int]) -> Iterator[range]:

@@ -1,6 +1,6 @@
 """Fingerprints of studies as plain data, and the differences between two of them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,14 +41,24 @@ def fingerprint(study: Study) -> dict[str, Any]:
     return {name: data_without_credentials(value) for name, value in plain.items()}
 
 
-def versions() -> dict[str, str]:
-    """Versions recorded in cubes; other versions give a warning, because they do not make another study."""
-    return installed(_PACKAGES)
+def versions(kernels: str = "") -> dict[str, str]:
+    """Versions recorded in cubes; other versions give a warning, because they do not make another study.
+
+    Parameters
+    ----------
+    kernels : str
+        The BLAS kernels, on which trained models depend; "": unknown.
+    """
+    return {**installed(_PACKAGES), **({KERNELS: kernels} if kernels else {})}
 
 
-def with_kernels(versions: Mapping[str, str], kernels: str) -> dict[str, str]:
-    """Add the BLAS kernels, on which trained models depend, unless unknown ("")."""
-    return {**versions, **({KERNELS: kernels} if kernels else {})}
+def other_versions(recorded: Sequence[Mapping[str, str]], here: Mapping[str, str]) -> str:
+    """How recorded versions differ from those of a run; an empty text if its own are among them."""
+    if here in recorded:
+        return ""
+    # Earlier versions of calibdask did not record kernels, and who only lays out a cube does not know its own.
+    pairs = [({KERNELS: here.get(KERNELS), **other}, {KERNELS: other.get(KERNELS), **here}) for other in recorded]
+    return ", ".join(dict.fromkeys(text for pair in pairs for text in differences(*pair)))
 
 
 def differences(there: Any, here: Any, path: str = "") -> Iterator[str]:

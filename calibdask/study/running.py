@@ -14,6 +14,7 @@ from calibdask.storage.cube_layout import DONE, FAILED, TODO
 from calibdask.storage.location import Location
 from calibdask.study.cell_executor import cell_executor
 from calibdask.study.cube import Cube
+from calibdask.study.fingerprint import other_versions
 from calibdask.study.study import Study
 from calibdask.study.validate import validate_study
 from calibdask.study.work import Work
@@ -246,8 +247,9 @@ def _worked(
 
 def _warn_of_others(cube: Cube, known: Sequence[Mapping[str, str]]) -> None:
     """Warn of other versions that have computed cells since these were known, such as those of another shard."""
-    later = [record for record in cube.recorded() if record not in known and record != json.loads(cube.record)]
-    if others := cube.other_versions(later):
+    here = json.loads(cube.record)
+    later = [record for record in cube.recorded() if record not in known and record != here]
+    if others := other_versions(later, here):
         text = f"{cube.url} holds cells that other versions have computed at the same time ({others})."
         warnings.warn(text, UserWarning, stacklevel=4)
 

@@ -2,14 +2,16 @@
 
 For the live tests, and to follow ``deploy/README.md``, where there is no Kubernetes::
 
-    export FAKE_KUBECTL=FOLDER KUBECONFIG=FOLDER/kubeconfig CALIBDASK_LIVE_IMAGE=calibdask:1.0.0rc1
+    export FAKE_KUBECTL=FOLDER KUBECONFIG=FOLDER/kubeconfig
+    export CALIBDASK_LIVE_IMAGE=calibdask:1.0.0rc1 CALIBDASK_LIVE_STORE=s3://BUCKET
     python -m tests.clusters.fake_api_server &
     python -m pytest -m k8s_live tests/clusters
 
-with the variables of an object store, such as moto's server. It answers what kubectl up to 1.31 asks for (later ones
-speak Protocol Buffers where they create secrets): discovery, objects of one namespace, watches, permissions of the
-tokens that it gives out, scaling, logs and forwarded ports (SPDY/3.1). Of controllers it has those of `fake_kubectl`,
-quotas that allow no pods, and nodes of 100 processors that do not reach ``registry.invalid``.
+with the variables of the object store that has the bucket (``AWS_...``), such as moto's server. It answers what kubectl
+up to 1.31 asks for (later ones speak Protocol Buffers where they create secrets): discovery, objects of one namespace,
+watches, permissions of the tokens that it gives out, scaling, logs, forwarded ports (SPDY/3.1). Its controllers are
+those of `fake_kubectl`, quotas that allow no pods, and nodes of 100 processors that do not reach ``registry.invalid``.
+`test_api_server` tests it, with kubectl itself where that is installed.
 """
 
 import base64

@@ -9,7 +9,8 @@ All state is in the folder that ``FAKE_KUBECTL`` names:
 - ``faults.json``: what keeps pods from starting (`Faults`).
 
 Calls whose first word is ``FAKE_FAILS`` fail with the message ``FAKE_MESSAGE``, and pods are killed that have not ended
-``FAKE_GRACE`` seconds after they were asked to.
+``FAKE_GRACE`` seconds after they were asked to. With ``FAKE_TERM`` containers are asked to end as soon as they begin.
+Where pods do not share a process namespace, each container is the first process of its own.
 """
 
 import asyncio
@@ -38,6 +39,7 @@ GRACE = float(os.environ.get("FAKE_GRACE", "30"))
 _INDEX = "batch.kubernetes.io/job-completion-index"
 _OWN = ("AWS_", "CALIBDASK_", "DASK_", "JOB_COMPLETION")
 _PAUSE = 0.2
+ALONE = ("unshare", "--pid", "--fork", "--kill-child")
 _GROUPS = {
     "Deployment": "apps",
     "Job": "batch",
@@ -250,16 +252,24 @@ def run_pod(name: str) -> int:
         if one is container:
             _write(STATE / f"{name}.command", words)
             (STATE / f"{name}.variables").write_text("\n".join(sorted(variables)))
-        child = subprocess.Popen(words, env=variables, cwd=ROOT)
+        is_shared = pod["spec"].get("shareProcessNamespace", False)
+        child = subprocess.Popen(words if is_shared else [*ALONE, *words], env=variables, cwd=ROOT)
+        first = child.pid if is_shared else _only_child(child)
         (STATE / f"{name}.container").write_text(str(child.pid))
-        signal.signal(signal.SIGTERM, lambda *_, child=child: (asked.append(True), child.terminate()))
-        if asked:
-            child.terminate()
+        signal.signal(signal.SIGTERM, lambda *_, first=first: (asked.append(True), os.kill(first, signal.SIGTERM)))
+        if asked or os.environ.get("FAKE_TERM"):
+            os.kill(first, signal.SIGTERM)
         status = child.wait()
         if status:
             break
     (STATE / f"{name}.status").write_text(str(status))
     return status
+
+
+def _only_child(process: subprocess.Popen[bytes]) -> int:
+    path = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    eventually(lambda: bool(path.read_text()))
+    return int(path.read_text())
 
 
 def run_job(name: str) -> int:

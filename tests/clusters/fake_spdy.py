@@ -1,12 +1,10 @@
 """The server's end of forwarded ports as kubectl speaks of them, by SPDY/3.1; for `fake_api_server`."""
 
-import shutil
 import socket
 import struct
 import threading
 import zlib
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 _SPDY_VERSION = 3
@@ -87,11 +85,25 @@ class Spdy:
 
 
 def spdy_dictionary() -> bytes:
-    """That of the headers, which kubectl contains."""
-    command = Path(str(shutil.which("kubectl"))).resolve()
-    for path in sorted(command.parent.glob("kubectl*")):
-        content = path.read_bytes()
-        start = content.find(b"\x00\x00\x00\x07options\x00\x00\x00\x04head")
-        if start >= 0:
-            return content[start : start + 1423]
-    raise LookupError("no dictionary of SPDY in kubectl")
+    """Text that both ends know before the first header (SPDY Protocol - Draft 3, 2.6.10.1)."""
+    return b"".join(struct.pack(">I", len(word)) + word for word in _WORDS) + _TEXTS
+
+
+_NAMES = (
+    b"options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow "
+    b"authorization cache-control connection content-base content-encoding content-language content-length "
+    b"content-location content-md5 content-range content-type date etag expect expires from host if-match "
+    b"if-modified-since if-none-match if-range if-unmodified-since last-modified location max-forwards pragma "
+    b"proxy-authenticate proxy-authorization range referer retry-after server te trailer transfer-encoding upgrade "
+    b"user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
+    b"keep-alive origin"
+).split()
+_WORDS = [word.replace(b"_", b" ") for word in _NAMES]
+_TEXTS = (
+    b"100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
+    b"203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized403 Forbidden"
+    b"404 Not Found500 Internal Server Error501 Not Implemented503 Service Unavailable"
+    b"Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, Tue, Wed, Thu, Fri, Sat, Sun, GMT"
+    b"chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/javascript,"
+    b"publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
+)

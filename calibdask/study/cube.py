@@ -223,8 +223,7 @@ class Cube:
         """Record that all cells are done: from now on a missing chunk is an error of the store."""
         layout = self.layout or ""
         if layout and not self._group("r", layout).attrs.get(FINISHED):
-            # In two places, so that an older copy of the attributes does not make it unfinished; the group is not written
-            # over, which would remove the folder while another driver writes it.
+            # In two places, since attributes may be older copies; not written over, as another driver may write it.
             group = self._group("r+", layout)
             with suppress(ContainsGroupError):
                 with_retries(lambda: group.create_group(FINISHED))

@@ -165,6 +165,19 @@ def test_upgrades_change_jobs() -> None:
     assert len(names) == 1 + len(changes)
 
 
+def test_upgrades_of_the_number_of_workers_leave_shards_running() -> None:
+    """Of a Job only the number of pods at a time may be changed, which Kubernetes does while it runs."""
+    before, after = (
+        next(one for one in rendered(SHARDED | INSECURE | {"worker": {"replicas": number}}) if one["kind"] == "Job")
+        for number in (2, 9)
+    )
+    assert (before["spec"].pop("parallelism"), after["spec"].pop("parallelism")) == (2, 9)
+    assert before == after
+    assert before["metadata"]["name"] == job_name(SHARDED | INSECURE)
+    for changes in ({"worker": {"threads": 2}}, {"job": {**SHARDED["job"], "shards": 41}}):
+        assert job_name(SHARDED | INSECURE | changes) != before["metadata"]["name"]
+
+
 def test_pods_go_where_they_are_told() -> None:
     placed = {
         "nodeSelector": {"pool": "work"},

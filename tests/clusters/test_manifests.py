@@ -1,6 +1,7 @@
 """Manifests for Kubernetes: valid against its schemas, and as secure as documented."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -67,7 +68,30 @@ def test_schemas_take_them(settings: KubernetesSettings, version: str | None) ->
         pytest.skip("kubernetes-validate is not installed")
     for manifest in [*study_run(settings, STUDY, STORE), *sharded_run(settings, STUDY, STORE, 100)]:
         validate(manifest, version)
-    validate(yaml.safe_load((FOLDER / "role.yaml").read_text(encoding="utf-8")), version)
+    for name in ("role.yaml", "role-helm.yaml"):
+        validate(yaml.safe_load((FOLDER / name).read_text(encoding="utf-8")), version)
+
+
+def permissions(rules: list[dict[str, Any]]) -> set[tuple[str, str]]:
+    return {(resource, verb) for rule in rules for resource in rule["resources"] for verb in rule["verbs"]}
+
+
+def test_the_guide_names_the_permissions_of_the_roles() -> None:
+    """Each table of objects and verbs is that of a file, which the live tests apply."""
+    text = (FOLDER.parent / "README.md").read_text(encoding="utf-8")
+    tables = re.findall(r"\| objects \| verbs \|.*\n\|[-|]+\n((?:\|.*\n)+)", text)
+    assert len(tables) == 2
+    found = []
+    for table in tables:
+        named = set()
+        for row in table.splitlines():
+            objects, verbs = (cell.split(";") for cell in row.split("|")[1:3])
+            for some, their in zip(objects, verbs, strict=True):
+                named |= {(one.strip().lower(), verb.strip()) for one in some.split(",") for verb in their.split(",")}
+        found.append(named)
+    # In the order of the guide: Helm comes first.
+    for named, name in zip(found, ("role-helm.yaml", "role.yaml"), strict=True):
+        assert named == permissions(yaml.safe_load((FOLDER / name).read_text(encoding="utf-8"))["rules"]), name
 
 
 @pytest.mark.parametrize("version", newest_versions() or [None])

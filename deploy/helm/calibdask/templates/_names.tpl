@@ -55,7 +55,10 @@ metadata:
 {{ if and .Values.job.enabled .Values.job.shards }}yes{{ end }}
 {{- end }}
 
-{{/* A Job cannot be changed: with other contents it is another one, which takes the place of the earlier one. */}}
+{{/*
+A Job cannot be changed: with other contents it is another one, which takes the place of the earlier one. Only how many
+of its pods run at a time may be changed (parallelism), so that is no part of the name.
+*/}}
 {{- define "calibdask.jobName" -}}
-{{ .Release.Name }}-run-{{ include "calibdask.jobSpec" . | sha256sum | trunc 8 }}
+{{ .Release.Name }}-run-{{ regexReplaceAll "(?m)^parallelism: .*$" (include "calibdask.jobSpec" .) "" | sha256sum | trunc 8 }}
 {{- end }}

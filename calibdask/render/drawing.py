@@ -30,9 +30,20 @@ _EQUAL_SIZE = 4.0
 _FOREST_WIDTH, _FOREST_HEIGHT, _MARGIN = 150.0, 16.0, 5.0
 
 
-def diagram_picture(bins: BinnedReliability, title: str, names: Names = _NAMES) -> Html:
-    """Reliability diagram with intervals, and rows by bin below; ``names`` are the axis names."""
-    frame = Frame.of([bins])
+def diagram_picture(bins: BinnedReliability, title: str, names: Names = _NAMES, frame: Frame | None = None) -> Html:
+    """Reliability diagram with intervals, and rows by bin below.
+
+    Parameters
+    ----------
+    bins : BinnedReliability
+    title : str
+        What the picture is called where it is read aloud.
+    names : pair of str
+        Names of the horizontal and the vertical axis.
+    frame : Frame, optional
+        The axes, where several diagrams share them.
+    """
+    frame = Frame.of([bins]) if frame is None else frame
     here = _Window(frame)
     inside = [here.diagonal()]
     most = bins.count.max(initial=1.0)

@@ -124,8 +124,8 @@ def _tendency(model: ModelResult, *, of_all_rows: bool = False) -> str:
     where = " over all rows" if of_all_rows or model.measured.audited is not None else ""
     if gap.low <= 0 <= gap.high:
         few = f" by only {counted(model.rows, 'row')}" if model.rows < FEW_ROWS else ""
-        _, low, high = points_of(gap.value, abs(gap.low), gap.high)
-        ends = f"{low} points too high to {high} too low"
+        _, low, high = points_of(gap.value, gap.low, gap.high)
+        ends = f"{low.removeprefix('−')} points too high to {high} too low"
         return f"no bias of the mean shown{where}{few} ({scores} {ends})"
     least, most = sorted((abs(gap.low), abs(gap.high)))
     side = "too high" if gap.value < 0 else "too low"

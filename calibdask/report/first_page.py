@@ -1,17 +1,19 @@
 """The first page of a report: facts, decisions, slices by model, comparison of models."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 import xarray as xr
 
 from calibdask.analyses.gating.gate import Gate
 from calibdask.plot.naming import axes_of
+from calibdask.render.drawing import diagram_picture
 from calibdask.render.text_table import clusters_text
 from calibdask.report.banners import banner, by_name
 from calibdask.report.comparing import compared
 from calibdask.report.matrix import adjustment, event_noun, gap_matrix, limit_matrix
 from calibdask.report.model_result import ModelResult
-from calibdask.report.overlay_drawing import FEWEST_ROWS, MOST_MODELS, overlay_notes, overlay_picture
+from calibdask.report.overlay_drawing import FEWEST_ROWS, MOST_MODELS, common_frame, overlay_notes, overlay_picture
 from calibdask.report.slices import events_of
 from calibdask.results.document import Element, Facts, Figure, Figures, Sentence, Signature
 from calibdask.results.format import counted, named, percent, slice_text
@@ -90,6 +92,8 @@ def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterato
     """Facts, a banner for each model, slices by model, and a signature box."""
     yield from stated_facts(models, given)
     yield from (banner(model, several=len(models) > 1) for model in models)
+    if not any(model.decides for model in models):
+        yield from _side_by_side(models)
     gates = [(model, gate) for model in models if model.decides and (gate := model.measured.gate) is not None]
     if gates:
         yield limit_matrix(gates)
@@ -97,6 +101,27 @@ def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterato
     elif any(model.sliced for model in models) and (table := gap_matrix(models)) is not None:
         yield table
     yield Signature()
+
+
+def _side_by_side(models: Sequence[ModelResult]) -> Iterator[Figures]:
+    """The diagrams of several models as small multiples on the same axes."""
+    drawn = [(model, model.drawn[0][1]) for model in models[:MOST_MODELS] if len(model.drawn) == 1]
+    if len(drawn) < 2:
+        return
+    names, frame = axes_of(models[0].kind), common_frame([bins for _, bins in drawn])
+    figures = [
+        Figure(diagram_picture(bins, model.name, names, frame), ", ".join(_facts_of_diagram(model)))
+        for model, bins in drawn
+    ]
+    yield Figures(figures, small=True)
+
+
+def _facts_of_diagram(model: ModelResult) -> Iterator[str]:
+    """Name, rows, and observed over expected events of a model."""
+    yield f"{model.name}: {counted(model.rows, 'row')}"
+    expected, events = model.rows * model.means[0], events_of(model.results)
+    if model.kind == "class" and expected > 0 and math.isfinite(events):
+        yield f"O/E {events / expected:.2f}"
 
 
 def _adjusted(gates: Sequence[tuple[ModelResult, Gate]]) -> Iterator[str]:

@@ -25,7 +25,7 @@ def overlay_picture(models: Mapping[str, BinnedReliability], across: str, upward
 
     Models are told apart by colour and by dashes; their names stand beside.
     """
-    frame = _frame(list(models.values()))
+    frame = common_frame(list(models.values()))
     place = svg.scale(*frame.across, _LEFT, _LEFT + _SIDE)
     height = svg.scale(*frame.upward, _TOP + _SIDE, _TOP)
     parts = list(_axes(frame, across, upward))
@@ -50,7 +50,7 @@ def overlay_picture(models: Mapping[str, BinnedReliability], across: str, upward
 def overlay_notes(models: Mapping[str, BinnedReliability]) -> Iterator[str]:
     """Sentences on the bins, and on those that do not stand where they are."""
     shown = list(models.values())
-    frame = _frame(shown)
+    frame = common_frame(shown)
     if all(bins.drawn is not None and bins.drawn.equal_masses for bins in shown):
         yield "Bins of equal mass."
     beyond = sum(int(((bins.count >= FEWEST_ROWS) & np.isnan(frame.x(bins.score))).sum()) for bins in shown)
@@ -62,8 +62,8 @@ def overlay_notes(models: Mapping[str, BinnedReliability]) -> Iterator[str]:
             yield f"{counted(edge, 'point')} at the edge: frequency 0 or 1."
 
 
-def _frame(shown: Sequence[BinnedReliability]) -> Frame:
-    """The frame of all; on the logit scale where one of them asks for it and all can be there."""
+def common_frame(shown: Sequence[BinnedReliability]) -> Frame:
+    """The frame of all diagrams; on the logit scale where one of them asks for it and all can be there."""
     axes = [bins.drawn.axis for bins in shown if bins.drawn is not None]
     scores = np.concatenate([bins.score[bins.count >= FEWEST_ROWS] for bins in shown])
     if not (any(axis.logit for axis in axes) and len(axes) == len(shown) and scores.size):

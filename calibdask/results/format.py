@@ -96,7 +96,10 @@ def _decimals(value: float, low: Any, high: Any, rows: float) -> int:
 def _in_decimals(number: float, decimals: int, sign: str) -> str:
     if not math.isfinite(number):
         return "-"
-    return f"{number:{sign}.2e}" if decimals > _MOST_DECIMALS and number else f"{number:{sign},.{decimals}f}"
+    if decimals > _MOST_DECIMALS and number:
+        return f"{number:{sign}.2e}"
+    # Adding 0 takes the minus off a zero.
+    return f"{round(number, decimals) + 0.0:{sign},.{decimals}f}"
 
 
 def _pvalue_alone(pvalue: float) -> str:
@@ -176,6 +179,8 @@ def figures(value: float, low: float, high: float) -> tuple[str, str, str]:
     --------
     >>> figures(0.0699, 0.0634, 0.0765), figures(0.00021, 0.00018, 0.00024)
     (('0.0699', '0.0634', '0.0765'), ('0.000210', '0.000180', '0.000240'))
+    >>> figures(-0.0000047, -0.0076, 0.0081)
+    ('0.0000', '−0.0076', '0.0081')
     """
     largest = max((abs(one) for one in (value, low, high) if math.isfinite(one)), default=0.0)
     return _as_narrow_as(figure, (value, low, high), 2 if largest >= 10 else 4)
@@ -198,15 +203,25 @@ def _as_narrow_as(
     """Three numbers, with these decimals of their multiples or more."""
     half = times * (numbers[2] - numbers[1]) / 2
     needed = _SIGNIFICANT - 1 - math.floor(math.log10(half)) if half > 0 and math.isfinite(half) else 0
-    if not decimals < needed <= _MOST_DECIMALS:
-        value, low, high = map(write, numbers)
-    else:
+    if decimals < needed <= _MOST_DECIMALS:
+        value, low, high = (_in_places(one, times, needed, write) for one in numbers)
+    elif 0 < needed <= decimals:
+        # A number near zero has no more decimals than the others: the interval does not carry them.
+        least = 10.0**-decimals
         value, low, high = (
-            # Adding 0 takes the sign off a zero.
-            f"{round(times * one, needed) + 0.0:,.{needed}f}".replace("-", "−") if math.isfinite(one) else write(one)
-            for one in numbers
+            _in_places(one, times, decimals, write) if abs(times * one) < least else write(one) for one in numbers
         )
+    else:
+        value, low, high = map(write, numbers)
     return value, low, high
+
+
+def _in_places(number: float, times: int, decimals: int, write: Callable[[float], str]) -> str:
+    """A multiple of a number with these decimals."""
+    if not math.isfinite(number):
+        return write(number)
+    # Adding 0 takes the sign off a zero.
+    return f"{round(times * number, decimals) + 0.0:,.{decimals}f}".replace("-", "−")
 
 
 def signed_column(values: Iterable[float], fewest: int = 1) -> list[str]:

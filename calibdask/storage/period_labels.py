@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.engine.axes import MISSING
 from calibdask.safe_text import check_labels, listed
@@ -121,6 +122,20 @@ def _part_of_year(label: Label) -> str:
     except ValueError:
         return ""
     return "W"
+
+
+def are_periods(labels: npt.NDArray[Any]) -> bool:
+    """Whether all labels of slices are dates, months, quarters or weeks; years alone may be any numbers.
+
+    Examples
+    --------
+    >>> [are_periods(np.array(labels)) for labels in (["2026-11", "2026-12"], ["2026-Q4"], ["1010"], ["2026-11", "de"])]
+    [True, True, False, False]
+    """
+    if labels.dtype.kind == "M":
+        return True
+    texts = [str(label) for label in labels.tolist()]
+    return bool(texts) and all("-" in text and (is_date(text) or _part_of_year(text)) for text in texts)
 
 
 def _check_spelling(name: str, text: str) -> None:

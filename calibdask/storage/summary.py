@@ -16,6 +16,7 @@ from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import GridHistogram
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
+from calibdask.storage.period_labels import are_periods
 from calibdask.storage.sparse_files import decoded
 from calibdask.storage.summary_clusters import bucket_view, by_bucket, cluster_rows
 from calibdask.storage.summary_format import (
@@ -119,6 +120,22 @@ class Summary:
         labels = class_labels(given) if any(histogram.setting.per_class for histogram in states) else None
         source = SummarySource(states, layout, rows, stored_scores(given), clusters)
         return cls(given, source, axes, batch, labels, url)
+
+    @property
+    def usual_period(self) -> str:
+        """Name of the slices of time: the periods of a store, else ``day``, else the only slices that are dates.
+
+        Examples
+        --------
+        >>> import calibdask as cd
+        >>> by = {"when": ["2026-01", "2026-02"], "country": ["de", "fr"]}
+        >>> Summary.of(cd.summarize([0, 1], [0.2, 0.4], by=by)).usual_period
+        'when'
+        """
+        if self.period is not None or "day" in self.slices:
+            return self.period or "day"
+        dated = [name for name in self.slices if are_periods(self.labels[name])]
+        return dated[0] if len(dated) == 1 else "day"
 
     @property
     def slices(self) -> tuple[str, ...]:

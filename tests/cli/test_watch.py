@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -404,3 +405,17 @@ def test_a_state_that_is_not_what_was_written_is_trouble(run: Run, stored: Path,
     old["format"] = old["state"]["format"] = 1
     Path("w.json").write_text(json.dumps(old))
     assert run(*job)[0] == 1
+
+
+@pytest.mark.parametrize(("every", "last"), [("month", "2026-04"), ("quarter", "2026-Q2"), ("day", "2026-04-10")])
+def test_the_only_slices_that_are_dates_are_the_periods(every: str, last: str, run: Run, tmp_path: Path) -> None:
+    when = pd.date_range("2026-01-01", "2026-04-10", 2000)
+    frame = pd.DataFrame({"label": np.arange(2000) % 2, "score": 0.5, "when": when, "shop": np.arange(2000) % 3 + 1010})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    summary = tmp_path / "summary.zarr"
+    given = ("summarize", tmp_path / "rows.csv", "--period", "when", "--every", every, "--by", "shop", "--out", summary)
+    assert run(*given)[0] == 0
+    status, out, err = run("watch", summary)
+    assert (status, err) == (0, "")
+    assert f"up to {last}" in out
+    assert run("watch", summary, "--by", "shop", "--period", "when")[1].count("101") >= 1

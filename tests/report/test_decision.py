@@ -10,15 +10,20 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
+from calibdask.render.drawing import diagram_picture
 from calibdask.report import Measured, measure
 from calibdask.report.banners import banner
+from calibdask.report.first_page import decision
 from calibdask.report.model_result import ModelResult
+from calibdask.results.document import Figures
+from calibdask.results.format import figures, points_of, shown_texts
 from tests.report.page_reader import Reader, page_of
 from tests.report.sample_rows import COUNTRY, FEW, LABELS, ROWS, SOME, TRUTH, calibrated
 
 # Of calibrated scores, of scores that are far off, and of a few rows.
 GROUP = np.select([np.arange(ROWS) < 2500, np.arange(ROWS) < 3900], ["good", "bad"], "rare")
 GROUPED = calibrated(np.where(GROUP == "bad", TRUTH**3, TRUTH))
+SCORES = {"old": TRUTH, "new": TRUTH / 4}
 
 
 class TestDecision:
@@ -137,3 +142,35 @@ def test_the_mean_gap_nearest_to_zero_is_not_the_lowest() -> None:
     gap = {"gap": cd.MeanGap()}
     models = [ModelResult(f"m{power}", measure(LABELS, TRUTH**power, gap, **FEW)) for power in (0.5, 1.0)]
     assert "Observed rate minus mean prediction: closest to 0 for m1.0, " in best_of(models)
+
+
+class TestDiagramsSideBySide:
+    """Several models without limits: a small diagram of each on the same axes, beside the table of their numbers."""
+
+    def test_they_share_their_axes(self) -> None:
+        measured = {name: measure(LABELS, scores, SOME, **FEW) for name, scores in SCORES.items()}
+        models = [ModelResult(name, one) for name, one in measured.items()]
+        (shown,) = (element for element in decision(models, {}) if isinstance(element, Figures))
+        events = int(LABELS.sum())
+        captions = [f"{name}: 4,000 rows, O/E {events / scores.sum():.2f}" for name, scores in SCORES.items()]
+        assert [figure.caption for figure in shown.items] == captions
+        alone = diagram_picture(models[1].drawn[0][1], "new")
+        old, new, other = (self.ticks(picture) for picture in (*(figure.picture for figure in shown.items), alone))
+        assert old == new
+        assert old != other
+
+    @staticmethod
+    def ticks(picture: Any) -> list[str]:
+        """Labels of the axes, which come before the numbers of rows."""
+        return re.findall(r"<text[^>]*>([\d.]+)</text>", str(picture))[:10]
+
+    def test_limits_decide_instead(self) -> None:
+        measured = {name: measure(LABELS, scores, SOME, limits={"ece": 0.9}, **FEW) for name, scores in SCORES.items()}
+        models = [ModelResult(name, one) for name, one in measured.items()]
+        assert not any(isinstance(element, Figures) for element in decision(models, {}))
+
+    def test_the_ends_of_a_bias_have_the_same_decimals(self) -> None:
+        """An end near zero has no more decimals than the other one."""
+        assert points_of(-0.0044, -0.0088, 0.000097) == ("−0.44", "−0.88", "0.01")
+        assert figures(-0.0044, -0.0088, 0.0000097) == ("−0.0044", "−0.0088", "0.0000")
+        assert shown_texts(-0.0000003, -0.00077, 0.00077, kind="difference") == ["+0.00000", "-0.00077", "+0.00077"]

@@ -136,7 +136,7 @@ class Attribute(Analysis):
     after : label, sequence of labels, or slice of labels
         Periods after it.
     period : str, optional
-        Dimension of periods. None: as stored, else day.
+        Dimension of periods. None: as stored, else day, or the only slices that are dates.
     setting : str or int, optional
         Setting. None: the usual one, or the first.
     ci : float, default 0.95
@@ -164,7 +164,7 @@ class Attribute(Analysis):
     def compute(self, data: Data) -> xr.Dataset:
         """Changes by slice and of all rows, as `calibdask.attribute` returns them."""
         summary = Summary.passed_to(self.name, data.summary)
-        period = self.period or summary.period or "day"
+        period = self.period or summary.usual_period
         check_level(self.ci, "ci")
         sums = PeriodSums.of("attribute", summary, period, data.by, self.setting)
         of_before, of_after = _window(sums, "before", self.before), _window(sums, "after", self.after)

@@ -61,7 +61,7 @@ class PeriodSums:
         if period not in summary.slices or period in slices:
             raise ValueError(
                 f"period expects one of the slices of the summary, {listed(summary.slices) or 'none'}, that is not in "
-                f"by, got {period!r}; summarize with by={{{period!r}: ...}}."
+                f"by, got {period!r}; name one, or summarize by {period} too."
             )
         pooled = summary.pooled([*slices, period])
         for axis, labels in pooled.labels.items():

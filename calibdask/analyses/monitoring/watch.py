@@ -180,7 +180,7 @@ class Watch(Analysis):
     Parameters
     ----------
     period : str, optional
-        Dimension of periods. None: as stored, else day.
+        Dimension of periods. None: as stored, else day, or the only slices that are dates.
     features : bool, default False
         Monitor each value of the columns given to summarize --features.
     setting : str or int, optional
@@ -230,7 +230,7 @@ class Watch(Analysis):
     def compute(self, data: Data) -> xr.Dataset:
         """Evidence and gaps by slice and period, as `calibdask.watch` returns them."""
         summary = Summary.passed_to(self.name, data.summary)
-        period = self.period or summary.period or "day"
+        period = self.period or summary.usual_period
         choices = (self.tolerance, self.alpha, self.setting, self.state, self.due, self.now, self.features)
         result = run_watch(summary, period, data.by, *choices)
         alarms = [alarm.to_dict() | {"new": True} for alarm in raised_alarms(result)]

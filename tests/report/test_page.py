@@ -68,8 +68,8 @@ class TestPage:
         result = cd.evaluate(labels, scores, [cd.ECE(), cd.ReliabilityDiagram()], ci=0.9, n_boot=20)
         _, reader = page_of(tmp_path, {"of": result})
         assert set(result.ece.values.tolist()) <= set(reader.numbers)
-        # Of each model, and both over each other.
-        assert len(reader.having("svg", role="img")) == 3
+        # Of each model on the first page and in the appendix, and both over each other.
+        assert len(reader.having("svg", role="img")) == 5
         # Models are measured on the same rows, whose sum means nothing.
         assert f"2 models, {ROWS:,} rows each," in reader.text
         assert f"{2 * ROWS:,}" not in reader.text

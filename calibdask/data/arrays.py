@@ -17,6 +17,7 @@ from calibdask.data.features import FeatureColumn, feature_column, series_featur
 from calibdask.data.frames import complete_rows, is_frame, joined_arrays, series_codes
 from calibdask.data.input import Input
 from calibdask.data.logits_check import check_logits
+from calibdask.data.models import MODEL, check_columns, scores_of_models
 from calibdask.data.options import InputOptions
 from calibdask.data.sample_dims import stacked, stacked_slices
 from calibdask.data.shapes import Shape
@@ -54,36 +55,45 @@ def read_arrays(
 ) -> Input:
     """A source for arrays of any supported kind; reads no data except the distinct values of ``by``.
 
+    With a mapping from the names of models to their scores as ``y_prob``, the dimension ``model`` is the first one.
+
     Raises
     ------
     ValueError
         If shapes or types do not match.
     """
+    models = y_prob if isinstance(y_prob, Mapping) else {}
+    check_columns(models)
+    of_models = {f"y_prob of {name!r}": scores for name, scores in models.items()} or {"y_prob": y_prob}
     slicing = slices.named(by)
     names = {name: f"by {name!r}" for name in slicing}
     of_features = {name: f"feature {name!r}" for name in features or {}}
-    arrays = {"y_true": y_true, "y_prob": y_prob, "sample_weight": sample_weight}
+    arrays = {"y_true": y_true, **of_models, "sample_weight": sample_weight}
     arrays = {name: hosted(name, array) for name, array in arrays.items()}
     arrays |= clusters_of(options)
     arrays = aligned(arrays | _renamed(slicing, names) | _renamed(features or {}, of_features))
     slicing = {name: arrays.pop(argument) for name, argument in names.items()}
     columns = {name: arrays.pop(argument) for name, argument in of_features.items()}
-    shape = Shape.of(arrays["y_true"], arrays["y_prob"], options)
-    encoded = encode_labels(arrays["y_true"], arrays["y_prob"], shape)
-    inputs, slicing, columns = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing, columns, shape)
-    clusters = inputs.get(CLUSTERS)
-    inputs = {name: inputs[name] for name in ("y_prob", "y_true", "sample_weight")}
+    shapes = {name: Shape.of(arrays["y_true"], arrays[name], options) for name in of_models}
+    first = next(iter(shapes))
+    shape = shapes[first]
+    encoded = encode_labels(arrays["y_true"], arrays[first], shape)
+    arrays["y_true"] = encoded.labels
+    if any(map(is_frame, (*arrays.values(), *slicing.values(), *columns.values()))):
+        arrays, slicing, columns = frames_to_arrays(arrays, slicing, columns, shape)
+    inputs = {name: arrays[name] for name in (*of_models, "y_true", "sample_weight")}
     labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
     check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
+    scores = {name: own.scores(inputs[name], name) for name, own in shapes.items()}
     weights = inputs["sample_weight"]
     named = NamedArrays(
         shape.labels(inputs["y_true"]),
-        shape.scores(inputs["y_prob"]),
+        scores_of_models(dict(zip(models, scores.values(), strict=True))) if models else scores[first],
         None if weights is None else shape.weights(weights),
         slicing,
-        coordinates_of(labelled),
+        coordinates_of(labelled) | ({MODEL: np.array(list(models))} if models else {}),
         tuple(feature_column(name, values) for name, values in columns.items()),
-        clusters,
+        arrays.get(CLUSTERS),
     )
     return read_named(named, shape, encoded)
 
@@ -104,7 +114,7 @@ def hosted(name: str, array: Any) -> Any:
     foreign = not (known or hasattr(type(array), "columns")) and (hasattr(array, "to_numpy") or speaks_protocols(array))
     array = plain(array, name) if foreign or isinstance(array, list | tuple) else array
     if isinstance(array, np.ndarray):
-        return numbers_of_objects(rows_of_lists(array, name), name)
+        return array if array.dtype.kind != "O" else numbers_of_objects(rows_of_lists(array, name), name)
     if not (is_pandas(array) and array.ndim == 1 and array.dtype == object):
         return array
     rows = rows_of_lists(array.to_numpy(), name)
@@ -346,10 +356,7 @@ def _flattened(variable: xr.Variable, batch: tuple[Axis, ...], tail: tuple[str, 
 
 
 def frames_to_arrays(
-    inputs: Mapping[str, Any],
-    slicing: Mapping[Hashable, Any],
-    features: Mapping[str, Any] | None,
-    shape: Shape,
+    inputs: Mapping[str, Any], slicing: Mapping[Hashable, Any], features: Mapping[str, Any], shape: Shape
 ) -> tuple[dict[str, Any], dict[Hashable, Any], dict[str, Any]]:
     """The inputs with columns of Dask data frames converted to arrays with common chunks."""
     frames = {name: frame for name, frame in inputs.items() if is_frame(frame)}
@@ -358,12 +365,8 @@ def frames_to_arrays(
     check_divisions({**frames} | {f"by {name!r}": values for name, values in slicing_series.items()})
     present = complete_rows(measured) if slicing_series and shape.options.skip_missing else None
     coded = {name: series_codes(values, present) for name, values in slicing_series.items()}
-    columns = {
-        name: series_feature(values) if is_frame(values) else values for name, values in (features or {}).items()
-    }
+    columns = {name: series_feature(values) if is_frame(values) else values for name, values in features.items()}
     series = {name: column for name, column in columns.items() if isinstance(column, FeatureColumn)}
-    if not frames and not coded and not series:
-        return dict(inputs), dict(slicing), columns
     arrays = joined_arrays(
         frames
         | {f"by {name!r}": codes for name, (codes, _) in coded.items()}

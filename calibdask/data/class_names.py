@@ -96,9 +96,11 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
         _check_order(_column_names(y_true, options.class_dim), names, "y_true")
         known = listed or names
         return Encoded(y_true, _as_array(_checked(known, shape.columns), y_prob) if known else None)
-    y_true = _numbers_of_objects(y_true)
+    if getattr(_dtype(y_true), "kind", "O") == "O":
+        y_true = _numbers_of_objects(y_true)
     if shape.columns is None:
-        return _encoded_outcomes(y_true, listed, shape, whole=whole)
+        has_names = options.names_classes or _has_names(y_true)
+        return _encoded_outcomes(y_true, listed, shape, whole=whole) if has_names else Encoded(y_true)
     declared = _declared(y_true)
     unnamed = names == list(range(shape.columns)) and not (
         declared and sorted(map(str, declared)) == [*map(str, names)]
@@ -152,11 +154,8 @@ def _checked(names: list[Any], columns: int | None) -> list[Any]:
 
 
 def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape, *, whole: bool) -> Encoded:
-    """Outcomes of the class whose probability a vector of scores is; numbers as they are, where nothing is named."""
-    options = shape.options
-    if not options.names_classes and not _has_names(y_true):
-        return Encoded(y_true)
-    pos_label = None if options.pos_label is None else _like(options.pos_label, y_true)
+    """Outcomes of the class whose probability a vector of scores is."""
+    pos_label = None if shape.options.pos_label is None else _like(shape.options.pos_label, y_true)
     outcomes = _encode(y_true, _binary_encoder(listed, pos_label, shape, y_true))
     if listed is None and whole:
         _check_occurs(y_true, outcomes, pos_label)
@@ -216,9 +215,7 @@ def _declared(y_true: Any) -> list[Any] | None:
 def _numbers_of_objects(y_true: Any) -> Any:
     """Numbers that are stored as objects, as numbers."""
     values = _data(y_true)
-    if is_dask(values) or is_frame(y_true) or getattr(_dtype(y_true), "kind", "O") != "O":
-        return y_true
-    if getattr(_dtype(y_true), "categories", None) is not None:
+    if is_dask(values) or is_frame(y_true) or getattr(_dtype(y_true), "categories", None) is not None:
         return y_true
     import pandas as pd
 

@@ -14,7 +14,6 @@ from calibdask.data.blocks import read_blocks, read_stream
 from calibdask.data.containers import columns_of, has_columns, has_fields
 from calibdask.data.identifiers import identifier_numbers
 from calibdask.data.input import Input
-from calibdask.data.models import read_models
 from calibdask.data.named_columns import named_columns
 from calibdask.data.options import InputOptions, refuse_for_summary
 from calibdask.data.population import ATTRIBUTE, Population
@@ -291,7 +290,7 @@ class Data:
         if self.scores is None:
             return read_blocks(self.labels, self.options)
         if isinstance(self.scores, Mapping):
-            return read_models(self.labels, self.scores, self.by, self.weights, self.options)
+            return read_arrays(self.labels, self.scores, self.by, self.weights, self.options)
         is_checked = bool(self.identifiers) and not self.features
         hashed = {str(name): identifier_numbers(values) for name, values in self.identifiers.items() if is_checked}
         features = hashed if is_checked else self.features

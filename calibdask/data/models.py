@@ -1,4 +1,4 @@
-"""Scores of several models of shared rows, read as one source with a model dimension."""
+"""Scores of several models of shared rows, which form a dimension of models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,67 +6,13 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.data import slices
-from calibdask.data.alignment import aligned
-from calibdask.data.arrays import (
-    NamedArrays,
-    check_coordinates,
-    coordinates_of,
-    frames_to_arrays,
-    hosted,
-    read_named,
-)
-from calibdask.data.class_names import encode_labels
-from calibdask.data.clusters import CLUSTERS, clusters_of
-from calibdask.data.input import Input
-from calibdask.data.options import InputOptions
-from calibdask.data.shapes import Shape
 from calibdask.engine.arrays import is_dask
 
 MODEL = "model"
 
 
-def read_models(y_true: Any, models: Mapping[str, Any], by: Any, sample_weight: Any, options: InputOptions) -> Input:
-    """A source for the scores of all models, the dimension ``model`` first.
-
-    Raises
-    ------
-    ValueError
-        If shapes or types do not match.
-    """
-    _check_columns(models)
-    arguments = {name: f"y_prob of {name!r}" for name in models}
-    slicing = slices.named(by)
-    names = {name: f"by {name!r}" for name in slicing}
-    arrays = {"y_true": y_true, "sample_weight": sample_weight}
-    arrays |= {arguments[name]: scores for name, scores in models.items()}
-    arrays = {name: hosted(name, array) for name, array in arrays.items()} | clusters_of(options)
-    arrays = aligned(arrays | {names[name]: values for name, values in slicing.items()})
-    slicing = {name: arrays.pop(argument) for name, argument in names.items()}
-    shapes = {name: Shape.of(arrays["y_true"], arrays[argument], options) for name, argument in arguments.items()}
-    first = next(iter(models))
-    shape = shapes[first]
-    encoded = encode_labels(arrays["y_true"], arrays[arguments[first]], shape)
-    inputs, slicing, _ = frames_to_arrays({**arrays, "y_true": encoded.labels}, slicing, None, shape)
-    clusters = inputs.pop(CLUSTERS, None)
-    labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
-    check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
-    variables = {name: shapes[name].scores(inputs[argument], argument) for name, argument in arguments.items()}
-    check_compatible(variables)
-    weights = inputs["sample_weight"]
-    named = NamedArrays(
-        shape.labels(inputs["y_true"]),
-        _stacked(list(variables.values())),
-        None if weights is None else shape.weights(weights),
-        slicing,
-        {**coordinates_of(labelled), MODEL: np.array(list(models))},
-        clusters=clusters,
-    )
-    return read_named(named, shape, encoded)
-
-
-def _check_columns(models: Mapping[str, Any]) -> None:
-    """Reject data frames whose columns differ between models."""
+def check_columns(models: Mapping[str, Any]) -> None:
+    """Raise ValueError for data frames whose columns differ between models."""
     tables = {name: scores for name, scores in models.items() if hasattr(scores, "columns") and scores.ndim == 2}
     frames = {name: list(table.columns) for name, table in tables.items()}
     if not frames:
@@ -80,10 +26,17 @@ def _check_columns(models: Mapping[str, Any]) -> None:
             )
 
 
-def _stacked(variables: list[xr.Variable]) -> xr.Variable:
-    """All scores, models first."""
-    dims = variables[0].dims
-    arrays = [variable.transpose(*dims).data for variable in variables]
+def scores_of_models(variables: Mapping[str, xr.Variable]) -> xr.Variable:
+    """The scores of all models, the dimension of models first.
+
+    Raises
+    ------
+    ValueError
+        If they differ in type, dimensions or known sizes.
+    """
+    check_compatible(variables)
+    dims = next(iter(variables.values())).dims
+    arrays = [variable.transpose(*dims).data for variable in variables.values()]
     if not any(map(is_dask, arrays)):
         return xr.Variable((MODEL, *dims), np.stack(arrays))
     import dask.array as da

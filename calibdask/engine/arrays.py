@@ -49,12 +49,14 @@ def plain(array: Any, name: str = "An array") -> Any:
     """A NumPy or Dask array from an array, a data frame, a series, a tensor of another library or a list."""
     if is_dask(array):
         return array.map_blocks(unmasked, dtype=array.dtype) if _is_masked(getattr(array, "_meta", None)) else array
-    if isinstance(array, np.ndarray):
-        return local_times(unmasked(array))
+    if type(array) is np.ndarray and array.dtype.kind != "O":
+        return array
     array = without_zone(array)
     # The to_numpy of Arrow refuses texts.
     if hasattr(array, "to_numpy") and type(array).__module__.partition(".")[0] != "pyarrow":
-        return local_times(unmasked(array.to_numpy()))
+        array = array.to_numpy()
+    if isinstance(array, np.ndarray):
+        return local_times(unmasked(array))
     if speaks_protocols(array):
         return unmasked(host_array(name, array))
     if isinstance(array, list | tuple):

@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import click
 
@@ -13,13 +12,6 @@ from calibdask.cli.param_types import is_whole
 from calibdask.cli.row_options import RowsRequest
 from calibdask.cli.tests_panel import TESTS, TestsPanel
 from calibdask.estimators.expression import Expression
-
-if TYPE_CHECKING:
-    from calibdask.calibrators.stored_map import StoredMap
-    from calibdask.data.data import Data
-    from calibdask.data.options import InputKeywords
-    from calibdask.data.shapes import Shape
-    from calibdask.storage.readers import RowTable, StoredRows
 
 # Of the intervals of a report, where none is given.
 _LEVEL = 0.95
@@ -35,7 +27,6 @@ class EvaluateRequest(RowsRequest):
     # Their columns of scores.
     scores: Mapping[str, Any]
     full: bool
-    map_path: str | None
     worst: int | None
     adjust: str | None
     ci: float | None
@@ -51,7 +42,6 @@ class EvaluateRequest(RowsRequest):
     chart: str | None
     text_plot: bool | None
     overwrite: bool
-    soft_labels: bool
     # The panel of tests, if it is asked for.
     tests: TestsPanel | None
     # Choices of the metrics.
@@ -80,50 +70,6 @@ class EvaluateRequest(RowsRequest):
     def _may_have_classes(self) -> bool:
         """Whether metrics are named, which may have a value for each class, or all are measured by class."""
         return bool(self.metrics) or self.options.get("setting") == "classwise"
-
-    @cached_property
-    def stored_map(self) -> "StoredMap | None":
-        """The map that is applied to the scores."""
-        if self.map_path is None:
-            return None
-        from calibdask.calibrators.stored_map import StoredMap
-
-        stored_map = StoredMap.read(self.map_path)
-        if self.task == "multilabel":
-            raise click.UsageError("--map has no effect with --task multilabel: a map is of one problem.")
-        if self.logits and not stored_map.takes_logits:
-            raise click.UsageError(f"--logits has no effect with the map {stored_map.url}, which takes probabilities.")
-        return stored_map
-
-    @property
-    def map_attributes(self) -> dict[str, str]:
-        """Attributes of results that describe the applied map."""
-        return {} if self.stored_map is None else {"map": self.stored_map.described}
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """Notes of reports about the scores."""
-        return tuple(f"Scores were calibrated before: {words}." for words in self.map_attributes.values())
-
-    def table(self, rows: "StoredRows") -> "RowTable":
-        """The rows, with calibrated scores if there is a map."""
-        stored_map = self.stored_map
-        if stored_map is None:
-            return super().table(rows)
-        columns = tuple(dict.fromkeys((*self.by, *stored_map.further)))
-        table = replace(self, map_path=None, by=columns).table(rows)
-        width = 1 if table.scores.ndim == 1 else int(table.scores.shape[-1])
-        stored_map.check(rows.url, width, table.names.classes)
-        scores = stored_map.apply_lazily(table.scores, table.by)
-        return replace(table, scores=scores, by={name: table.by[name] for name in self.by})
-
-    @property
-    def reading(self) -> "InputKeywords":
-        """Reading options; scores from a map are never logits."""
-        given = super().reading
-        if self.stored_map is not None:
-            given.pop("logits", None)
-        return given
 
     @property
     def adjustment(self) -> Literal["bonferroni"] | None:
@@ -222,19 +168,6 @@ class EvaluateRequest(RowsRequest):
 
         layout = Layout(classes=classes, vector=vector, weighted=self.soft_labels, clustered=True)
         return soft_panel(panel, layout) if self.soft_labels else clustered_panel(panel, layout)
-
-    def data_of(self, table: "RowTable") -> "Data":
-        """The rows, whose labels may be shares."""
-        data = super().data_of(table)
-        return replace(data, options=replace(data.options, soft_labels=self.soft_labels))
-
-    def shape(self, table: "RowTable") -> "Shape":
-        """How the arrays are read: shares have the shape of the scores."""
-        if not self.soft_labels:
-            return super().shape(table)
-        import numpy as np
-
-        return super().shape(replace(table, labels=np.zeros(1, int)))
 
     def report_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
         """Options of `calibdask.report.measure` for a report that shows these metrics besides."""

@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,6 +20,7 @@ from calibdask.safe_text import message as one_line
 from calibdask.safe_text import visible, without_credentials
 
 if TYPE_CHECKING:
+    from calibdask.calibrators.stored_map import StoredMap
     from calibdask.data.data import Data
     from calibdask.data.options import InputKeywords, PopulationKeywords, Task
     from calibdask.data.periods import Every
@@ -183,6 +185,8 @@ class RowsRequest:
     train_prevalence: str | None = None
     sampling_rate: str | None = None
     cluster_check: bool = False
+    map_path: str | None = None
+    soft_labels: bool = False
 
     def opened(self) -> "Store":
         """Open DATA: scored rows, a summary, of the population that was asked for, the cube of a study or a result."""
@@ -200,13 +204,34 @@ class RowsRequest:
         with shown_warnings():
             return open_store(self.data)
 
+    @cached_property
+    def stored_map(self) -> "StoredMap | None":
+        """The map that is applied to the scores."""
+        if self.map_path is None:
+            return None
+        from calibdask.calibrators.stored_map import StoredMap
+
+        stored_map = StoredMap.read(self.map_path)
+        if self.task == "multilabel":
+            raise click.UsageError("--map has no effect with --task multilabel: a map is of one problem.")
+        if self.logits and not stored_map.takes_logits:
+            raise click.UsageError(f"--logits has no effect with the map {stored_map.url}, which takes probabilities.")
+        return stored_map
+
+    @property
+    def map_attributes(self) -> dict[str, str]:
+        """Attributes of results that describe the applied map."""
+        return {} if self.stored_map is None else {"map": self.stored_map.described}
+
     def table(self, rows: "StoredRows") -> "RowTable":
-        """The rows that were opened."""
+        """The rows that were opened, with calibrated scores if there is a map."""
+        stored_map = self.stored_map
+        columns = self.by if stored_map is None else tuple(dict.fromkeys((*self.by, *stored_map.further)))
         with shown_warnings():
             table = rows.read(
                 label=self.label,
                 score=self.score,
-                by=self.by,
+                by=columns,
                 weight=self.weight,
                 skip_missing=self.skip_missing,
                 missing_chunks=self.missing_chunks,
@@ -215,7 +240,14 @@ class RowsRequest:
                 instants=self._instants,
                 identifiers=self._identifiers(rows),
             )
-            return table if self.period is None else self._with_periods(table, rows)
+            if self.period is not None:
+                table = self._with_periods(table, rows)
+        if stored_map is None:
+            return table
+        width = 1 if table.scores.ndim == 1 else int(table.scores.shape[-1])
+        stored_map.check(rows.url, width, table.names.classes)
+        scores = stored_map.apply_lazily(table.scores, table.by)
+        return replace(table, scores=scores, by={name: table.by[name] for name in self.by})
 
     def _identifiers(self, rows: "StoredRows") -> list[str]:
         """The columns that are checked for dependent rows."""
@@ -263,11 +295,11 @@ class RowsRequest:
 
     @property
     def reading(self) -> "InputKeywords":
-        """How the arrays are to be read, as arguments of `calibdask.evaluate`."""
+        """How the arrays are to be read, as arguments of `calibdask.evaluate`; scores from a map are never logits."""
         given: InputKeywords = {}
         if self.task is not None:
             given["task"] = self.task
-        if self.logits:
+        if self.logits and self.stored_map is None:
             given["logits"] = True
         if self.labels is not None:
             given["labels"] = [name.strip() for name in self.labels.split(",")]
@@ -288,21 +320,21 @@ class RowsRequest:
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes of reports about the scores."""
-        return ()
+        return tuple(f"Scores were calibrated before: {words}." for words in self.map_attributes.values())
 
     def shape(self, table: "RowTable") -> "Shape":
-        """How the arrays are read."""
+        """How the arrays are read; shares have the shape of the scores."""
         from calibdask.data.options import InputOptions
         from calibdask.data.shapes import Shape
 
-        return Shape.of(table.labels, table.scores, InputOptions(**self.reading))
+        return Shape.of([0] if self.soft_labels else table.labels, table.scores, InputOptions(**self.reading))
 
     def data_of(self, table: "RowTable") -> "Data":
         """The rows that were read, with the options that say how."""
         from calibdask.data.data import Data
         from calibdask.data.options import InputOptions
 
-        return Data.of(table, options=InputOptions(**self.reading_of_population))
+        return Data.of(table, options=InputOptions(**self.reading_of_population, soft_labels=self.soft_labels))
 
     def fingerprint_of(self, table: "RowTable") -> str:
         """Fingerprint of labels, scores and weights, in one pass; empty for several problems at once."""

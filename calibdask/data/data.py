@@ -113,15 +113,8 @@ class Data:
         if isinstance(y_prob, TopScores):
             labels, scores = y_prob.rows(y_true)
             return cls(labels, scores, named(by), sample_weight, options=y_prob.options(options), top=y_prob)
-        return (
-            cls._of_one(y_true, by, sample_weight, options, are_features)
-            if y_prob is None
-            else cls._of_arrays(y_true, y_prob, by, sample_weight, options)
-        )
-
-    @classmethod
-    def _of_arrays(cls, y_true: Any, y_prob: Any, by: Any, sample_weight: Any, options: InputOptions) -> "Data":
-        """Labels and scores."""
+        if y_prob is None:
+            return cls._of_one(y_true, by, sample_weight, options, are_features)
         if is_summary(y_true):
             raise ValueError("A summary replaces labels and scores, and takes no y_prob.")
         if options.label is not None or options.score is not None:

@@ -139,10 +139,7 @@ class ArrayFile:
             by_role = self._on_dimensions(arrays, opened, names, choice)
         else:
             by_role = self._by_position(arrays, opened, names, choice)
-        return {
-            **choice.collect(by_role[names.labels[0]], by_role[names.scores[0]], by_role.__getitem__),
-            "names": names,
-        }
+        return choice.collect(names, lambda of_role: by_role[of_role[0]], by_role.__getitem__)
 
     def parts(self, choice: ColumnChoice) -> ArrowParts:
         """All arrays with an entry for each row as columns of tables of Arrow, part by part.

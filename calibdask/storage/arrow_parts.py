@@ -57,14 +57,14 @@ class ArrowParts:
         """
         import pyarrow
 
-        from calibdask.storage.column_blocks import as_type
+        from calibdask.storage.column_types import converted
 
         if table.schema.types == self.schema.types:
             return table
         columns = {}
         for name, kind in zip(self.schema.names, self.schema.types, strict=True):
             try:
-                columns[name] = as_type(table.column(name), kind)
+                columns[name] = converted(table.column(name), kind)
             except pyarrow.ArrowInvalid as error:
                 raise ValueError(f"column {visible(name)!r} expects {kind}: {message(error)}") from error
         return pyarrow.table(columns)

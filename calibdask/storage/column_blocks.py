@@ -9,12 +9,11 @@ import numpy as np
 
 from calibdask.errors import Damaged, Unavailable
 from calibdask.storage.column_reader import ColumnReader
-from calibdask.storage.column_types import converted, is_text, values_as, values_of
+from calibdask.storage.column_types import converted, values_as, values_of
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.file_version import Version, check_version
 from calibdask.storage.location import ColumnChoice, Location, read_error
 from calibdask.storage.retry import with_retries
-from calibdask.storage.text_types import typed
 
 Columns = dict[str, Any]
 
@@ -62,11 +61,8 @@ def load_section(reader: ColumnReader, types: Mapping[str, Any], section: PartRa
         name: None if kind is None else reader.loaded_type(kind) for name, kind in types.items() if name not in outside
     }
 
-    def loaded() -> Any:
-        return reader.load(section.file, section.layout, section.places, inside)
-
     try:
-        table = with_retries(loaded)
+        table = with_retries(partial(reader.load, section.file, section.layout, section.places, inside))
         rows = table.num_rows
         columns = {
             name: table.column(name)
@@ -75,7 +71,7 @@ def load_section(reader: ColumnReader, types: Mapping[str, Any], section: PartRa
             for name in types
         }
         columns = {
-            name: column if types[name] is None else as_type(column, types[name]) for name, column in columns.items()
+            name: column if types[name] is None else converted(column, types[name]) for name, column in columns.items()
         }
         check_version(section.file, section.version)
         return pyarrow.table(columns)
@@ -101,17 +97,6 @@ def block_arrays(
 def table_arrays(table: Any, exact: Sequence[str]) -> dict[str, np.ndarray]:
     """Columns of a table as arrays; slice columns keep their exact values (`values_of`)."""
     return {name: values_of(table.column(name), exact=name in exact) for name in table.column_names}
-
-
-def collected(choice: ColumnChoice, names: ColumnNames, columns: Mapping[str, np.ndarray]) -> dict[str, Any]:
-    """Arrays in memory by their role."""
-    labels, scores = stacked(columns, names.labels), stacked(columns, names.scores)
-    return {**choice.collect(labels, scores, columns.__getitem__), "names": names}
-
-
-def as_type(column: Any, kind: Any) -> Any:
-    """Values of a type; texts are read as numbers where that is what they stand for."""
-    return typed(column, kind) if is_text(column.type) and not is_text(kind) else converted(column, kind)
 
 
 def _constant(value: Any, rows: int, *, as_text: bool) -> Any:
@@ -172,7 +157,7 @@ def lazy_columns(
             _matrix_block, columns, width, dtype=dtype, new_axis=1, chunks=(*chunks, (width,)), meta=meta
         )
 
-    return {**choice.collect(matrix(names.labels), matrix(names.scores), column), "names": names}
+    return choice.collect(names, matrix, column)
 
 
 def _packed(load: Callable[[Any], Columns], part: Any) -> np.ndarray:

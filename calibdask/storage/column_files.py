@@ -18,17 +18,17 @@ from calibdask.storage.arrow_columns import dtype_of
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.column_blocks import (
     PartRange,
-    as_type,
     block_arrays,
-    collected,
     lazy_columns,
     load_section,
+    stacked,
     table_arrays,
 )
 from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.column_types import (
     check_types,
     common_type,
+    converted,
     dtype_with_missing,
     is_whole,
     lists_in,
@@ -105,7 +105,8 @@ class ColumnFiles:
         if not self.reader.has_types and _fit_together(parts):
             table = self._table_of_texts(parts, wanted, choice, names)
             check_types(location, choice, names, table.schema)
-            return collected(choice, names, table_arrays(table, choice.slicing))
+            columns = table_arrays(table, choice.slicing)
+            return choice.collect(names, partial(stacked, columns), columns.__getitem__)
         types = _on_clocks(self._types(files, parts, wanted, choice, names), choice)
         schema = _schema(types)
         check_types(location, choice, names, schema)
@@ -120,12 +121,12 @@ class ColumnFiles:
         blocks, sizes = _blocks(parts, wanted, row_bytes, choice.chunk_rows)
         check_size(location.url, names.labels[0], [_whole(sum(sizes))], [_whole(max(sizes, default=1))], row_bytes)
         load = partial(block_arrays, self.reader, types, dtypes)
-        if not blocks:
-            return collected(choice, names, {name: np.empty(0, dtypes[name]) for name in wanted})
-        if len(blocks) == 1 and sizes[0] * row_bytes <= TARGET_BYTES and choice.chunk_rows is None:
-            # One small block: importing Dask would take longer than all the rest.
-            return collected(choice, names, load(blocks[0]))
-        return lazy_columns(choice, names, dtypes, blocks, sizes, load, lists)
+        is_small = len(blocks) == 1 and sizes[0] * row_bytes <= TARGET_BYTES and choice.chunk_rows is None
+        if blocks and not is_small:
+            return lazy_columns(choice, names, dtypes, blocks, sizes, load, lists)
+        # Of one small block importing Dask would take longer than all the rest.
+        columns = load(blocks[0]) if blocks else {name: np.empty(0, dtypes[name]) for name in wanted}
+        return choice.collect(names, partial(stacked, columns), columns.__getitem__)
 
     def parts(self, choice: ColumnChoice) -> ArrowParts:
         """All columns, part by part, as tables of Arrow.
@@ -266,7 +267,7 @@ class ColumnFiles:
         kinds = {name: frozenset().union(*(kinds_of(table.column(name)) for table in tables)) for name in open_names}
         types = _on_clocks(_types_of_kinds(wanted, kinds, choice, names), choice)
         columns = {
-            name: [chunk for table in tables for chunk in as_type(table.column(name), kind).chunks]
+            name: [chunk for table in tables for chunk in converted(table.column(name), kind).chunks]
             for name, kind in types.items()
         }
         return pyarrow.table({name: pyarrow.chunked_array(chunks, types[name]) for name, chunks in columns.items()})

@@ -9,7 +9,7 @@ from calibdask.safe_text import message, visible
 from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.location import ColumnChoice, Location
-from calibdask.storage.text_types import OFFSETS
+from calibdask.storage.text_types import OFFSETS, typed
 
 # Larger whole numbers are no floating-point numbers any more.
 _EXACT = 2**53
@@ -60,12 +60,14 @@ def plain_type(kind: Any) -> Any:
 
 
 def converted(column: Any, kind: Any) -> Any:
-    """A column with values of another type, without loss."""
+    """A column with values of another type, without loss; of texts the numbers or times that they stand for."""
     import pyarrow
     from pyarrow import types
 
     if column.type == kind:
         return column
+    if is_text(column.type) and not is_text(kind):
+        return typed(column, kind)
     if types.is_null(column.type) or column.null_count == len(column):
         return pyarrow.chunked_array([pyarrow.nulls(len(column), kind)])
     plain = column.cast(plain_type(column.type)) if column.type != plain_type(column.type) else column

@@ -17,6 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.errors import Damaged, Unavailable
 from calibdask.safe_text import HIDDEN, message, visible_address
+from calibdask.storage.columns import ColumnNames
 from calibdask.storage.retry import with_retries
 
 # Advice about paths that a worker does not see.
@@ -97,9 +98,12 @@ class ColumnChoice:
         """Names besides labels and scores, each once."""
         return tuple(dict.fromkeys((*self.slicing, *(() if self.weight is None else (self.weight,)))))
 
-    def collect(self, labels: Any, scores: Any, array: Callable[[str], Any]) -> dict[str, Any]:
-        """All arrays by their role; ``array`` gives one by its name."""
-        arrays = {"labels": labels, "scores": scores, "by": {name: array(name) for name in self.slicing}}
+    def collect(
+        self, names: ColumnNames, together: Callable[[tuple[str, ...]], Any], array: Callable[[str], Any]
+    ) -> dict[str, Any]:
+        """All arrays by their role: ``together`` gives those of labels or scores as one, ``array`` one by its name."""
+        arrays = {"labels": together(names.labels), "scores": together(names.scores), "names": names}
+        arrays["by"] = {name: array(name) for name in self.slicing}
         return arrays if self.weight is None else {**arrays, "weights": array(self.weight)}
 
 

@@ -17,7 +17,7 @@ from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.metric_options import first_clause, option_metavar
 from calibdask.cli.param_types import ChoiceType, MetricType
 from calibdask.cli.results import RESULTS, write_result
-from calibdask.cli.row_options import RowsRequest
+from calibdask.cli.rows_request import RowsRequest
 from calibdask.estimators.choice import Choice
 from calibdask.estimators.signatures import AnalysisSignature, analysis_signatures
 from calibdask.safe_text import visible

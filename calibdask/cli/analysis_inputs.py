@@ -7,20 +7,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from calibdask.cli.data_names import named_data, source_of
-from calibdask.cli.feature_names import feature_names, features_option
 from calibdask.cli.model_data import model_requests
-from calibdask.cli.population_options import population_options
+from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.row_options import (
-    RowsRequest,
     by_option,
+    features_option,
     key_option,
     place_options,
+    population_options,
     refused_groups_option,
     row_options,
-    rows_of,
-    shown_warnings,
     weight_option,
 )
+from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of
 from calibdask.cli.same_rows import same_rows
 
 if TYPE_CHECKING:

@@ -6,7 +6,9 @@ from typing import Any
 import click
 
 from calibdask.cli.help_groups import GroupedCommand
-from calibdask.cli.row_options import rows_of, score_options, shown_warnings
+from calibdask.cli.option_names import shown_warnings
+from calibdask.cli.row_options import score_options
+from calibdask.cli.rows_request import rows_of
 from calibdask.safe_text import listed, visible
 
 _EXAMPLES = (

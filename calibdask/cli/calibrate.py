@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.analysis_command import run_with_defaults
-from calibdask.cli.feature_names import feature_names, features_option
 from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.param_types import MethodType
-from calibdask.cli.row_options import RowsRequest, row_options, rows_of, shown_warnings
+from calibdask.cli.row_options import features_option, row_options
+from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of
 from calibdask.estimators.expression import Expression, parse_method
 from calibdask.estimators.signatures import calibrator_signatures
 from calibdask.safe_text import listed, visible

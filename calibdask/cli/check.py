@@ -16,15 +16,9 @@ from calibdask.cli.gates import (
 from calibdask.cli.github_summary import GithubSummary, github_option
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import score_models
-from calibdask.cli.population_options import population_options
-from calibdask.cli.row_options import (
-    RowsRequest,
-    cluster_check_option,
-    key_option,
-    row_options,
-    rows_of,
-    shown_warnings,
-)
+from calibdask.cli.option_names import shown_warnings
+from calibdask.cli.row_options import cluster_check_option, key_option, population_options, row_options
+from calibdask.cli.rows_request import RowsRequest, rows_of
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -252,7 +246,7 @@ def _judged_column(models: dict[str, str], baseline: str) -> str:
 
 
 def _title(data: str) -> str:
-    from calibdask.cli.row_options import stem_of
+    from calibdask.cli.rows_request import stem_of
 
     return f"Calibration of {visible(stem_of(data))}"
 

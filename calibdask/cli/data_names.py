@@ -5,7 +5,7 @@ from pathlib import Path, PurePosixPath
 
 import click
 
-from calibdask.cli.row_options import RowsRequest, stem_of
+from calibdask.cli.rows_request import RowsRequest, stem_of
 from calibdask.safe_text import visible, without_credentials
 
 _UNIT = 1000

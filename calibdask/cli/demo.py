@@ -5,7 +5,7 @@ from time import perf_counter
 
 import click
 
-from calibdask.cli.cluster_options import cluster_options
+from calibdask.cli.row_options import cluster_options
 from calibdask.cluster import ClusterSpec
 from calibdask.safe_text import visible
 

@@ -15,8 +15,8 @@ from calibdask.cli.importing import importing
 from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CHARTS, CURVE, DIAGRAM, PICTURES
 from calibdask.cli.model_data import model_places
+from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.param_types import MetricType
-from calibdask.cli.population_options import population_options
 from calibdask.cli.reporting import write_models
 from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.row_options import (
@@ -24,8 +24,8 @@ from calibdask.cli.row_options import (
     cluster_check_option,
     key_option,
     period_options,
+    population_options,
     row_options,
-    shown_warnings,
 )
 from calibdask.cli.same_rows import side_by_side
 from calibdask.cli.tests_panel import BANDWIDTH, TESTS, TESTS_HELP, refuse_without_effect, tests_options

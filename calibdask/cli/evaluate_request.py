@@ -9,7 +9,7 @@ import click
 from calibdask.cli.data_names import source_of
 from calibdask.cli.metrics import CURVE, DIAGRAM, PICTURES, chosen_metrics
 from calibdask.cli.param_types import is_whole
-from calibdask.cli.row_options import RowsRequest
+from calibdask.cli.rows_request import RowsRequest
 from calibdask.cli.tests_panel import TESTS, TestsPanel
 from calibdask.estimators.expression import Expression
 

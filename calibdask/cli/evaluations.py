@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.evaluate_request import EvaluateRequest
+from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.reporting import models_of_rows, models_of_summary
-from calibdask.cli.row_options import rows_of, shown_warnings, stem_of
+from calibdask.cli.rows_request import rows_of, stem_of
 from calibdask.cli.tests_panel import TESTS
 from calibdask.safe_text import visible_address
 

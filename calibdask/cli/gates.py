@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.row_options import rows_of, shown_warnings
+from calibdask.cli.option_names import shown_warnings
+from calibdask.cli.rows_request import rows_of
 
 if TYPE_CHECKING:
     from calibdask.analyses.gating.gate import Gate

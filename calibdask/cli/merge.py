@@ -2,7 +2,7 @@
 
 import click
 
-from calibdask.cli.row_options import shown_warnings
+from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.summarize import FORMATS, described, written
 from calibdask.safe_text import visible
 

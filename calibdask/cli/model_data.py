@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.data_names import named_data
-from calibdask.cli.row_options import RowsRequest
+from calibdask.cli.rows_request import RowsRequest
 
 if TYPE_CHECKING:
     from calibdask.storage.readers import RowTable

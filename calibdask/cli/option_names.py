@@ -1,9 +1,16 @@
-"""Messages of the library at the shell: arguments of functions are called as the options of the command are."""
+"""Messages of the library at the shell: arguments are called as the options are, and each warning is one line."""
 
 import re
-from collections.abc import Collection
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
 
 import click
+
+from calibdask.safe_text import message as one_line
 
 # A call of a function, whose arguments are no options.
 _CALL = re.compile(r"[\w.]+\((?:[^()]|\([^()]*\))*\)")
@@ -55,3 +62,31 @@ def as_options(text: str, options: Collection[str]) -> str:
         pieces += [translated(short[start : call.start()]), call[0]]
         start = call.end()
     return "".join([*pieces, translated(short[start:])])
+
+
+@dataclass(frozen=True)
+class _Notes:
+    """Shows each user warning of the library once, on one line, and other warnings unchanged."""
+
+    show: Callable[..., None]
+    lines: list[str] = field(default_factory=list)
+
+    def __call__(self, message: Warning | str, category: type[Warning], *where: Any, **options: Any) -> None:
+        """Show a warning."""
+        context = click.get_current_context(silent=True)
+        line = one_line(as_options(str(message), options_of(context.command if context else None)))
+        if not issubclass(category, UserWarning):
+            self.show(line, category, *where, **options)
+        elif line not in self.lines:
+            self.lines.append(line)
+            sys.stderr.write(f"calibdask: {line}\n")
+
+
+@contextmanager
+def shown_warnings() -> Iterator[list[str]]:
+    """Show user warnings on one line without code locations; yields the lines shown so far."""
+    with warnings.catch_warnings():
+        shown = warnings.showwarning
+        notes = shown if isinstance(shown, _Notes) else _Notes(shown)
+        warnings.showwarning = notes
+        yield notes.lines

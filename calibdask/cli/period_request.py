@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.row_options import shown_warnings
+from calibdask.cli.option_names import shown_warnings
 from calibdask.safe_text import listed, visible, visible_address
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import click
 
 from calibdask.cli.command_line import repeatable_command
 from calibdask.cli.data_names import size_of, source_of
-from calibdask.cli.feature_names import feature_names
 from calibdask.cli.gates import gated_rows, gated_summary
-from calibdask.cli.row_options import RowsRequest, missing_values, rows_of, shown_warnings
+from calibdask.cli.option_names import shown_warnings
+from calibdask.cli.rows_request import RowsRequest, feature_names, missing_values, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path

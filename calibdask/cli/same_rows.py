@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.model_data import joined_on_key
-from calibdask.cli.row_options import rows_of
+from calibdask.cli.rows_request import rows_of
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
-    from calibdask.cli.row_options import RowsRequest
+    from calibdask.cli.rows_request import RowsRequest
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import RowTable, StoredRows
 

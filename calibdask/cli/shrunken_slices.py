@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from calibdask.cli.analysis_command import OutputFiles, run_with_defaults
-from calibdask.cli.row_options import RowsRequest, check_every
+from calibdask.cli.row_options import check_every
+from calibdask.cli.rows_request import RowsRequest
 
 # Options of evaluate that mean the same, or are for all commands.
 _OUTPUT = ("as_text", "out", "overwrite")

@@ -2,8 +2,8 @@
 
 import click
 
-from calibdask.cli.cluster_options import cluster_options
-from calibdask.cli.row_options import shown_warnings
+from calibdask.cli.option_names import shown_warnings
+from calibdask.cli.row_options import cluster_options
 from calibdask.cli.stopping import TERMINATED, stopped_by_term
 from calibdask.cluster import ClusterSpec
 from calibdask.safe_text import visible, visible_address, visible_lines

@@ -7,21 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.feature_names import feature_names, features_option
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import model_requests
+from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.period_request import COARSER, PeriodRequest
-from calibdask.cli.population_options import population_options
 from calibdask.cli.row_options import (
-    RowsRequest,
     check_every,
+    features_option,
     key_option,
     period_options,
+    population_options,
     row_options,
-    rows_of,
-    shown_warnings,
 )
+from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of
 from calibdask.cli.same_rows import check_key, same_rows
 from calibdask.safe_text import visible
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from calibdask.cli.row_options import RowsRequest
+from calibdask.cli.rows_request import RowsRequest
 
 if TYPE_CHECKING:
     from calibdask.storage.summary import Summary

@@ -5,7 +5,9 @@ from typing import Any
 import click
 
 from calibdask.cli.help_groups import GroupedCommand
-from calibdask.cli.row_options import RowsRequest, row_options, rows_of, shown_warnings
+from calibdask.cli.option_names import shown_warnings
+from calibdask.cli.row_options import row_options
+from calibdask.cli.rows_request import RowsRequest, rows_of
 from calibdask.safe_text import visible
 
 _EXAMPLES = (

@@ -251,9 +251,9 @@ class CalibrationAccessor:
         class_dim: str,
     ) -> dict[str, Any]:
         """Arguments for the functions of calibdask."""
-        from calibdask.storage.summary import is_summary
+        from calibdask.data.data import may_have_rows
 
-        if is_summary(self._dataset):
+        if not may_have_rows(self._dataset):
             if by is not None or sample_weight is not None:
                 raise ValueError("A summary has its weights and slices already; by and sample_weight do not apply.")
             return {"y_true": self._dataset}

@@ -14,7 +14,7 @@ from calibdask.analyses.comparison_document import comparison_document, comparis
 from calibdask.analyses.constant_outcome_bounds import outcomes_suffice
 from calibdask.analyses.supported_bounds import has_saturated_ends, is_unbounded, refuse_difference
 from calibdask.data.containers import has_columns
-from calibdask.data.data import Data
+from calibdask.data.data import Data, may_have_rows
 from calibdask.data.input import Input
 from calibdask.data.models import MODEL
 from calibdask.data.options import InputOptions, Task
@@ -41,7 +41,6 @@ from calibdask.results.document import Document
 from calibdask.safe_text import visible
 from calibdask.statistics.exact import Array
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS, bucket_count
-from calibdask.storage.summary import is_summary
 
 # Methods of the intervals of differences.
 PairedMethod = Literal["percentile", "bca"]
@@ -336,7 +335,7 @@ def _data(y_true: Any, prob_a: Any, prob_b: Any, by: Any, sample_weight: Any, op
     models = _models(prob_a, prob_b)
     is_path = isinstance(y_true, str | os.PathLike)
     is_named = options.label is not None or has_columns(y_true) or is_path
-    if is_summary(y_true) or not (hasattr(y_true, "__len__") or is_named):
+    if not may_have_rows(y_true) or not (hasattr(y_true, "__len__") or is_named):
         raise ValueError("compare expects arrays of labels and scores, not summaries or iterators of blocks.")
     # Columns of a frame or a file are named as by ``score`` of `calibdask.evaluate`.
     if is_named:

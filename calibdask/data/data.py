@@ -292,6 +292,21 @@ class Data:
         return read if self.top is None else self.top.input(read)
 
 
+def may_have_rows(given: Any) -> bool:
+    """Whether something that the user passed may hold rows: all but a summary, and what was added up."""
+    return not (is_summary(given) or hasattr(given, "_as_input"))
+
+
+def summary_of(given: Any) -> Summary | None:
+    """The summary that this is, or that is stored under this path; None if it is something else."""
+    if isinstance(given, str | os.PathLike):
+        from calibdask.storage.open_store import open_store
+
+        store = open_store(os.fspath(given))
+        return store if isinstance(store, Summary) else None
+    return Summary.of(given) if is_summary(given) else None
+
+
 def summary_input(summary: Summary) -> Input:
     """The input that a summary is."""
     names = tuple(map(str, summary.batch))

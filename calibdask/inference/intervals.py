@@ -40,7 +40,7 @@ def estimates_with_intervals(
     those of rows are paired.
     """
     intervals = {name: estimator.interval(source.layout) for name, estimator in metrics.items()}
-    summary = source if isinstance(source, SummarySource) else None
+    summary = source.histograms_to_resample
     records = {
         name: interval.of_histograms(metrics[name])
         for name, interval in intervals.items()

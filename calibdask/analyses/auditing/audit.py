@@ -17,8 +17,8 @@ from calibdask.analyses.auditing.label_leakage import FeatureCounts, warn_of_lea
 from calibdask.analyses.auditing.measures import cells_of
 from calibdask.analyses.auditing.overlaps import LatticeOverlaps, RowOverlaps
 from calibdask.analyses.auditing.planning import LatticePlan
-from calibdask.analyses.auditing.summarized import NOTES, refuse_rows_options, summary_lattice, summary_of
-from calibdask.data.data import Data
+from calibdask.analyses.auditing.summarized import NOTES, refuse_rows_options, summary_lattice
+from calibdask.data.data import Data, summary_of
 from calibdask.data.input import Input
 from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions, Task

@@ -1,27 +1,15 @@
 """Audits of summaries with features: the lattice that they hold, as the rows would fill it."""
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
 from calibdask.safe_text import listed
 from calibdask.statistics.lattice.lattice_sums import LatticeState
-from calibdask.storage.open_store import open_store
-from calibdask.storage.summary import Summary, is_summary
+from calibdask.storage.summary import Summary
 from calibdask.storage.summary_lattice import Cuts, closed, lattice_state
 
 # The attribute of a summary that says what was noticed of features, as JSON.
 NOTES = "feature_notes"
-
-
-def summary_of(given: Any) -> Summary | None:
-    """The summary that this is, or that is stored under this path; None if it is something else."""
-    if is_summary(given):
-        return Summary.of(given)
-    if isinstance(given, str | os.PathLike):
-        store = open_store(os.fspath(given))
-        return store if isinstance(store, Summary) else None
-    return None
 
 
 def refuse_rows_options(given: Mapping[str, Any]) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,9 @@ from calibdask.statistics.schedule import Schedule
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.validity import EXCLUDED, Validity, ValidityState
+
+if TYPE_CHECKING:
+    from calibdask.engine.sources.summary import SummarySource
 
 Answer = TypeVar("Answer")
 StateT = TypeVar("StateT")
@@ -72,6 +75,11 @@ class Source(ABC):
     @property
     def step(self) -> float | None:
         """Width of the cells of the finest stored grid; None with rows, which have none."""
+        return None
+
+    @property
+    def histograms_to_resample(self) -> "SummarySource | None":
+        """The source whose stored histograms stand for the rows in replicates; None with rows."""
         return None
 
     def has_histogram(self, setting: Setting) -> bool:

@@ -94,6 +94,11 @@ class SummarySource(Source):
         return _Replicates(self, histogram, None, len(groups))
 
     @property
+    def histograms_to_resample(self) -> "SummarySource":
+        """The source itself."""
+        return self
+
+    @property
     def histograms(self) -> tuple[GridHistogram, ...]:
         """All stored histograms."""
         return tuple(self._stored)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.engine.sources.summary import SummarySource
+from calibdask.engine.sources.source import Source
 from calibdask.explore.summaries.sparse_sums import SliceNumbers, SparseSums
 from calibdask.results.cautions import MODEL_DIMS
 from calibdask.storage.summary import Summary
@@ -115,7 +115,7 @@ class Pool:
         return self._opened.url
 
     @property
-    def source(self) -> SummarySource:
+    def source(self) -> Source:
         """The source of the summary: which settings it has histograms of, without reading them."""
         return self._opened.source
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import column_or_1d, validate_data
 
-from calibdask.data.alignment import aligned
+from calibdask.data.frames import aligned
 from calibdask.data.slices import named
 from calibdask.engine.arrays import is_dask, plain
 

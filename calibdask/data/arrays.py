@@ -10,17 +10,15 @@ import numpy as np
 import xarray as xr
 
 from calibdask.data import slices
-from calibdask.data.alignment import aligned, check_divisions
 from calibdask.data.class_names import Encoded, encode_labels
 from calibdask.data.clusters import CLUSTERS, checked_clusters, clusters_of, stacked_clusters
 from calibdask.data.features import FeatureColumn, feature_column, series_feature
-from calibdask.data.frames import complete_rows, is_frame, joined_arrays, series_codes
+from calibdask.data.frames import aligned, check_divisions, complete_rows, is_frame, joined_arrays, series_codes
 from calibdask.data.input import Input
 from calibdask.data.logits_check import check_logits
 from calibdask.data.models import MODEL, check_columns, scores_of_models
 from calibdask.data.options import InputOptions
-from calibdask.data.sample_dims import stacked, stacked_slices
-from calibdask.data.shapes import Shape
+from calibdask.data.shapes import Shape, stacked, stacked_slices
 from calibdask.data.slices import SliceCodes
 from calibdask.engine.arrays import check_types, is_dask, is_pandas, plain, rows_of_lists, speaks_protocols, with_axis
 from calibdask.engine.axes import Axis

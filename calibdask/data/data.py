@@ -11,8 +11,8 @@ import numpy as np
 
 from calibdask.data.arrays import read_arrays
 from calibdask.data.blocks import read_blocks, read_stream
+from calibdask.data.clusters import identifier_numbers
 from calibdask.data.containers import columns_of, has_columns, has_fields
-from calibdask.data.identifiers import identifier_numbers
 from calibdask.data.input import Input
 from calibdask.data.named_columns import named_columns
 from calibdask.data.options import InputOptions, refuse_for_summary

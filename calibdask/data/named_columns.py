@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.data.alignment import FRAME, aligned
+from calibdask.data.clusters import may_identify
 from calibdask.data.containers import DaskColumns, MemoryColumns, StreamColumns
-from calibdask.data.identifiers import may_identify
+from calibdask.data.frames import FRAME, aligned
 from calibdask.data.options import InputOptions
 from calibdask.data.streams import RowStream
 from calibdask.storage.columns import ColumnNames, alike_classes, choose_columns, unknown

@@ -232,8 +232,8 @@ def _absent(array: np.ndarray) -> np.ndarray:
 
 
 def _dask_codes(name: str, array: Any, keep: Any) -> tuple[Any, np.ndarray]:
-    from calibdask.engine.scheduler import scheduler
     from calibdask.engine.sources.reduction import tree
+    from calibdask.engine.workers import scheduler
 
     chunks = ((1,) * array.numblocks[0],)
     of_boxes = {"dtype": object, "meta": np.empty(0, object), "chunks": chunks}

@@ -16,7 +16,7 @@ def in_memory(values: Any) -> Any:
     """The values of a Dask collection, computed on `scheduler`; others as they are."""
     if not is_dask(values):
         return values
-    from calibdask.engine.scheduler import scheduler
+    from calibdask.engine.workers import scheduler
 
     return values.compute(scheduler=scheduler())
 

@@ -102,7 +102,7 @@ class RowFilter:
         if any(map(is_dask, (rows.scores, rows.labels, rows.weights))):
             from dask import compute
 
-            from calibdask.engine.scheduler import scheduler
+            from calibdask.engine.workers import scheduler
 
             rows = Rows(*compute(rows.scores, rows.labels, rows.weights, scheduler=scheduler()))
         numbered = replace(rows, group=None, features=(np.arange(rows.count),))

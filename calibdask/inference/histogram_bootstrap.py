@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from calibdask.engine import threads
+from calibdask.engine import workers
 from calibdask.engine.plan import run
 from calibdask.engine.sources.summary import SummarySource
 from calibdask.estimators.interval import Estimating, FromHistograms
@@ -91,7 +91,7 @@ class HistogramBootstrap:
         if self.choice.method == "bca":
             size = source.bytes_of_a_replicate(outcome.states, by_cells=True)
             # Each call deals the rows of all cells to all groups: fewer calls.
-            of_a_thread = _BYTES_AT_ONCE // (2 * threads.number_of_threads())
+            of_a_thread = _BYTES_AT_ONCE // (2 * workers.number_of_threads())
             left_out = partial(source.left_out, self.choice.seed)
             drawn["left_out"] = _values(estimators, left_out, GROUPS, size, of_a_thread)
         return {
@@ -146,10 +146,10 @@ def _values(
     """Values of each part of each estimator in ``count`` replicates, whose states have ``size`` bytes each."""
     if not estimators:
         return {}
-    together = _whole_parts(AT_ONCE, min(of_a_thread // max(1, size), -(-count // threads.number_of_threads())))
+    together = _whole_parts(AT_ONCE, min(of_a_thread // max(1, size), -(-count // workers.number_of_threads())))
     ranges = [range(start, min(count, start + together)) for start in range(0, count, together)]
     jobs = (partial(_values_of_range, estimators, make, replicates) for replicates in ranges)
-    pieces = threads.in_parallel(jobs, max(1, _BYTES_AT_ONCE // max(1, size * together)))
+    pieces = workers.in_parallel(jobs, max(1, _BYTES_AT_ONCE // max(1, size * together)))
     return {name: _joined([piece[name] for piece in pieces], 0) for name in estimators}
 
 

@@ -149,7 +149,7 @@ def fill(codes, starts, terms, plan, tables, rows, hits, score, spread):
     starts : int64 (cells + 1,)
     terms : int64 (1, n, 4)
     plan : tuple
-        See `calibdask.statistics.lattice.filling`.
+        See `calibdask.statistics.lattice.lattice_sums`.
     tables : int64 (1, values, 4)
         Scratch space: the sums of one cell and group stay in the cache closest to the processor.
     rows, hits : int64 (segments, cells)

@@ -12,7 +12,7 @@ from calibdask.cluster import ClusterLost, ClusterSpec, cluster_spec, connected
 from calibdask.cluster.spec import PATIENCE, no_worker
 from calibdask.cluster.threads import Threads
 from calibdask.cluster.versions import blas_kernels, other_kernels
-from calibdask.engine.threads import one_thread_for_products
+from calibdask.engine.workers import one_thread_for_products
 
 # Tasks in flight per thread: enough that no thread waits, few enough that a scheduler holds little.
 _IN_FLIGHT = 4

@@ -11,7 +11,7 @@ import numpy as np
 
 import calibdask as cd
 from calibdask.analyses.gating.profiles import PROFILES
-from calibdask.engine.threads import number_of_threads
+from calibdask.engine.workers import number_of_threads
 from calibdask.estimators.expression import parse_metrics
 from experiments.scaling.machine import surroundings
 from experiments.scaling.tables import Table, markdown

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
-from calibdask.data.keys import key_numbers
+from calibdask.data.clusters import key_numbers
 from calibdask.statistics.views.folds import fold_numbers
 from tests.calibrators.test_folds import binary, cross_fitted, matrix
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import calibdask as cd
-from calibdask.data.keys import key_numbers
+from calibdask.data.clusters import key_numbers
 from calibdask.statistics.bins.grid import GridHistogram
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.counts import RowCount

@@ -7,7 +7,7 @@ import pytest
 from calibdask import warming
 from calibdask.cli import main
 from calibdask.kernels import dispatch, lattice, overlaps
-from calibdask.kernels.folders import Folders
+from calibdask.kernels.dispatch import Folders
 
 
 def test_jobs_cover_all_metrics_and_types_of_scores() -> None:

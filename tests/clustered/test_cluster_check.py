@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import calibdask as cd
 from calibdask.cli import cli
 from calibdask.cluster_check import dependence
-from calibdask.data.identifiers import identifier_numbers
+from calibdask.data.clusters import identifier_numbers
 from calibdask.errors import ClusteredRowsWarning
 from calibdask.statistics.block import Block
 from calibdask.statistics.identifier_sums import MOST_VALUES, UNIT, IdentifierSums, IdentifierSumsState

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.engine import threads
+from calibdask.engine import workers
 from calibdask.engine.plan import run
 from calibdask.estimators.interval import FromHistograms
 from calibdask.statistics.bins.grid import GridHistogram
@@ -55,7 +55,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     metrics = {"corp": cd.CORP(setting=1), "smooth": cd.SmoothECE(setting=1), "ece": cd.ECE(setting=1)}
 
     def measured(number: int) -> xr.Dataset:
-        monkeypatch.setattr(threads, "number_of_threads", lambda: number)
+        monkeypatch.setattr(workers, "number_of_threads", lambda: number)
         return cd.evaluate(summary, metrics=metrics, ci=0.9, n_boot=110)
 
     xr.testing.assert_identical(measured(1), measured(3))

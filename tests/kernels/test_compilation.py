@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import calibdask as cd
-from calibdask.kernels import folders
+from calibdask.kernels import dispatch
 from calibdask.kernels.bin_sums import bin_sums, weighted_bin_sums
 from calibdask.kernels.checks import first_doubtful
-from calibdask.kernels.claims import Claim
-from calibdask.kernels.folders import Folders, loaded, saved
+from calibdask.kernels.dispatch import Claim, Folders, loaded, saved
 from calibdask.kernels.label_sets import count_sets
 from calibdask.kernels.scores import score_sums
 
@@ -141,7 +140,7 @@ def test_kernels_run_where_nothing_can_be_written_with_one_warning() -> None:
 
 
 def test_without_a_home_and_beside_read_only_sources_nothing_is_written(monkeypatch: Any, tmp_path: Path) -> None:
-    monkeypatch.setattr(folders, "_beside_sources", lambda: Path(os.devnull, "package"))
+    monkeypatch.setattr(dispatch, "_beside_sources", lambda: Path(os.devnull, "package"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(Path(os.devnull, "home")))
     assert Folders.chosen("").write is None
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

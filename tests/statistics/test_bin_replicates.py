@@ -16,8 +16,7 @@ from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState
 from calibdask.statistics.bins.grid_bins import bin_sums, cell_sums
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.replicates.bins import ResampledBins
-from calibdask.statistics.replicates.gauss_nodes import gauss_nodes
+from calibdask.statistics.replicates.bins import ResampledBins, gauss_nodes
 from calibdask.statistics.settings import Setting
 
 BINARY = Setting("class", 1)

@@ -5,7 +5,7 @@ import pytest
 import scipy.stats
 
 from calibdask.statistics.keyed_random import philox_key
-from calibdask.statistics.replicates.cell_counts import BinomialCounts, MultinomialCounts, PoissonCounts
+from calibdask.statistics.replicates.histograms import BinomialCounts, MultinomialCounts, PoissonCounts
 
 KEY = philox_key(3, 0, 1)
 CELLS = np.arange(400)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from calibdask.estimators.kernel import median_distance as module
-from calibdask.estimators.kernel.median_distance import median_distance
+from calibdask.estimators.kernel import base as module
+from calibdask.estimators.kernel.base import median_distance
 from calibdask.statistics.pairs.pair_kernel import Distance
 
 

@@ -25,7 +25,7 @@ from calibdask.study.cube import Cube
 from calibdask.study.fingerprint import FORMAT, versions
 from calibdask.study.loading import load_study
 from calibdask.study.running import lay_out
-from calibdask.study.shipped_study import ship
+from calibdask.study.work import ship
 from tests.study.cubes import NAME, computed, cube_of, raise_it, same_cubes
 from tests.study.sample_study import Misshapen, Walks
 

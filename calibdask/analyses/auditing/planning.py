@@ -7,8 +7,7 @@ from functools import cache, cached_property
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.engine.threads import number_of_threads
-from calibdask.engine.workers import Workers
+from calibdask.engine.workers import Workers, number_of_threads
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.lattice.coding import Coding, missing_again, name_of

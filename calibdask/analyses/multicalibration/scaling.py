@@ -23,8 +23,8 @@ from calibdask.calibrators.fit_input import labels_and_scores
 from calibdask.calibrators.fitted import Numbers, Sliced
 from calibdask.calibrators.mapping import BlockMap, MapsRows, mapped_rows
 from calibdask.calibrators.stored import to_dict
-from calibdask.data.alignment import aligned
 from calibdask.data.data import Data
+from calibdask.data.frames import aligned
 from calibdask.data.input import Input
 from calibdask.data.named_features import data_with_features, features_by_name
 from calibdask.data.options import InputOptions

@@ -11,8 +11,6 @@ from scipy import special
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.comparing.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, FoldMaps, FrozenMaps
 from calibdask.calibrators.comparing.improvement import LossMeans, Mean, Rule
-from calibdask.calibrators.comparing.monotonicity import is_monotone
-from calibdask.calibrators.comparing.recommendation import Recommendation
 from calibdask.calibrators.comparing.refinement import MOST_FOLDS, Refinement, enough_outcomes, paired_losses
 from calibdask.calibrators.curves.beta import BetaCalibration
 from calibdask.calibrators.curves.histogram_binning import HistogramBinning
@@ -22,11 +20,12 @@ from calibdask.calibrators.curves.platt import PlattScaling
 from calibdask.calibrators.curves.quadratic import QuadraticScaling
 from calibdask.calibrators.curves.spline import SplineCalibration
 from calibdask.calibrators.curves.venn_abers import VennAbers
+from calibdask.calibrators.mapping import BlockMap
 from calibdask.calibrators.softmax.structured import StructuredScaling
 from calibdask.calibrators.softmax.temperature import TemperatureScaling
 from calibdask.calibrators.softmax.vector import VectorScaling
+from calibdask.data.clusters import key_numbers
 from calibdask.data.input import Input
-from calibdask.data.keys import key_numbers
 from calibdask.engine.axes import Axis
 from calibdask.engine.plan import run_requests
 from calibdask.estimators.about import PartInfo
@@ -40,9 +39,10 @@ from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.inference.choice import check_level
-from calibdask.inference.multiplicity import largest_of_correlated
+from calibdask.inference.multiplicity import holm, largest_of_correlated
 from calibdask.results.build import DatasetBuilder
 from calibdask.results.cautions import FEW_ROWS
+from calibdask.safe_text import listed
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
@@ -52,6 +52,90 @@ from calibdask.statistics.request import Requests
 from calibdask.statistics.views.folds import Folds, KeyFolds, RowFolds, fold_numbers
 from calibdask.statistics.views.pooled import Pooled
 from calibdask.statistics.views.view import View, view_requests
+
+# Scores are tried at these logits, and of so many classes.
+_LOGITS = np.linspace(-16.0, 16.0, 641)
+_MOST_CLASSES = 50
+_ROUNDING = 1e-12
+
+
+def is_monotone(block_map: BlockMap, classes: int, *, vector: bool) -> bool:
+    """Whether no calibrated score falls as its score rises; in a matrix the others share the rest equally."""
+    scores = special.expit(_LOGITS)
+    if vector:
+        return bool((np.diff(block_map(scores)) >= -_ROUNDING).all())
+    for c in np.unique(np.linspace(0, classes - 1, min(classes, _MOST_CLASSES)).astype(int)).tolist():
+        rows = np.repeat(((1 - scores) / (classes - 1))[:, None], classes, axis=1)
+        rows[:, c] = scores
+        if (np.diff(block_map(rows)[:, c]) < -_ROUNDING).any():
+            return False
+    return True
+
+
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """The calibrator to take, or "none", and the reason."""
+
+    best: str
+    reason: str
+
+    @classmethod
+    def of(cls, names: Sequence[str], means: LossMeans, adjusted: Array, level: float) -> "Recommendation":
+        """The first that helps and is not significantly worse than the largest improvement.
+
+        ``adjusted``: p-values of no improvement, adjusted for all calibrators; NaN where there are none.
+        """
+        gains = [means.improvement("log", model) for model in range(len(names))]
+        value = np.array([gain.value[0, 0] for gain in gains])
+        order = np.argsort(-value, kind="stable").tolist()
+        if not np.isfinite(adjusted).any():
+            return cls("none", "There are too few rows of one outcome to decide whether a calibrator helps.")
+        helps = [model for model in range(len(names)) if value[model] > 0 and adjusted[model] < 1 - level]
+        loss = float(means.before("log").value[0, 0])
+        if not helps:
+            top = order[0]
+            low, high = (float(end[0, 0]) for end in gains[top].ends(level))
+            digits = _digits(low, high)
+            return cls(
+                "none",
+                f"No single map for all rows is significantly better: the best, {names[top]}, improves the log loss of "
+                f"{loss:{digits}} by {value[top]:{digits}} ({low:{digits}} to {high:{digits}}).",
+            )
+        top = max(helps, key=lambda model: (value[model], -model))
+        others = [model for model in range(len(names)) if model != top]
+        worse = holm(np.array([means.advantage("log", top, model).pvalue[0, 0] for model in others]))
+        equal = {top, *(model for model, p in zip(others, worse.tolist(), strict=True) if not p < 1 - level)}
+        taken = next(model for model in helps if model in equal)
+        low, high = (float(end[0, 0]) for end in gains[taken].ends(level))
+        digits = _digits(low, high)
+        reason = (
+            f"{names[taken]} lowers the log loss by {value[taken]:{digits}} ({low:{digits}} to {high:{digits}}), from "
+            f"{loss:{digits}} to {loss - value[taken]:{digits}}"
+        )
+        no_better = [names[model] for model in order if model in equal and model != taken and value[model] > 0]
+        inferior = [names[model] for model in order if model not in equal]
+        if no_better:
+            reason += f"; {_counted(no_better)} not significantly better"
+        if inferior:
+            reason += f"; {_counted(inferior)} worse than {names[top]}"
+        return cls(names[taken], f"{reason}.")
+
+
+def _counted(names: Sequence[str]) -> str:
+    """Names, a few of them, with the verb that follows."""
+    if len(names) == 1:
+        return f"{names[0]} is"
+    return f"{listed(names)} are" if len(names) <= _MOST_NAMES else f"{len(names)} others are"
+
+
+def _digits(low: float, high: float) -> str:
+    """The format that shows two digits of the width of an interval."""
+    width = max(high - low, 1e-12)
+    return f".{int(np.clip(1 - np.floor(np.log10(width)), 1, 12))}f"
+
 
 NONE = "none"
 # Up to so many classes matrices of scores have maps of each class by default, and those with two numbers for each.

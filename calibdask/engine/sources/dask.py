@@ -15,11 +15,10 @@ from calibdask.engine.arrays import is_dask, unmasked
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.engine.row_filter import RowFilter
 from calibdask.engine.rows import Rows, make_block
-from calibdask.engine.scheduler import scheduler
 from calibdask.engine.sources import pair_schedule
 from calibdask.engine.sources.reduction import packed, tree
 from calibdask.engine.sources.source import RowSource, States, merged, states_of
-from calibdask.engine.workers import Workers, workers_in_force
+from calibdask.engine.workers import Workers, scheduler, workers_in_force
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.pair_statistic import PairStatistic

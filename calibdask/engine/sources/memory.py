@@ -13,7 +13,7 @@ from calibdask.engine.progress_events import Stage, advance, start_stage
 from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.sources import pair_schedule
 from calibdask.engine.sources.source import RowSource, States, merged, states_of
-from calibdask.engine.threads import in_parallel, number_of_threads
+from calibdask.engine.workers import in_parallel, number_of_threads
 from calibdask.statistics.block import Block
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.pairs.pair_statistic import PairStatistic

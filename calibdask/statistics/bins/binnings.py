@@ -7,20 +7,40 @@ from typing import Any, Literal
 
 import numpy as np
 
+from calibdask.kernels.key_sums import sums_by_bin
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.edges import Closed, Edges, uniform_edges
 from calibdask.statistics.bins.histograms import Histograms
-from calibdask.statistics.bins.mass_sums import sums_between
 from calibdask.statistics.bins.masses import Masses
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.derived import Derived
-from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.exact import Array, Counts, from_counts
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.order.quantiles import neighbours
+from calibdask.statistics.order.quantiles import Ordered, neighbours
 from calibdask.statistics.order.ranks import KeyCounts
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
+
+
+def sums_between(tables: list[Ordered], edges: Edges) -> BinSumsState | None:
+    """The state of `BinSums` for these edges, to the last bit; None where cells do not determine it.
+
+    ``tables`` are those of each (batch, group, column), without weights, and all inner edges lie within (0, 1).
+    """
+    thresholds = np.ascontiguousarray(edges.thresholds(np.float64).reshape(len(tables), -1))
+    counts = np.zeros((len(tables), 2, edges.bins), np.int64)
+    words = np.zeros((len(tables), edges.bins, 2), np.int64)
+    for stratum, table in enumerate(tables):
+        fields = (np.require(f, requirements=["C", "W"]) for f in (table.low, table.high, table.rows, table.hits))
+        score = np.require(table.score, requirements=["C", "W"])
+        if not sums_by_bin(*fields, score, thresholds[stratum], counts[stratum], words[stratum]):
+            return None
+    shape = (*edges.values.shape[:3], edges.bins)
+    count, hits = (counts[:, i].reshape(shape) for i in range(2))
+    rows, second = from_counts(count), np.zeros((0, *shape, 2), np.int64)
+    return BinSumsState(count, rows, rows, from_counts(hits), words.reshape(*shape, 2), second)
+
 
 # Leading bits of the mantissa that keys in a cell of the first pass share.
 _COARSEST, _FINEST = 8, 12

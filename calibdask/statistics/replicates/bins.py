@@ -1,7 +1,7 @@
 """Replicates of sums over bins, at a cost in the number of bins: neither rows nor cells of histograms are resampled.
 
 The scores of each bin and outcome are represented by two nodes with the same sums of powers up to the third (by three,
-up to the fifth, where squares of scores are summed); see `calibdask.statistics.replicates.gauss_nodes`. Rows drawn
+up to the fifth, where squares of scores are summed), Gauss nodes of all scores of the bin. Rows drawn
 with replacement are one multinomial draw over (bin, outcome, node): the sums over bins then have the means,
 the variances and covariances, and for rows, outcomes and scores the third cumulants too, that they have when all cells
 are resampled.
@@ -26,8 +26,53 @@ from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.grid import Grid
 from calibdask.statistics.bins.grid_bins import HistogramSums, borders, second_sums
 from calibdask.statistics.exact import Array, Counts
-from calibdask.statistics.replicates.gauss_nodes import gauss_nodes
 from calibdask.statistics.replicates.histograms import generator
+
+# Scores whose variance is below this count as one score: its root is below the rounding of positions in cells.
+_EQUAL = 1e-27
+
+
+class BinNodes(NamedTuple):
+    """Weights and scores of the nodes of each bin, (bins, nodes); unused nodes have weight 0."""
+
+    weight: Array
+    score: Array
+
+
+def gauss_nodes(weight: Array, score: Array, lengths: Counts, nodes: int) -> BinNodes:
+    """Gauss rule of the scores of each bin, exact for powers up to 2 * nodes - 1.
+
+    Bins follow each other, with ``lengths`` scores each, at least one; weights are not negative. Nodes lie between the
+    smallest and the largest score of positive weight in their bin. Computed by the procedure of Stieltjes, whose sums
+    have terms of one sign, and the eigenvalues of the Jacobi matrix.
+    """
+    starts = np.cumsum(lengths) - lengths
+
+    def total(terms: Array) -> Array:
+        return np.asarray(np.add.reduceat(terms, starts), np.float64)
+
+    whole = norm = total(weight)
+    matrix = np.zeros((lengths.size, nodes, nodes))
+    before, polynomial = np.zeros_like(score), np.ones_like(score)
+    terms, fall = weight, np.zeros(lengths.size)
+    for k in range(nodes):
+        centre = np.divide(total(terms * score), norm, out=np.zeros_like(norm), where=norm > 0)
+        matrix[:, k, k] = centre
+        if k == nodes - 1:
+            break
+        before, polynomial = (
+            polynomial,
+            (score - np.repeat(centre, lengths)) * polynomial - np.repeat(fall, lengths) * before,
+        )
+        terms = weight * polynomial * polynomial
+        following = total(terms)
+        fall = np.divide(following, norm, out=np.zeros_like(norm), where=norm > 0)
+        fall[fall < _EQUAL] = 0.0
+        norm = np.where(fall > 0, following, 0.0)
+        matrix[:, k, k + 1] = matrix[:, k + 1, k] = np.sqrt(fall)
+    values, vectors = np.linalg.eigh(matrix)
+    return BinNodes(whole[:, None] * vectors[:, 0] ** 2, values)
+
 
 # Replicates have random numbers in common by this many: each is drawn after those before it.
 AT_ONCE = 100

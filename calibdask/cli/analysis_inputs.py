@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from calibdask.cli.data_names import named_data, source_of
-from calibdask.cli.model_data import model_requests
+from calibdask.cli.model_data import model_requests, same_rows
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.row_options import (
     by_option,
@@ -20,7 +20,6 @@ from calibdask.cli.row_options import (
     weight_option,
 )
 from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of
-from calibdask.cli.same_rows import same_rows
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -94,7 +93,7 @@ class RowsInput:
                 return result
 
     def _summary_data(self, analysis: "Analysis", summary: "Summary") -> "Data":
-        from calibdask.cli.summary_input import pooled, refuse_row_options
+        from calibdask.cli.rows_request import pooled, refuse_row_options
         from calibdask.data.data import Data
 
         refuse_row_options(self.request)

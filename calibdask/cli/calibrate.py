@@ -176,7 +176,7 @@ def _fitted(
     """The fitted calibrator, why it is this one where none was named, and the fingerprint of rows."""
     from calibdask.calibrators.map_table import rows_behind
     from calibdask.calibrators.stored_map import fit_to_data
-    from calibdask.cli.summary_input import pooled, refuse_row_options
+    from calibdask.cli.rows_request import pooled, refuse_row_options
     from calibdask.cluster import connected
     from calibdask.data.data import Data
     from calibdask.progress import shown_progress

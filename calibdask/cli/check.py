@@ -184,8 +184,8 @@ def _checked(
     from dataclasses import replace
 
     import calibdask as cd
-    from calibdask.cli.same_rows import same_rows
-    from calibdask.cli.summary_input import refuse_row_options
+    from calibdask.cli.model_data import same_rows
+    from calibdask.cli.rows_request import refuse_row_options
     from calibdask.progress import shown_progress
     from calibdask.storage.summary import Summary
 

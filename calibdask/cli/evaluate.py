@@ -14,7 +14,7 @@ from calibdask.cli.github_summary import GithubSummary, github_option
 from calibdask.cli.importing import importing
 from calibdask.cli.metric_options import MetricCommand
 from calibdask.cli.metrics import CHARTS, CURVE, DIAGRAM, PICTURES
-from calibdask.cli.model_data import model_places
+from calibdask.cli.model_data import model_places, side_by_side
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.param_types import MetricType
 from calibdask.cli.reporting import write_models
@@ -27,7 +27,6 @@ from calibdask.cli.row_options import (
     population_options,
     row_options,
 )
-from calibdask.cli.same_rows import side_by_side
 from calibdask.cli.tests_panel import BANDWIDTH, TESTS, TESTS_HELP, refuse_without_effect, tests_options
 from calibdask.markup import in_markdown
 from calibdask.safe_text import visible, visible_address

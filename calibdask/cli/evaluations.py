@@ -86,7 +86,7 @@ def _warn_of_rows_of_the_fit(request: EvaluateRequest, rows: "StoredRows", numbe
 def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) -> Evaluation:
     """Evaluate a stored summary."""
     import calibdask as cd
-    from calibdask.cli.summary_input import panel, pooled, refuse_row_options
+    from calibdask.cli.rows_request import panel, pooled, refuse_row_options
     from calibdask.cluster import connected
     from calibdask.estimators.smooth.adaptive import Adaptive
     from calibdask.progress import shown_progress

@@ -2,15 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from calibdask.cli.data_names import named_data
-from calibdask.cli.rows_request import RowsRequest
+from calibdask.cli.rows_request import RowsRequest, rows_of
+from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
-    from calibdask.storage.readers import RowTable
+    from calibdask.cli.rows_request import RowsRequest
+    from calibdask.storage.open_store import Store
+    from calibdask.storage.readers import RowTable, StoredRows
 
 
 def score_models(score: Any) -> dict[str, str] | None:
@@ -136,3 +141,163 @@ def _rows_at(table: "RowTable", positions: Any, key: str) -> "RowTable":
         groups=None if table.groups is None else table.groups[positions],
         identifiers={name: values[positions] for name, values in table.identifiers.items() if name != key},
     )
+
+
+def same_rows(
+    command: str, requests: "Mapping[str, RowsRequest]", stored: "Mapping[str, StoredRows]"
+) -> "dict[str, RowTable]":
+    """Tables of all files by model name; slices and weights come from the first.
+
+    With ``--skip-missing`` rows that lack anything for one of the models are left out of all of them.
+
+    Raises
+    ------
+    ValueError
+        If labels differ: models are measured on the same rows in the same order.
+    click.UsageError
+        If there is a key, but a single file.
+    """
+    check_key(requests)
+    share_a_file = len({request.data for request in requests.values()}) == 1
+    tables: dict[str, RowTable] = {}
+    for name, request in requests.items():
+        own = request if not tables else replace(request, by=(), weight=None)
+        if own.key is not None:
+            own = replace(own, by=(*own.by, own.key))
+        table = own.table(stored[name])
+        # Columns of one file have the same chunks, whether their sizes are known or not.
+        tables[name] = table if share_a_file else _sized(table)
+    key = next(iter(requests.values())).key
+    if key is not None:
+        from calibdask.storage.text_types import OFFSETS
+
+        zones = {name: "UTC" if (zone := rows.zone_of(key)) == OFFSETS else zone for name, rows in stored.items()}
+        if len(set(zones.values())) > 1:
+            found = " and ".join(f"{zone or 'none'} in {name}" for name, zone in zones.items())
+            raise click.UsageError(
+                f"--key {key} expects timestamps of one time zone in all files, got {found}; convert them to one zone."
+            )
+        tables = joined_on_key(tables, key, _note)
+    if not share_a_file:
+        labels = {name: (requests[name].data, table.labels) for name, table in tables.items()}
+        first, *others = labels.values()
+        for check in (_check_as_many, _check_same_rows):
+            for other in others:
+                check(command, first, other)
+    return _of_common_rows(tables) if any(table.skip_missing for table in tables.values()) else tables
+
+
+def side_by_side(
+    command: str, requests: "Mapping[str, RowsRequest]", stored: "Mapping[str, Store]"
+) -> "dict[str, RowTable]":
+    """Rows of models that are columns of a file or joined on a key; none for other models.
+
+    Raises
+    ------
+    ValueError, click.UsageError
+        As `same_rows`; or if a stored summary is to be joined.
+    """
+    check_key(requests)
+    first, *others = requests.values()
+    if not others or (first.key is None and len({request.data for request in requests.values()}) > 1):
+        return {}
+    tables = same_rows(command, requests, {name: rows_of(store) for name, store in stored.items()})
+    of_all = next(iter(tables.values()))
+    return {name: replace(table, by=of_all.by, weights=of_all.weights) for name, table in tables.items()}
+
+
+def check_key(requests: "Mapping[str, RowsRequest]") -> None:
+    """Raise UsageError for a key where there is one file."""
+    if next(iter(requests.values())).key is not None and len({request.data for request in requests.values()}) == 1:
+        raise click.UsageError("--key has no effect on one DATA: it joins the rows of several.")
+
+
+def _note(text: str) -> None:
+    click.echo(f"calibdask: {visible(text)}", err=True)
+
+
+def _of_common_rows(tables: "Mapping[str, RowTable]") -> "dict[str, RowTable]":
+    """The tables without the scores of rows that lack anything in another one: these are left out of all models."""
+    without_label = {name: _lacks_label(table) for name, table in tables.items()}
+    of_any = reduce(or_, (without_label[name] | _is_missing(table.scores) for name, table in tables.items()))
+    # What a row lacks itself is counted as that, not as a score.
+    return {
+        name: replace(table, scores=_blanked(table.scores, of_any & ~without_label[name]))
+        for name, table in tables.items()
+    }
+
+
+def _lacks_label(table: "RowTable") -> Any:
+    """Whether each row lacks a label or a weight."""
+    absent = _is_missing(table.labels)
+    return absent if table.weights is None else absent | _is_missing(table.weights)
+
+
+def _blanked(scores: Any, absent: Any) -> Any:
+    """The scores, missing in some rows."""
+    import dask.array as da
+    import numpy as np
+
+    if hasattr(scores, "dims"):
+        return scores.copy(data=_blanked(scores.data, absent))
+    where = da.where if hasattr(scores, "dask") or hasattr(absent, "dask") else np.where
+    marks = absent if scores.ndim == 1 else absent[:, None]
+    dtype = scores.dtype if scores.dtype.kind == "f" else np.result_type(scores.dtype, np.float32)
+    return where(marks, dtype.type(np.nan), scores.astype(dtype))
+
+
+def _is_missing(values: Any) -> Any:
+    """Whether each value, or one of a row, is missing."""
+    absent = _is_missing_value(values.data if hasattr(values, "dims") else values)
+    return absent if absent.ndim == 1 else absent.any(axis=1)
+
+
+def _is_missing_value(values: Any) -> Any:
+    import pandas as pd
+
+    return values.map_blocks(pd.isna, dtype=bool) if hasattr(values, "dask") else pd.isna(values)
+
+
+def _sized(table: "RowTable") -> "RowTable":
+    """The table with known chunk sizes, as joining several files requires."""
+    arrays = {"labels": table.labels, "scores": table.scores, "weights": table.weights, "groups": table.groups}
+    for name, array in arrays.items():
+        if hasattr(array, "compute_chunk_sizes") and array.shape[0] != array.shape[0]:
+            arrays[name] = array.compute_chunk_sizes()
+    by = {
+        name: values.compute_chunk_sizes() if hasattr(values, "compute_chunk_sizes") else values
+        for name, values in table.by.items()
+    }
+    checked = {
+        name: values.compute_chunk_sizes() if hasattr(values, "compute_chunk_sizes") else values
+        for name, values in table.identifiers.items()
+    }
+    return replace(table, by=by, identifiers=checked, **arrays)
+
+
+def _check_as_many(command: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
+    """Raise ValueError for other numbers of rows."""
+    (path, labels), (other, others) = first, second
+    if labels.shape[0] != others.shape[0]:
+        raise ValueError(
+            f"{command} expects the same rows in the same order, got {labels.shape[0]:,} rows of {path} and "
+            f"{others.shape[0]:,} of {other}. Join them on a column of both by --key COLUMN. For different rows: "
+            f"calibdask evaluate {path} {other} --ci 0.95."
+        )
+
+
+def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
+    """Raise ValueError if labels differ: models can be compared only on identical rows."""
+    from calibdask.engine.arrays import in_memory
+
+    (path, labels), (other, others) = first, second
+    # A missing label equals no other; such rows are left out, or are an error of their own.
+    unequal = (labels != others) & ~_is_missing_value(labels) & ~_is_missing_value(others)
+    differing = (unequal if unequal.ndim == 1 else unequal.any(axis=1)).sum()
+    count = int(in_memory(differing))
+    if count:
+        raise ValueError(
+            f"{command} expects the same rows in the same order, but {count:,} of {labels.shape[0]:,} labels of {path} "
+            f"and {other} differ. Sort both files alike, or join them on a column of both by --key COLUMN; or, for "
+            f"different rows: calibdask evaluate {path} {other} --ci 0.95."
+        )

@@ -10,7 +10,7 @@ from click.core import ParameterSource
 from calibdask.cli.command_line import Remembering, repeatable_command
 from calibdask.cli.data_names import named_data
 from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_of_options, write_receipt
-from calibdask.cli.model_data import model_requests
+from calibdask.cli.model_data import model_requests, side_by_side
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.reporting import compared_models, measured, with_audit, with_periods, write_models
 from calibdask.cli.row_options import (
@@ -22,7 +22,6 @@ from calibdask.cli.row_options import (
     population_options,
     row_options,
 )
-from calibdask.cli.same_rows import side_by_side
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:

@@ -146,7 +146,7 @@ def models_of_summary(
     name: str, request: RowsRequest, summary: "Summary", *, gating: "Gating | None" = None, **options: Any
 ) -> "dict[str, Measured]":
     """The models of a summary, measured; with ``--by`` by the slices that it names, otherwise by all."""
-    from calibdask.cli.summary_input import pooled, refuse_row_options
+    from calibdask.cli.rows_request import pooled, refuse_row_options
     from calibdask.report import measure
     from calibdask.report.over_time import due_summary
     from calibdask.results.values import named_strata
@@ -195,7 +195,7 @@ def compared_models(
     Rows are resampled, as far as reports do that for other numbers.
     """
     import calibdask as cd
-    from calibdask.cli.same_rows import same_rows
+    from calibdask.cli.model_data import same_rows
     from calibdask.cluster import connected
     from calibdask.progress import shown_progress
     from calibdask.report.measuring import MOST_RESAMPLED

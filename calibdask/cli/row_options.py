@@ -1,4 +1,4 @@
-"""Options that locate scored rows, shared by all commands that read them, and those of where to compute."""
+"""Options that locate scored rows and say where to compute, shared by all commands that read rows."""
 
 from collections.abc import Callable, Sequence
 from functools import wraps

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.help_groups import GroupedCommand
-from calibdask.cli.model_data import model_requests
+from calibdask.cli.model_data import check_key, model_requests, same_rows
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.period_request import COARSER, PeriodRequest
@@ -21,7 +21,6 @@ from calibdask.cli.row_options import (
     row_options,
 )
 from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of
-from calibdask.cli.same_rows import check_key, same_rows
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Clusters of rows and other keys, such as customers, as numbers that are the same in every process."""
+"""Clusters of rows and other keys, such as customers, as numbers that do not depend on the process."""
 
 from collections.abc import Hashable, Mapping
 from contextlib import suppress

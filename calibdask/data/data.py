@@ -293,7 +293,7 @@ class Data:
 
 
 def may_have_rows(given: Any) -> bool:
-    """Whether something that the user passed may hold rows: all but a summary, and what was added up."""
+    """Whether something that the user passed may hold rows: anything but a summary or an accumulator."""
     return not (is_summary(given) or hasattr(given, "_as_input"))
 
 

@@ -1,4 +1,4 @@
-"""Rows of data frames: those of pandas are matched by index, columns of Dask joined to arrays with common chunks."""
+"""Rows of data frames: pandas objects are matched by index, columns of Dask joined to arrays with common chunks."""
 
 import warnings
 from collections.abc import Iterable, Mapping

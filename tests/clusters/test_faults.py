@@ -23,7 +23,7 @@ import xarray as xr
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.cluster import ClusterLost, connected
-from calibdask.cluster.quiet_losses import quiet_losses
+from calibdask.cluster.connecting import quiet_losses
 from calibdask.study.cube import Cube
 from tests.clusters.dask_processes import (
     PATIENCE,

@@ -10,7 +10,7 @@ import xarray as xr
 from scipy.stats import binom, binomtest
 
 import calibdask as cd
-from calibdask.inference.fixed_sequence import Fallback, RiskTest, level_of_each
+from calibdask.inference.risk_control import Fallback, RiskTest, level_of_each
 
 CELLS = 400
 

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.report.consistency_drawing import consistency_figures
+from calibdask.report.numbers import consistency_figures
 from tests.report.sample_rows import CLASSES as LABELS_OF_FOUR
 from tests.report.sample_rows import LABELS, MATRIX, TRUTH
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.report import write_cube_report
-from calibdask.report.cube_summary import summary_of
+from calibdask.report.cubes import summary_of
 from calibdask.storage.cube_layout import DONE, FAILED
 from calibdask.study.example import Means
 from calibdask.study.quantiles import quantiles
@@ -72,7 +72,7 @@ class TestCubes:
         values = xr.DataArray(np.random.default_rng(2).random((2, 2, 3, 20)), dims=("a", "b", "kind", "replicate"))
         cube = xr.Dataset({"x": values, "status": status})
         whole = summary_of(cube, "x")
-        monkeypatch.setattr("calibdask.report.cube_summary.BLOCK", 1)
+        monkeypatch.setattr("calibdask.report.cubes.BLOCK", 1)
         np.testing.assert_array_equal(summary_of(cube, "x").values, whole.values)
         done = values.values[[0, 1, 1], [0, 0, 1]]
         expected = np.median(np.quantile(done, (0.05, 0.5, 0.95), axis=-1)[:, :, 1], axis=1)

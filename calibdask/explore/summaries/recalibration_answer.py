@@ -1,6 +1,7 @@
 """Whether recalibration would help, and the map that does: cross-fitted to the cells of a summary."""
 
 import shlex
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -22,16 +23,48 @@ from calibdask.explore.summaries.answer_page import Answer
 from calibdask.explore.summaries.decisions_answer import CHOOSE
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.pseudo_rows import PseudoRows
-from calibdask.explore.summaries.worst_slice import worst_slice
+from calibdask.explore.summaries.selection_widgets import selection_text
+from calibdask.explore.summaries.slice_gaps import gaps_of
 from calibdask.markup import Html
 from calibdask.plot.decision_charts import Chart, Line
 from calibdask.report.chart_drawing import chart_picture
 from calibdask.results.document import Cell, Figure, Figures, Sentence, Table, number, text
-from calibdask.results.format import figure, minus, percent, points_of
+from calibdask.results.format import counted, figure, joined, minus, percent, points_of
 from calibdask.results.improvements import improvement_heads, improvement_texts
-from calibdask.results.over_time import GapEnds
+from calibdask.results.over_time import GapEnds, points_text
 from calibdask.statistics.exact import Array
 from calibdask.storage.summary import Summary
+
+# More slices take longer than a hint may.
+_MOST_SLICES = 2000
+
+
+def worst_slice(
+    pool: Pool, selection: Selection, setting: str | int | None
+) -> tuple[str, tuple[str, Mapping[str, int]] | None]:
+    """Whether a slice of a selection is off by its mean gap, in a sentence; its name and its position if one is.
+
+    Slices by each dimension that is not selected, with ends for all of them together (Bonferroni). Without slices the
+    sentence is empty.
+    """
+    dims = [dim for dim in pool.slices if dim not in dict(selection.slices) and len(pool.labels[dim]) > 1]
+    places = [(dim, at) for dim in dims for at in range(len(pool.labels[dim]))]
+    if not places:
+        return "", None
+    by = f"by {joined(dims)}"
+    if len(places) > _MOST_SLICES:
+        return f"Slices {by} may still be miscalibrated: see the worst slices on the first tab.", None
+    groups = [group for dim in dims for group in pool.grid([dim], selection)]
+    gaps = gaps_of(pool, groups, setting, 1 - (1 - _LEVEL) / len(groups))
+    judged = f"{percent(_LEVEL)} interval, adjusted for {counted(len(groups), 'slice')} {by}"
+    worst = int(np.argmax(gaps.distance))
+    if not gaps.certain[worst]:
+        return f"No slice is significantly miscalibrated on average ({judged}).", None
+    dim, at = places[worst]
+    name = selection_text(pool, Selection(((dim, (at,)),)))
+    ends = GapEnds(*(float(part[worst]) for part in (gaps.value, gaps.low, gaps.high)))
+    return f"But a slice is miscalibrated: {name}, scores {points_text(ends)}, {judged}.", (name, {dim: at})
+
 
 # Maps of one score by what `calibdask calibrate --method` calls them, the simplest first, which is its usual one.
 _METHODS: dict[str, Calibrator] = {

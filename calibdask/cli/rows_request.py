@@ -109,7 +109,7 @@ class RowsRequest:
                 features=self.feature_columns,
                 groups=self.groups,
                 instants=self._instants,
-                identifiers=self._identifiers(rows),
+                checks_clusters=self.cluster_check,
             )
             if self.period is not None:
                 table = self._with_periods(table, rows)
@@ -119,15 +119,6 @@ class RowsRequest:
         stored_map.check(rows.url, width, table.names.classes)
         scores = stored_map.apply_lazily(table.scores, table.by)
         return replace(table, scores=scores, by={name: table.by[name] for name in self.by})
-
-    def _identifiers(self, rows: "StoredRows") -> list[str]:
-        """The columns that are checked for dependent rows."""
-        if not self.cluster_check or self.groups is not None:
-            return []
-        from calibdask.storage.identifier_names import stored_identifiers
-
-        used = filter(None, (*self.by, *self.feature_columns, self.weight, self.key, self.period))
-        return stored_identifiers(rows, self.label, self.score, list(used))
 
     @property
     def _instants(self) -> tuple[str, ...]:

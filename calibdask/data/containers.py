@@ -1,6 +1,7 @@
 """Columns of whatever container: data frames, tables, relations, data sets, readers, mappings of arrays."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,33 @@ from calibdask.storage.arrow_columns import list_width, to_numpy
 _BATCH_ROWS = 1 << 17
 
 
+@dataclass(frozen=True)
 class MemoryColumns:
-    """Columns in memory: a function that gives one by its name, converted, or as it is."""
+    """Columns in memory.
 
-    def __init__(self, names: Sequence[Any], column: Callable[[Any], Any], native: Callable[[Any], Any]) -> None:
-        self.names, self._column, self._native = list(names), column, native
+    Attributes
+    ----------
+    names : sequence
+    values : function
+        From a name to an array of numbers or texts, without types of the container's own.
+    slicing : function
+        From a name to the column as the container has it: categories keep their order.
+    """
 
-    def values(self, name: Any) -> Any:
-        """An array of numbers or texts, without types of the container's own."""
-        return self._column(name)
+    names: Sequence[Any]
+    values: Callable[[Any], Any]
+    slicing: Callable[[Any], Any]
 
-    def slicing(self, name: Any) -> Any:
-        """The column as the container has it: categories keep their order."""
-        return self._native(name)
+    def matrix(self, names: Sequence[Any], classes: Any, dims: tuple[str, str]) -> Any:
+        """One column, (n,), or (n, K) where its cells are lists; of one for each class, (n, K)."""
+        first, *others = map(self.values, names)
+        if not others:
+            return first
+        if isinstance(first, xr.DataArray):
+            matrix = xr.concat([first, *others], dims[1]).transpose(..., *dims)
+            return matrix if classes is None else matrix.assign_coords({dims[1]: list(classes)})
+        stacked = np.stack([first, *others], axis=1)
+        return stacked if classes is None else xr.DataArray(stacked, {dims[1]: list(classes)}, dims)
 
 
 class DaskColumns:
@@ -34,6 +49,19 @@ class DaskColumns:
 
     def __init__(self, frame: Any) -> None:
         self.frame, self.names = frame, list(frame.columns)
+
+    def matrix(self, names: Sequence[Any], classes: Any, dims: tuple[str, str]) -> Any:
+        """A series, or a frame of several columns, which are called by their classes."""
+        if len(names) == 1:
+            return self.values(names[0])
+        frame = self.values(list(names))
+        return (
+            frame if classes in (None, tuple(names)) else frame.rename(columns=dict(zip(names, classes, strict=True)))
+        )
+
+    def slicing(self, name: Any) -> Any:
+        """A series as it is."""
+        return self.frame[name]
 
     def values(self, names: Any) -> Any:
         """A series, or a frame of several columns, of types of NumPy."""

@@ -23,7 +23,6 @@ from calibdask.data.top_scores import TopScores
 from calibdask.errors import RowsRequired
 from calibdask.safe_text import listed
 from calibdask.storage.columns import alike_classes
-from calibdask.storage.identifier_names import stored_identifiers
 from calibdask.storage.readers import RowTable, StoredRows
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_clusters import GROUPS
@@ -138,9 +137,9 @@ class Data:
                 raise ValueError(
                     "Rows that were read have their labels, scores, slices and weights; name the columns in read_rows."
                 )
-            if isinstance(options.groups, str):
-                columns = _column_of_table(given, options.groups)
-                options = replace(options, groups=columns)
+            if options.groups is not None:
+                groups = options.groups
+                given = replace(given, groups=_column_of_table(given, groups) if isinstance(groups, str) else groups)
             return cls._of_table(given, None, options)
         if hasattr(given, "_as_input"):
             refuse_for_summary(options)
@@ -159,19 +158,18 @@ class Data:
                 )
             return cls(given, options=options)
         rows = named_columns(given, columns_of(given), by, sample_weight, options)
-        _warn_of_guess(rows.guess)
-        options = replace(options, groups=rows.groups)
-        own = (rows.labels, rows.scores, rows.by, rows.weights)
-        return cls(*own, options=options, guess=rows.guess, identifiers=rows.identifiers)
+        if rows.names.guess:
+            warnings.warn(rows.names.guess, UserWarning, stacklevel=4)
+        return cls._of_table(rows, None, options)
 
     @classmethod
     def _of_table(cls, table: RowTable, by: Any, options: InputOptions) -> "Data":
-        """The rows of a file; slices have the names that ``by`` gives their columns."""
+        """Rows whose columns are known; slices have the names that ``by`` gives their columns."""
         slices = {name: table.by[column] for name, column in by.items()} if isinstance(by, Mapping) else table.by
         options = replace(
             options,
             skip_missing=options.skip_missing or table.skip_missing,
-            groups=table.groups if options.groups is None or isinstance(options.groups, str) else options.groups,
+            groups=table.groups,
             groups_name=options.groups_name or table.groups_name,
         )
         own = (table.labels, table.scores, slices, table.weights)
@@ -337,10 +335,8 @@ def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_f
         groups=options.groups,
         by=() if are_features else columns,
         features=columns if are_features else (),
+        checks_clusters=options.checks_clusters and not isinstance(options.score, Mapping),
     )
-    if options.checks_clusters and not isinstance(options.score, Mapping):
-        used = [*columns, *([sample_weight] if isinstance(sample_weight, str) else [])]
-        read = partial(read, identifiers=stored_identifiers(store, options.label, options.score, used))
     if not isinstance(options.score, Mapping):
         return read(score=options.score)
     tables = {name: read(score=score) for name, score in options.score.items()}
@@ -372,8 +368,3 @@ def _are_metrics(given: Any) -> bool:
     elif isinstance(given, list | tuple):
         some = given
     return any(isinstance(one, str) or hasattr(type(one), "estimate") for one in some)
-
-
-def _warn_of_guess(guess: str) -> None:
-    if guess:
-        warnings.warn(guess, UserWarning, stacklevel=4)

@@ -1,10 +1,8 @@
 """Columns of a container that the user names become labels, scores, weights and slices."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from calibdask.data.clusters import may_identify
@@ -13,30 +11,9 @@ from calibdask.data.frames import FRAME, aligned
 from calibdask.data.options import InputOptions
 from calibdask.data.streams import RowStream
 from calibdask.storage.columns import ColumnNames, alike_classes, choose_columns, unknown
-from calibdask.storage.identifier_names import identifier_names
+from calibdask.storage.readers import RowTable, identifier_names
 
 _WHERE = "The frame"
-
-
-@dataclass(frozen=True)
-class NamedColumns:
-    """Labels, scores, slices and weights that were taken from columns.
-
-    A stream in place of labels has scores and weights too; of its slices these are the names of the columns.
-
-    Attributes
-    ----------
-    guess : str
-        What was taken for labels and scores because of its name, in a sentence.
-    """
-
-    labels: Any
-    scores: Any
-    by: Mapping[Any, Any]
-    weights: Any
-    guess: str = ""
-    groups: Any = None
-    identifiers: Mapping[Any, Any] = field(default_factory=dict)
 
 
 def named_columns(
@@ -45,8 +22,10 @@ def named_columns(
     by: Any,
     sample_weight: Any,
     options: InputOptions,
-) -> NamedColumns:
+) -> RowTable:
     """Rows from named or guessed columns; a mapping of scores gives several models.
+
+    Of a lazy frame, a relation or a reader the labels are a stream that has scores and weights too.
 
     Raises
     ------
@@ -74,19 +53,21 @@ def named_columns(
             raise ValueError("groups of a lazy frame, a relation or a reader expects the name of one of its columns.")
         own = names if isinstance(options.score, Mapping) else {}
         return _streamed(columns, first, slicing, weight, sample_weight, own, clusters)
-    reader = _DaskReader(columns) if isinstance(columns, DaskColumns) else _MemoryReader(columns, options)
-    labels = reader.matrix(first.labels, None)
-    scores = {model: reader.matrix(one.scores, one.classes) for model, one in names.items()}
-    slices = {name: reader.slicing(column) if _is_name(column) else column for name, column in slicing.items()}
+    dims = (options.sample_dims[0], options.class_dim)
+    labels = columns.matrix(first.labels, None, dims)
+    scores = {model: columns.matrix(one.scores, one.classes, dims) for model, one in names.items()}
+    slices = {name: columns.slicing(column) if _is_name(column) else column for name, column in slicing.items()}
     weights = sample_weight if weight is None else columns.values(weight)
     if clusters is not None:
-        groups = reader.slicing(clusters)
+        groups = columns.slicing(clusters)
     several = isinstance(options.score, Mapping)
     checked = {}
     if options.checks_clusters and not isinstance(frame, xr.Dataset):
         others = identifier_names(columns.names, [*used, *(one for name in names.values() for one in name.columns)])
-        checked = {name: values for name in others if may_identify(values := reader.slicing(name))}
-    return NamedColumns(labels, scores if several else scores[""], slices, weights, first.guess, groups, checked)
+        checked = {name: values for name in others if may_identify(values := columns.slicing(name))}
+    return RowTable(
+        labels, scores if several else scores[""], weights, slices, first, groups=groups, identifiers=checked
+    )
 
 
 def _in_order_of(frame: Any, by: Any, sample_weight: Any, groups: Any) -> tuple[Any, Any, Any]:
@@ -115,50 +96,6 @@ def _is_name(column: Any) -> bool:
     return isinstance(column, str | int)
 
 
-@dataclass(frozen=True)
-class _DaskReader:
-    """Columns of a Dask data frame."""
-
-    columns: DaskColumns
-
-    def matrix(self, names: Sequence[Any], classes: Any) -> Any:
-        """A series, or a frame of several columns, which are called by their classes."""
-        if len(names) == 1:
-            return self.columns.values(names[0])
-        frame = self.columns.values(list(names))
-        if classes in (None, tuple(names)):
-            return frame
-        return frame.rename(columns=dict(zip(names, classes, strict=True)))
-
-    def slicing(self, name: Any) -> Any:
-        """A series as it is."""
-        return self.columns.frame[name]
-
-
-@dataclass(frozen=True)
-class _MemoryReader:
-    """Columns in memory."""
-
-    columns: MemoryColumns
-    options: InputOptions
-
-    def matrix(self, names: Sequence[Any], classes: Any) -> Any:
-        """One column, (n,), or (n, K) where its cells are lists; of one for each class, (n, K)."""
-        first, *others = (self.columns.values(name) for name in names)
-        if not others:
-            return first
-        dims = (self.options.sample_dims[0], self.options.class_dim)
-        if isinstance(first, xr.DataArray):
-            matrix = xr.concat([first, *others], dims[1]).transpose(..., *dims)
-            return matrix if classes is None else matrix.assign_coords({dims[1]: list(classes)})
-        stacked = np.stack([first, *others], axis=1)
-        return stacked if classes is None else xr.DataArray(stacked, {dims[1]: list(classes)}, dims)
-
-    def slicing(self, name: Any) -> Any:
-        """The column as the container has it: categories keep their order."""
-        return self.columns.slicing(name)
-
-
 def _streamed(
     columns: StreamColumns,
     names: ColumnNames,
@@ -167,8 +104,8 @@ def _streamed(
     sample_weight: Any,
     models: Mapping[Any, ColumnNames],
     clusters: Any,
-) -> NamedColumns:
+) -> RowTable:
     if (sample_weight is not None and weight is None) or not all(map(_is_name, slicing.values())):
         raise ValueError("by and sample_weight of a lazy frame, a relation or a reader expect names of its columns.")
     stream = RowStream(columns.batches, names, weight, models=models, groups=clusters)
-    return NamedColumns(stream, None, slicing, None, names.guess)
+    return RowTable(stream, None, None, slicing, names)

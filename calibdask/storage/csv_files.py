@@ -13,8 +13,6 @@ from calibdask.storage.location import Location
 _CSV_BLOCK_BYTES = 64 << 20
 # A header is looked for in pieces of this size.
 _CSV_SAMPLE_BYTES = 1 << 20
-# How Arrow says that a text is none of the numbers that are expected.
-_CONVERSION = r"column #(\d+): (?:Row #\d+: )?CSV (conversion error to .*: invalid value '(.*)')"
 _DECIMAL = r"-?\d*\.\d+(e-?\d+)?"
 
 

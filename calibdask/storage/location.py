@@ -101,7 +101,7 @@ class ColumnChoice:
     def collect(
         self, names: ColumnNames, together: Callable[[tuple[str, ...]], Any], array: Callable[[str], Any]
     ) -> dict[str, Any]:
-        """All arrays by their role: ``together`` joins several columns to one array, ``array`` gives one by its name."""
+        """All arrays by their role: ``together`` joins columns to one array, ``array`` gives one by name."""
         arrays = {"labels": together(names.labels), "scores": together(names.scores), "names": names}
         arrays["by"] = {name: array(name) for name in self.slicing}
         return arrays if self.weight is None else {**arrays, "weights": array(self.weight)}

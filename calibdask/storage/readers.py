@@ -1,7 +1,8 @@
 """Stored rows, of whatever format: labels, scores, weights and slices as arrays, each by its name."""
 
+import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
@@ -14,6 +15,35 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from calibdask.storage.arrow_parts import ArrowParts
+
+
+# Columns that are checked, the first ones with such names.
+MOST_COLUMNS = 3
+_ENTITIES = (
+    *("patient", "subject", "person", "customer", "client", "account", "user", "member", "visitor", "household"),
+    *("borrower", "obligor", "applicant", "employee", "student", "session", "visit", "admission", "encounter"),
+    *("race", "election", "match", "document", "question", "conversation", "thread", "speaker", "author"),
+)
+_NAME = re.compile(
+    rf"(?:.*[_\s.-])?(?:id|uid|uuid|guid|mrn|key)|.*[a-z]I[dD]|(?:{'|'.join(_ENTITIES)})s?(?:[_\s.-]?(?:no|number|nr))?"
+)
+
+
+def looks_like_identifier(name: Any) -> bool:
+    """Whether a column has the name of an identifier.
+
+    Examples
+    --------
+    >>> [looks_like_identifier(name) for name in ("patient_id", "customerId", "race", "key", "valid", "age")]
+    [True, True, True, True, False, False]
+    """
+    text = str(name).strip()
+    return _NAME.fullmatch(text) is not None or _NAME.fullmatch(text.lower()) is not None
+
+
+def identifier_names(names: Iterable[Any], used: Sequence[Any]) -> list[Any]:
+    """The first columns that look like identifiers, besides those in use."""
+    return [name for name in names if name not in used and looks_like_identifier(name)][:MOST_COLUMNS]
 
 
 @dataclass(frozen=True)
@@ -109,10 +139,11 @@ class StoredRows:
         features: Sequence[str] = (),
         instants: Sequence[str] = (),
         groups: str | None = None,
-        identifiers: Sequence[str] = (),
+        checks_clusters: bool = False,
     ) -> RowTable:
-        """The rows, as `calibdask.read_rows` gives them, with ``features`` among ``by``, and with ``identifiers``.
+        """The rows, as `calibdask.read_rows` gives them, with ``features`` among ``by``.
 
+        With ``checks_clusters``, and without ``groups``, they come with the first columns that look like identifiers.
         Texts of ``instants`` that are times with offsets from UTC are times of UTC, not of the clock there.
 
         Raises
@@ -125,6 +156,8 @@ class StoredRows:
         if missing_chunks not in get_args(MissingChunks):
             raise ValueError(f"missing_chunks expects 'error' or 'fill', got {missing_chunks!r}.")
         of_clusters = () if groups is None else (groups,)
+        used = (*by, *features, *(() if weight is None else (weight,)))
+        identifiers = self._identifiers(label, score, used) if checks_clusters and groups is None else []
         choice = ColumnChoice(
             label,
             score,
@@ -156,6 +189,22 @@ class StoredRows:
         slices = {name: values for name, values in slices.items() if name in (*by, *features)}
         checked = {name: arrays["by"][name] for name in identifiers}
         return RowTable(labels, scores, weights, slices, names, skip_missing, clusters, groups or "", checked)
+
+    def _identifiers(self, label: Any, score: Any, used: Sequence[str]) -> list[str]:
+        """The first columns that look like identifiers, besides labels, scores and columns in use.
+
+        None where the file cannot be read: reading the rows says why.
+        """
+        from pyarrow import types
+
+        try:
+            parts = self.parts(ColumnChoice(label, score, (), None, None))
+            columns, known = parts.names.columns, dict(zip(parts.schema.names, parts.schema.types, strict=True))
+        except (OSError, RuntimeError, ImportError, ValueError):
+            return []
+        tests = (types.is_integer, types.is_string, types.is_large_string, types.is_dictionary)
+        names = [name for name, kind in known.items() if any(test(kind) for test in tests)]
+        return identifier_names(names, [*columns, *used])
 
     def zone_of(self, column: str) -> str | None:
         """The time zone of a column of timestamps; None without one."""

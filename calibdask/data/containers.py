@@ -118,7 +118,7 @@ def columns_of(container: Any) -> MemoryColumns | DaskColumns | StreamColumns:
     if isinstance(container, Mapping):
         return MemoryColumns(list(container), container.__getitem__, container.__getitem__)
     if isinstance(container, np.ndarray) and container.dtype.names is not None:
-        return MemoryColumns(container.dtype.names, container.__getitem__, container.__getitem__)
+        return MemoryColumns(list(container.dtype.names), container.__getitem__, container.__getitem__)
     if is_dask(container) and hasattr(container, "columns"):
         return DaskColumns(container)
     if _is_pandas(container):

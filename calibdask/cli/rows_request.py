@@ -61,19 +61,16 @@ class RowsRequest:
 
     def opened(self) -> "Store":
         """Open DATA: scored rows, a summary, of the population that was asked for, the cube of a study or a result."""
-        store = self._opened()
-        population = self.population
-        if population is not None:
-            from calibdask.storage.summary import Summary
-
-            return population.summary_of(store) if isinstance(store, Summary) else store
-        return store
-
-    def _opened(self) -> "Store":
         from calibdask.storage.open_store import open_store
 
         with shown_warnings():
-            return open_store(self.data)
+            store = open_store(self.data)
+        population = self.population
+        if population is None:
+            return store
+        from calibdask.storage.summary import Summary
+
+        return population.summary_of(store) if isinstance(store, Summary) else store
 
     @cached_property
     def stored_map(self) -> "StoredMap | None":

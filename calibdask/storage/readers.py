@@ -156,7 +156,7 @@ class StoredRows:
         if missing_chunks not in get_args(MissingChunks):
             raise ValueError(f"missing_chunks expects 'error' or 'fill', got {missing_chunks!r}.")
         of_clusters = () if groups is None else (groups,)
-        used = (*by, *features, *(() if weight is None else (weight,)))
+        used = (*by, *features, *instants, weight)
         identifiers = self._identifiers(label, score, used) if checks_clusters and groups is None else []
         choice = ColumnChoice(
             label,
@@ -190,7 +190,7 @@ class StoredRows:
         checked = {name: arrays["by"][name] for name in identifiers}
         return RowTable(labels, scores, weights, slices, names, skip_missing, clusters, groups or "", checked)
 
-    def _identifiers(self, label: Any, score: Any, used: Sequence[str]) -> list[str]:
+    def _identifiers(self, label: Any, score: Any, used: Sequence[Any]) -> list[str]:
         """The first columns that look like identifiers, besides labels, scores and columns in use.
 
         None where the file cannot be read: reading the rows says why.

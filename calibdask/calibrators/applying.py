@@ -15,8 +15,9 @@ from calibdask.storage.applied_output import AppliedFile, ChunkRecord, mark_of, 
 from calibdask.storage.arrow_columns import to_numpy
 from calibdask.storage.arrow_parts import ArrowParts, Place
 from calibdask.storage.atomic_replace import named_errors
-from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
+from calibdask.storage.location import Location, MissingChunks, read_error
 from calibdask.storage.resumable_output import ResumableOutput, digest, files_digest
+from calibdask.storage.row_table import ColumnChoice
 from calibdask.storage.sizes import TARGET_BYTES
 from calibdask.storage.writers import checked_output, followed
 

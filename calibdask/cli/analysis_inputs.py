@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from calibdask.analyses.analysis import Analysis
     from calibdask.data.data import Data
     from calibdask.estimators.signatures import AnalysisSignature
-    from calibdask.storage.readers import RowTable
+    from calibdask.storage.row_table import RowTable
     from calibdask.storage.summary import Summary
 
 

@@ -15,7 +15,8 @@ from calibdask.safe_text import visible_address
 
 if TYPE_CHECKING:
     from calibdask.storage.open_store import Store
-    from calibdask.storage.readers import RowTable, StoredRows
+    from calibdask.storage.readers import StoredRows
+    from calibdask.storage.row_table import RowTable
     from calibdask.storage.summary import Summary
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from calibdask.report.over_time import Watching
     from calibdask.storage.atomic_replace import Output
     from calibdask.storage.open_store import Store
-    from calibdask.storage.readers import RowTable
+    from calibdask.storage.row_table import RowTable
     from calibdask.storage.summary import Summary
 
 # The panels of `calibdask evaluate`, as metrics are written.

@@ -15,7 +15,8 @@ from calibdask.safe_text import visible
 if TYPE_CHECKING:
     from calibdask.cli.rows_request import RowsRequest
     from calibdask.storage.open_store import Store
-    from calibdask.storage.readers import RowTable, StoredRows
+    from calibdask.storage.readers import StoredRows
+    from calibdask.storage.row_table import RowTable
 
 
 def score_models(score: Any) -> dict[str, str] | None:

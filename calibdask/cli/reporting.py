@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
     from calibdask.storage.open_store import Store
-    from calibdask.storage.readers import RowTable
+    from calibdask.storage.row_table import RowTable
     from calibdask.storage.summary import Summary
 
 # Replicates of a comparison for each further model, times the level of its tests.

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from calibdask.data.shapes import Shape
     from calibdask.storage.location import MissingChunks
     from calibdask.storage.open_store import Store
-    from calibdask.storage.readers import RowTable, StoredRows
+    from calibdask.storage.readers import StoredRows
+    from calibdask.storage.row_table import RowTable
     from calibdask.storage.summary import Summary
 
 

@@ -23,7 +23,8 @@ from calibdask.data.top_scores import TopScores
 from calibdask.errors import RowsRequired
 from calibdask.safe_text import listed
 from calibdask.storage.columns import alike_classes
-from calibdask.storage.readers import RowTable, StoredRows
+from calibdask.storage.readers import StoredRows
+from calibdask.storage.row_table import RowTable
 from calibdask.storage.summary import Summary, is_summary
 from calibdask.storage.summary_clusters import GROUPS
 

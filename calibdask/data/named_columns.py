@@ -1,6 +1,6 @@
 """Columns of a container that the user names become labels, scores, weights and slices."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import xarray as xr
@@ -11,7 +11,8 @@ from calibdask.data.frames import FRAME, aligned
 from calibdask.data.options import InputOptions
 from calibdask.data.streams import RowStream
 from calibdask.storage.columns import ColumnNames, alike_classes, choose_columns, unknown
-from calibdask.storage.readers import RowTable, identifier_names
+from calibdask.storage.readers import identifier_names
+from calibdask.storage.row_table import RowTable
 
 _WHERE = "The frame"
 
@@ -79,7 +80,7 @@ def _in_order_of(frame: Any, by: Any, sample_weight: Any, groups: Any) -> tuple[
     return slices, rows["sample_weight"], rows["groups"]
 
 
-def _slicing(by: Any, names: list[Any]) -> dict[Any, Any]:
+def _slicing(by: Any, names: Sequence[Any]) -> dict[Any, Any]:
     """Slicing variables by name: their columns, or arrays."""
     if by is None:
         return {}

@@ -13,7 +13,8 @@ from calibdask.data.data import Data
 from calibdask.data.options import InputOptions
 from calibdask.data.streams import RowStream
 from calibdask.safe_text import listed
-from calibdask.storage.readers import RowTable, further_columns
+from calibdask.storage.readers import further_columns
+from calibdask.storage.row_table import RowTable
 
 
 def data_with_features(

@@ -11,7 +11,8 @@ import numpy as np
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.columns import ColumnNames, choose_arrays, choose_score_arrays, unknown
 from calibdask.storage.file_version import Version, check_version, version_of
-from calibdask.storage.location import ColumnChoice, Location
+from calibdask.storage.location import Location
+from calibdask.storage.row_table import ColumnChoice, RowTable
 from calibdask.storage.sizes import TARGET_BYTES, block_rows, check_rows, check_size
 
 # What columns may hold: numbers, texts and dates.
@@ -110,8 +111,8 @@ class ArrayFile:
     location: Location
     reader: ArrayReader
 
-    def read(self, choice: ColumnChoice) -> dict[str, Any]:
-        """The arrays that are chosen by their role: in memory if they are, else of Dask, in chunks of the file.
+    def read(self, choice: ColumnChoice) -> RowTable:
+        """The arrays that are chosen: in memory if they are, else of Dask, in chunks of the file.
 
         Raises
         ------

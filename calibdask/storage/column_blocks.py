@@ -12,8 +12,9 @@ from calibdask.storage.column_reader import ColumnReader
 from calibdask.storage.column_types import converted, values_as, values_of
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.file_version import Version, check_version
-from calibdask.storage.location import ColumnChoice, Location, read_error
+from calibdask.storage.location import Location, read_error
 from calibdask.storage.retry import with_retries
+from calibdask.storage.row_table import ColumnChoice, RowTable
 
 Columns = dict[str, Any]
 
@@ -121,8 +122,8 @@ def lazy_columns(
     sizes: Sequence[float],
     load: Callable[[Any], Columns],
     lists: Mapping[str, int] | None = None,
-) -> dict[str, Any]:
-    """Dask arrays by their role; ``load(part)`` reads the columns of a block, of ``sizes`` rows (NaN: not known).
+) -> RowTable:
+    """Dask arrays; ``load(part)`` reads the columns of a block, of ``sizes`` rows (NaN: not known).
 
     ``lists`` are the columns of lists and how many values each holds, -1 if that takes a look at the first block.
     """

@@ -36,7 +36,8 @@ from calibdask.storage.column_types import (
 from calibdask.storage.columns import ColumnNames, choose_columns, choose_scores, unknown
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.file_version import Version, version_of
-from calibdask.storage.location import ColumnChoice, Location
+from calibdask.storage.location import Location
+from calibdask.storage.row_table import ColumnChoice, RowTable
 from calibdask.storage.sizes import TARGET_BYTES, block_rows, check_rows, check_size
 from calibdask.storage.text_types import MISSING, clock_type, has_offsets, kinds_of, type_of
 
@@ -89,8 +90,8 @@ class ColumnFiles:
     files: FileSet
     reader: ColumnReader
 
-    def read(self, choice: ColumnChoice) -> dict[str, Any]:
-        """The columns that are chosen by their role: of NumPy if they fit into one block, else of Dask.
+    def read(self, choice: ColumnChoice) -> RowTable:
+        """The columns that are chosen: of NumPy if they fit into one block, else of Dask.
 
         Raises
         ------

@@ -8,7 +8,8 @@ import numpy as np
 from calibdask.safe_text import message, visible
 from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
 from calibdask.storage.columns import ColumnNames
-from calibdask.storage.location import ColumnChoice, Location
+from calibdask.storage.location import Location
+from calibdask.storage.row_table import ColumnChoice
 from calibdask.storage.text_types import OFFSETS, typed
 
 # Larger whole numbers are no floating-point numbers any more.

@@ -5,7 +5,7 @@ import platform
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +17,6 @@ from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.errors import Damaged, Unavailable
 from calibdask.safe_text import HIDDEN, message, visible_address
-from calibdask.storage.columns import ColumnNames
 from calibdask.storage.retry import with_retries
 
 # Advice about paths that a worker does not see.
@@ -69,42 +68,6 @@ def is_endless(path: str | os.PathLike[str]) -> bool:
     (True, False)
     """
     return not os.path.isfile(path) and os.path.exists(path) and not os.path.isdir(path)
-
-
-@dataclass(frozen=True)
-class ColumnChoice:
-    """Columns to read (None: names of the format), rows per block, and treatment of missing chunks.
-
-    Texts of the columns of ``by``, slices, stay what they are; those of ``features`` are numbers wherever they can be.
-    Texts that are times with offsets are the times on the clock there; those of ``instants`` are times of UTC.
-    """
-
-    label: str | Sequence[str] | None
-    score: str | Sequence[str] | None
-    by: tuple[str, ...]
-    weight: str | None
-    chunk_rows: int | None
-    missing_chunks: MissingChunks = "error"
-    features: tuple[str, ...] = ()
-    instants: tuple[str, ...] = ()
-
-    @property
-    def slicing(self) -> tuple[str, ...]:
-        """Names of slices and features, each once."""
-        return tuple(dict.fromkeys((*self.by, *self.features)))
-
-    @property
-    def further(self) -> tuple[str, ...]:
-        """Names besides labels and scores, each once."""
-        return tuple(dict.fromkeys((*self.slicing, *(() if self.weight is None else (self.weight,)))))
-
-    def collect(
-        self, names: ColumnNames, together: Callable[[tuple[str, ...]], Any], array: Callable[[str], Any]
-    ) -> dict[str, Any]:
-        """All arrays by their role: ``together`` joins columns to one array, ``array`` gives one by name."""
-        arrays = {"labels": together(names.labels), "scores": together(names.scores), "names": names}
-        arrays["by"] = {name: array(name) for name in self.slicing}
-        return arrays if self.weight is None else {**arrays, "weights": array(self.weight)}
 
 
 @dataclass(frozen=True)

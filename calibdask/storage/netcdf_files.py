@@ -8,7 +8,8 @@ import numpy as np
 from calibdask.extras import check_extra
 from calibdask.storage.array_files import ArrayReader, Arrays
 from calibdask.storage.checked_file import check_file
-from calibdask.storage.location import ColumnChoice, Location
+from calibdask.storage.location import Location
+from calibdask.storage.row_table import ColumnChoice
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -13,8 +13,9 @@ from calibdask.storage.array_files import ArrayFile, ArrayReader, Arrays
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.file_version import check_version, version_of
-from calibdask.storage.location import ColumnChoice, Location, read_error
+from calibdask.storage.location import Location, read_error
 from calibdask.storage.retry import with_retries
+from calibdask.storage.row_table import ColumnChoice, RowTable
 from calibdask.storage.sizes import TARGET_BYTES
 
 # How an archive begins, and a bare array.
@@ -136,8 +137,8 @@ class BareArrays:
 
     location: Location
 
-    def read(self, choice: ColumnChoice) -> dict[str, Any]:
-        """The arrays by their role.
+    def read(self, choice: ColumnChoice) -> RowTable:
+        """The arrays that are chosen.
 
         Raises
         ------

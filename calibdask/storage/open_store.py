@@ -27,7 +27,8 @@ from calibdask.storage.location import Location, MissingChunks, read_error
 from calibdask.storage.manifest import IDENTITY
 from calibdask.storage.netcdf_files import netcdf_reader, open_netcdf
 from calibdask.storage.npz_files import NPZ, BareArrays
-from calibdask.storage.readers import RowTable, StoredRows
+from calibdask.storage.readers import StoredRows
+from calibdask.storage.row_table import RowTable
 from calibdask.storage.standard_input import STANDARD_INPUT, standard_input
 from calibdask.storage.writers import texts_settled
 

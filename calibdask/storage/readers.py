@@ -2,14 +2,14 @@
 
 import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from calibdask.storage.columns import ColumnNames
-from calibdask.storage.location import ColumnChoice, Location, MissingChunks, read_error
+from calibdask.storage.location import Location, MissingChunks, read_error
+from calibdask.storage.row_table import ColumnChoice, RowTable
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,55 +47,6 @@ def identifier_names(names: Iterable[Any], used: Sequence[Any]) -> list[Any]:
 
 
 @dataclass(frozen=True)
-class RowTable:
-    """Arrays of scored rows, NumPy or Dask, as `calibdask.evaluate` takes them.
-
-    Parameters
-    ----------
-    labels : array of shape (n,), or (n, K)
-    scores : array of shape (n,) or (n, K)
-        With a coordinate where the columns have names of classes.
-    weights : array of shape (n,), optional
-    by : mapping from name to array of shape (n,)
-    names : ColumnNames
-        The columns or arrays of the labels and scores.
-    skip_missing : bool
-        Whether analyses leave out rows without a label, a score or a weight; the arrays have all rows.
-    groups : array of shape (n,), optional
-        The cluster of each row.
-    groups_name : str
-        The name of their column.
-    identifiers : mapping from name to array of shape (n,)
-        Columns that are checked for dependent rows.
-    """
-
-    labels: Any
-    scores: Any
-    weights: Any
-    by: dict[str, Any]
-    names: ColumnNames
-    skip_missing: bool = False
-    groups: Any = None
-    groups_name: str = ""
-    identifiers: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def vector(self) -> bool:
-        """Whether the scores are a vector of P(y = 1)."""
-        return bool(self.scores.ndim == self.labels.ndim == 1)
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the arrays are NumPy's; otherwise Dask reads all of them."""
-        return isinstance(self.labels, np.ndarray)
-
-    @property
-    def classes(self) -> int:
-        """Number of classes: 2 for a vector."""
-        return 2 if self.vector else int(self.scores.shape[-1])
-
-
-@dataclass(frozen=True)
 class StoredRows:
     """A file or store without a calibdask marker, which by name and format holds scored rows.
 
@@ -116,7 +67,7 @@ class StoredRows:
     mend: ClassVar[str] = "summarize them first: calibdask summarize DATA --out summary.zarr"
 
     location: Location
-    reader: Callable[[ColumnChoice], dict[str, Any]]
+    reader: Callable[[ColumnChoice], RowTable]
     parts: "Callable[[ColumnChoice], ArrowParts]"
     holds: Literal["array", "column"] = "array"
     labelled: "Callable[[], xr.Dataset] | None" = None
@@ -169,26 +120,30 @@ class StoredRows:
             tuple(instants),
         )
         try:
-            arrays = self.reader(choice)
+            table = self.reader(choice)
         except (OSError, RuntimeError, ImportError) as error:
             raise read_error(self.location, error) from error
-        if arrays["scores"].shape[0] == 0:
+        if table.scores.shape[0] == 0:
             raise ValueError(f"{self.url} holds no rows.")
-        names: ColumnNames = arrays["names"]
-        if names.guess:
-            warnings.warn(names.guess, UserWarning, stacklevel=3)
-        for role, name in {"scores": names.scores[0], "weights": weight}.items():
-            if role in arrays:
-                _check_numbers(self.url, f"{self.holds} {name!r}", arrays[role])
-        labels, scores, weights, slices = arrays["labels"], arrays["scores"], arrays.get("weights"), arrays["by"]
-        if names.classes is not None:
+        if table.names.guess:
+            warnings.warn(table.names.guess, UserWarning, stacklevel=3)
+        for name, values in {table.names.scores[0]: table.scores, weight: table.weights}.items():
+            if values is not None:
+                _check_numbers(self.url, f"{self.holds} {name!r}", values)
+        scores, classes = table.scores, table.names.classes
+        if classes is not None:
             import xarray as xr
 
-            scores = xr.DataArray(scores, {"class": list(names.classes)}, ("sample", "class"))
-        clusters = None if groups is None else slices[groups]
-        slices = {name: values for name, values in slices.items() if name in (*by, *features)}
-        checked = {name: arrays["by"][name] for name in identifiers}
-        return RowTable(labels, scores, weights, slices, names, skip_missing, clusters, groups or "", checked)
+            scores = xr.DataArray(scores, {"class": list(classes)}, ("sample", "class"))
+        return replace(
+            table,
+            scores=scores,
+            by={name: values for name, values in table.by.items() if name in (*by, *features)},
+            skip_missing=skip_missing,
+            groups=None if groups is None else table.by[groups],
+            groups_name=groups or "",
+            identifiers={name: table.by[name] for name in identifiers},
+        )
 
     def _identifiers(self, label: Any, score: Any, used: Sequence[Any]) -> list[str]:
         """The first columns that look like identifiers, besides labels, scores and columns in use.

@@ -11,8 +11,9 @@ from calibdask.errors import Damaged, Unavailable
 from calibdask.safe_text import listed
 from calibdask.storage.array_files import ArrayReader, Arrays
 from calibdask.storage.columns import unknown
-from calibdask.storage.location import ColumnChoice, Location, absent_on_worker, read_error
+from calibdask.storage.location import Location, absent_on_worker, read_error
 from calibdask.storage.retry import with_retries
+from calibdask.storage.row_table import ColumnChoice
 from calibdask.storage.writers import texts_settled
 
 if TYPE_CHECKING:

@@ -22,9 +22,10 @@ import calibdask as cd
 from calibdask.storage import csv_files, json_files, npz_files
 from calibdask.storage.file_version import check_version, version_of
 from calibdask.storage.formats import COLUMN_FORMATS
-from calibdask.storage.location import ColumnChoice, Location
+from calibdask.storage.location import Location
 from calibdask.storage.open_store import open_store, read_rows
-from calibdask.storage.readers import RowTable, StoredRows
+from calibdask.storage.readers import StoredRows
+from calibdask.storage.row_table import ColumnChoice, RowTable
 from tests.storage.written_rows import COUNTRY, DAY, LABELS, SCORES, WEIGHTS, frame, write_all
 
 deltalake = pytest.importorskip("deltalake")

@@ -17,7 +17,7 @@ import zarr
 import calibdask as cd
 from calibdask.storage import column_files, csv_files
 from calibdask.storage.open_store import read_rows
-from calibdask.storage.readers import RowTable
+from calibdask.storage.row_table import RowTable
 from calibdask.storage.sizes import block_rows
 from tests.storage.written_rows import CLASSES, COUNTRY, DAY, LABELS, SCORES, WEIGHTS, frame, write_all, write_zarr
 

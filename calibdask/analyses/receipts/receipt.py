@@ -28,7 +28,7 @@ from calibdask.estimators.without_interval import WithoutInterval, bare
 from calibdask.inference.cluster_bootstrap import DESIGN_EFFECT
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
-from calibdask.storage.readers import RowTable
+from calibdask.storage.row_table import RowTable
 
 _USUAL = "ece,mean-gap,brier-score,log-loss"
 # Options for reading rows that a receipt records.

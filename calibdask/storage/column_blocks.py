@@ -123,7 +123,7 @@ def lazy_columns(
     load: Callable[[Any], Columns],
     lists: Mapping[str, int] | None = None,
 ) -> RowTable:
-    """Dask arrays; ``load(part)`` reads the columns of a block, of ``sizes`` rows (NaN: not known).
+    """Rows of Dask arrays; ``load(part)`` reads the columns of a block, of ``sizes`` rows (NaN: not known).
 
     ``lists`` are the columns of lists and how many values each holds, -1 if that takes a look at the first block.
     """

@@ -254,11 +254,8 @@ class SummarySource(Source):
 
     def finest(self, setting: Setting) -> GridHistogram:
         """The histogram of this setting on the unit interval with the most cells."""
-        grids = [
-            stored.grid
-            for stored in self._stored
-            if stored.grid.low == 0 and _column(stored.setting, setting) is not None
-        ]
+        whole = [kept for kept in self._stored if kept.grid.low == 0]
+        grids = [kept.grid for kept in whole if _column(kept.setting, setting) is not None]
         if not grids:
             raise ValueError(
                 f"No histogram of the setting {setting} is stored, only {', '.join(map(_described, self._stored))}; "

@@ -82,10 +82,11 @@ def read_arrays(
     inputs = {name: arrays[name] for name in (*of_models, "y_true", "sample_weight")}
     labelled = [array for array in inputs.values() if isinstance(array, xr.DataArray)]
     check_coordinates(labelled, None if shape.multilabel or shape.one_hot else options.class_dim)
+    labels = shape.labels(inputs["y_true"])
     scores = {name: own.scores(inputs[name], name) for name, own in shapes.items()}
     weights = inputs["sample_weight"]
     named = NamedArrays(
-        shape.labels(inputs["y_true"]),
+        labels,
         scores_of_models(dict(zip(models, scores.values(), strict=True))) if models else scores[first],
         None if weights is None else shape.weights(weights),
         slicing,

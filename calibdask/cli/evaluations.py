@@ -175,7 +175,7 @@ def _row_count(labels: Any) -> int:
 
     if not np.isnan(labels.shape[0]):
         return int(labels.shape[0])
-    from calibdask.engine.scheduler import scheduler
+    from calibdask.engine.workers import scheduler
 
     labels = labels if labels.ndim == 1 else labels[:, 0]
     counts = labels.map_blocks(

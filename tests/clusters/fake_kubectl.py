@@ -28,6 +28,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import yaml
 
@@ -93,6 +94,12 @@ def installed(folder: Path, secrets: Mapping[str, Any]) -> dict[str, str]:
 
 def set_faults(folder: Path, faults: Faults) -> None:
     (folder / "faults.json").write_text(json.dumps(asdict(faults)))
+
+
+def network(folder: Path) -> str:
+    """First three numbers of the addresses of pods: another network of the loopback for each state."""
+    number = crc32(str(folder.resolve()).encode())
+    return f"127.{number % 253 + 1}.{number // 253 % 256}"
 
 
 def pods(folder: Path = STATE) -> list[dict[str, Any]]:
@@ -226,7 +233,8 @@ def add_pod(manifest: dict[str, Any], name: str, index: int | None = None) -> No
             return
         service = manifest["metadata"]["name"] if labels["app.kubernetes.io/component"] == "scheduler" else ""
         last = max((int(pod["address"].rpartition(".")[2]) for pod in known), default=0)
-        pod = {"name": name, "address": f"127.0.7.{last + 1}", "http": free_port(), "mounts": mounts, "index": index}
+        address = f"{network(STATE)}.{last + 1}"
+        pod = {"name": name, "address": address, "http": free_port(), "mounts": mounts, "index": index}
         pod |= {"service": service, "labels": labels, "spec": spec, "pid": 0}
         pod |= {"of": [manifest["kind"], manifest["metadata"]["name"]]}
         known.append(pod)

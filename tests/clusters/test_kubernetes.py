@@ -79,7 +79,7 @@ def test_run_starts_uses_and_deletes_a_cluster(tmp_path: Path, fake: Fake, drive
     assert fake_kubectl.pods(fake.folder) == []
     assert not leftovers(driver.folder)
     assert fake.commands.count("--tls-key") == 3
-    assert fake.commands.count("tls://127.0.7.1:8786") == 2
+    assert fake.commands.count(f"tls://{fake_kubectl.network(fake.folder)}.1:8786") == 2
 
 
 def test_job_runs_inside(tmp_path: Path, fake: Fake) -> None:

@@ -156,10 +156,11 @@ class Kubectl:
             )
         if _NO_ANSWER.search(message):
             return "Check that 'kubectl get pods' works."
-        return (
-            f"Check that 'kubectl --namespace {self.namespace} get pods' works, and what the server says to 'python -m "
-            "calibdask.cluster.manifests | kubectl apply --dry-run=server --filename -'."
-        )
+        works = f"Check that 'kubectl --namespace {self.namespace} get pods' works"
+        if not message.startswith("kubectl apply"):
+            return f"{works}."
+        trial = "python -m calibdask.cluster.manifests | kubectl apply --dry-run=server --filename -"
+        return f"{works}, and what the server says to '{trial}'."
 
     @contextmanager
     def applied(self, manifests: Sequence[Mapping[str, Any]]) -> Iterator[None]:

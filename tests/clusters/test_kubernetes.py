@@ -291,7 +291,9 @@ def test_a_failing_delete_hides_nothing(fake: Fake, monkeypatch: pytest.MonkeyPa
     """And the command that it names deletes all that is left."""
     monkeypatch.setenv("FAKE_FAILS", "delete")
     with (
-        pytest.warns(UserWarning, match="does not want to delete. Objects in default may still exist") as caught,
+        pytest.warns(
+            UserWarning, match=r"does not want to delete\. Check .* works\. Objects in default may still"
+        ) as caught,
         pytest.raises(KeyError, match="inside"),
         Kubectl("default").applied(cluster(settings())),
     ):

@@ -285,19 +285,17 @@ class PeriodLog:
         return head.store == self.head.store and is_later
 
 
-def commit(store: Location, change: Callable[[PeriodLog], PeriodChange], begun: PeriodLog | None = None) -> PeriodLog:
-    """Make a change to a store, whole or not at all; the log before it.
+@dataclass(frozen=True)
+class LogChange:
+    """A function that says what is to be changed, given the log; and the log as the same operation read it before."""
 
-    Parameters
-    ----------
-    store : Location
-    change : function
-        Says what is to be changed, given the log; called again where another one was first. What it raises ends this,
-        and nothing has changed.
-    begun : PeriodLog, optional
-        The log as the same operation read it before.
-    """
-    return _committed(store, change, recover=False, begun=begun)
+    make: Callable[[PeriodLog], PeriodChange]
+    begun: PeriodLog | None = None
+
+
+def commit(store: Location, change: LogChange) -> PeriodLog:
+    """Make a change to a store, whole or not at all, anew where another writer was first; return the log before it."""
+    return _committed(store, change.make, recover=False, begun=change.begun)
 
 
 def commit_after_loss(store: Location, change: Callable[[PeriodLog], PeriodChange]) -> PeriodLog:

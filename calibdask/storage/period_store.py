@@ -44,6 +44,7 @@ from calibdask.storage.period_log import (
     PARTS,
     Head,
     Label,
+    LogChange,
     Period,
     PeriodChange,
     PeriodLog,
@@ -131,13 +132,12 @@ class PeriodStore:
                         # What others may have removed is not added. Without its lease it must not stay there either.
                         self._discard(added)
                         continue
-                    making = partial(_changed, change, added)
-                    log = commit_after_loss(self.location, making) if recover else commit(self.location, making, begun)
+                    making = LogChange(partial(_changed, change, added), begun)
+                    log = commit_after_loss(self.location, making.make) if recover else commit(self.location, making)
                     if lease.is_held:
-                        replaced = {name: record for name, record in log.gone.items() if record}
-                        of_parts = [(name.removeprefix(f"{PARTS}/"), record) for name, record in replaced.items()]
+                        gone = [(name.removeprefix(f"{PARTS}/"), record) for name, record in log.gone.items() if record]
                         kept = partial(self._kept, log)
-                        sweep(self.location.child(PARTS), lease.writer, kept, of_parts, self.location.child(FOLDER))
+                        sweep(self.location.child(PARTS), lease.writer, kept, gone, self.location.child(FOLDER))
                         return
                 # The record is there, and its numbers may be gone: they are written again, in their place.
                 change, recover = _rewritten, False

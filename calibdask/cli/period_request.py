@@ -78,11 +78,13 @@ class PeriodRequest:
 
     def check_new(self) -> None:
         """Raise ValueError, before any rows are read, if the period is there already."""
+        from calibdask.storage.period_labels import as_label
         from calibdask.storage.period_store import PeriodStore
 
         store = PeriodStore.at(str(self.append))
         name, label = self._named()
-        store.check_new(store.log(recover=self.replace), name, [] if label is None else [label], replacing=self.replace)
+        labels = [] if label is None else [as_label(name, label)]
+        store.check_new(store.log(recover=self.replace), name, labels, replacing=self.replace)
 
     def add(self, summary: "xr.Dataset", described: str) -> None:
         """Append the summary and print a confirmation."""

@@ -90,6 +90,8 @@ BAD = [
     (["rows.parquet", "--append", "x.nc", "--period", "day=1"], "ends in one of .zarr"),
     (["rows.parquet", "--append", "rows.parquet", "--period", "day=1"], "would replace the input"),
     (["rows.parquet", "--append", "x.zarr", "--period", "nothing"], "nothing"),
+    (["rows.parquet", "--append", "x.zarr", "--period", "day=2026-02-30"], "there is no such date"),
+    (["rows.parquet", "--append", "x.zarr", "--period", "week=2026-W7"], "expects weeks as 2026-W07"),
     (["--append", "x.zarr", "--period", "day=1"], "Missing argument 'DATA...'"),
     (
         ["rows.parquet", "--append", "x.zarr", "--period", "day=1", "--drop", "1", "--reason", "y"],

@@ -287,14 +287,15 @@ class PeriodLog:
 
 @dataclass(frozen=True)
 class LogChange:
-    """A function that says what is to be changed, given the log; and the log as the same operation read it before."""
+    """A function that says what is to be changed, given the log, with the log as the same operation read it before."""
 
     make: Callable[[PeriodLog], PeriodChange]
     begun: PeriodLog | None = None
 
 
-def commit(store: Location, change: LogChange) -> PeriodLog:
+def commit(store: Location, change: LogChange | Callable[[PeriodLog], PeriodChange]) -> PeriodLog:
     """Make a change to a store, whole or not at all, anew where another writer was first; return the log before it."""
+    change = change if isinstance(change, LogChange) else LogChange(change)
     return _committed(store, change.make, recover=False, begun=change.begun)
 
 

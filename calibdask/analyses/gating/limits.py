@@ -200,7 +200,8 @@ class Limits:
         try:
             given = read_toml(path)
         except ValueError as error:
-            raise ValueError(f"{visible(path)} is not a TOML file of limits: {error}.") from error
+            reason = str(error).rstrip(".")
+            raise ValueError(f"{visible(path)} is not a TOML file of limits: {reason}.") from error
         if unknown := given.keys() - _KEYS:
             raise ValueError(f"{visible(path)} expects the entries {listed(sorted(_KEYS))}, got {listed(unknown)} too.")
         for name in _TABLES & given.keys():

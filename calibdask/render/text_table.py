@@ -211,7 +211,8 @@ def _events(dataset: xr.Dataset) -> Iterator[str]:
         return
     rows, events, score, frequency = (variable.item() for variable in totals.values())
     is_right = dataset.coords["events"].attrs.get("setting") == "confidence"
-    event, share, mean = ("right", "accuracy", "mean confidence") if is_right else ("events", "frequency", "mean score")
+    noun = "event" if events == 1 else "events"
+    event, share, mean = ("right", "accuracy", "mean confidence") if is_right else (noun, "frequency", "mean score")
     (count,) = shown_texts(events, kind="count")
     (of_event,), (of_score,) = (shown_texts(value, rows=rows) for value in (frequency, score))
     yield f"{count} {event} ({share} {of_event}, {mean} {of_score})"

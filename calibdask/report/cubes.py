@@ -293,10 +293,13 @@ def _reproduce(
         "The command completes an incomplete cube."
     )
     yield Code(_command(store, known))
-    yield Sentence(
-        "Numbers depend on the seed and the cell alone, not on the cluster or the order of work. Computed with:"
+    claim = (
+        "Numbers depend on the seed and the cell alone, not on the cluster or the order of work; of models that are "
+        "trained, also on the BLAS kernels (blas)."
     )
-    yield Listing([", ".join(f"{name} {version}" for name, version in packages.items()) for packages in versions])
+    yield Sentence(f"{claim} Computed with:" if versions else claim)
+    if versions:
+        yield Listing([", ".join(f"{name} {version}" for name, version in packages.items()) for packages in versions])
     if origin.command:
         yield Sentence("This page:")
         yield Code(origin.command, copied=True)

@@ -8,7 +8,7 @@ import yaml
 
 from calibdask.cluster.certificates import make_certificates
 from tests.clusters import fake_kubectl
-from tests.clusters.dask_processes import Processes, processes
+from tests.clusters.dask_processes import ROOT, Processes, processes
 from tests.clusters.fake_kubectl import Fake
 
 
@@ -23,6 +23,8 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("FAKE_GRACE", "1")
+    # Logs of pods are kept there after errors.
+    monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     yield Fake(folder, tls, variables)
     fake_kubectl.ended(folder)
@@ -33,3 +35,6 @@ def driver(tmp_path: Path, fake: Fake) -> Iterator[Processes]:
     with processes(tmp_path / "driver") as running:
         running.environment = fake.variables | {"FAKE_GRACE": "30"}
         yield running
+    # Which runs that fail keep where they were started.
+    for log in ROOT.glob("trial-*.log"):
+        log.unlink(missing_ok=True)

@@ -104,7 +104,7 @@ def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterato
 
 
 def _side_by_side(models: Sequence[ModelResult]) -> Iterator[Figures]:
-    """The diagrams of several models as small multiples on the same axes."""
+    """Draw the diagrams of several models as small multiples with shared axes."""
     drawn = [(model, model.drawn[0][1]) for model in models[:MOST_MODELS] if len(model.drawn) == 1]
     if len(drawn) < 2:
         return

@@ -17,7 +17,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from calibdask.errors import Damaged, Unavailable
 from calibdask.safe_text import HIDDEN, message, visible_address
-from calibdask.storage.retry import with_retries
+from calibdask.storage.retry import is_outage, with_retries
 
 # Advice about paths that a worker does not see.
 SHARED_PATHS = (
@@ -166,12 +166,14 @@ class Location:
 
     @contextmanager
     def reading(self, what: str = "") -> Iterator[None]:
-        """Turn whatever a library raises into one clear ValueError: damaged files make them raise anything."""
+        """Turn whatever a library raises into one clear error: damaged files make them raise anything."""
         try:
             yield
         except (Damaged, Unavailable):
             raise
         except Exception as error:
+            if not self.local and is_outage(error):
+                raise Unavailable(f"The store does not answer: {self.url} cannot be read ({self.quoted(error)}).") from error
             raise read_error(self, error, what) from error
 
     @contextmanager

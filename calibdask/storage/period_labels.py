@@ -178,7 +178,7 @@ def overlap(labels: Iterable[Label], others: Iterable[Label]) -> tuple[str, str]
 
 
 def other_spelling(label: Label, others: Iterable[Label]) -> Label | None:
-    """A stored date that begins at the same moment, and is spelled differently, or None.
+    """Find another spelling of a date among stored labels, which begins at that moment; None without.
 
     Examples
     --------

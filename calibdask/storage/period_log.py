@@ -287,7 +287,7 @@ class PeriodLog:
 
 @dataclass(frozen=True)
 class LogChange:
-    """A function that says what is to be changed, given the log, with the log as the same operation read it before."""
+    """Change of the log, computed from its present content and from the content that the operation read first."""
 
     make: Callable[[PeriodLog], PeriodChange]
     begun: PeriodLog | None = None

@@ -20,8 +20,12 @@ _FOR_GOOD_TYPES = (PermissionError, FileNotFoundError, NotADirectoryError, IsADi
 # such as may pass. Others say that credentials or arguments are missing.
 _SPEAKERS = {"aiobotocore", "aiohttp", "botocore", "urllib3"}
 _PASSING = {"ClientError", "ConnectionError", "HTTPClientError", "HTTPError", "IncompleteReadError"}
+_SERVER_ERROR = 500
 # Statuses of HTTP by which a server says that it will never do this. 400 may be an upload that was too slow.
 _REFUSALS = {401, 402, 403, 405, 406, 411, 413, 414, 415, 417, 501, 505}
+
+# By these numbers packages tell of answers such as 500 and 503.
+_OUTAGES = {errno.EBUSY, errno.EIO}
 
 Answer = TypeVar("Answer")
 
@@ -72,6 +76,22 @@ def _status_of(error: Any) -> int | None:
     details = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}
     status = getattr(error, "status", details.get("HTTPStatusCode"))
     return status if isinstance(status, int) else None
+
+
+def is_outage(error: BaseException) -> bool:
+    """Whether an error of a remote store says that it does not answer now, and nothing of its files.
+
+    Examples
+    --------
+    >>> is_outage(OSError(errno.EBUSY, "Service Unavailable")), is_outage(OSError(errno.EINVAL, "Invalid range"))
+    (True, False)
+    """
+    status = _status_of(error)
+    if status is not None:
+        return status >= _SERVER_ERROR and status not in _REFUSALS
+    if isinstance(error, TimeoutError | ConnectionError):
+        return True
+    return error.errno in _OUTAGES if isinstance(error, OSError) else _passing(error)
 
 
 def _passing(error: BaseException) -> bool:

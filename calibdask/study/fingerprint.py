@@ -53,7 +53,7 @@ def versions(kernels: str = "") -> dict[str, str]:
 
 
 def other_versions(recorded: Sequence[Mapping[str, str]], here: Mapping[str, str]) -> str:
-    """How recorded versions differ from those of a run; an empty text if its own are among them."""
+    """Describe differences between recorded versions and the versions of a run; empty without any."""
     if here in recorded:
         return ""
     # Earlier versions of calibdask did not record kernels, and who only lays out a cube does not know its own.

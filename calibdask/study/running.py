@@ -283,7 +283,7 @@ def _worked(
 
 
 def _warn_of_others(cube: Cube, known: Sequence[Mapping[str, str]]) -> None:
-    """Warn of other versions that have computed cells since these were known, such as those of another shard."""
+    """Warn of further versions that have computed cells in the meantime, such as by another shard."""
     here = json.loads(cube.record)
     later = [record for record in cube.recorded() if record not in known and record != here]
     if others := other_versions(later, here):

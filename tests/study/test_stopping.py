@@ -10,6 +10,7 @@ import pytest
 import calibdask as cd
 from calibdask.cli.stopping import stopped_by_term
 from calibdask.errors import Unavailable
+from calibdask.storage.location import Location
 from calibdask.storage.retry import with_retries
 from calibdask.study.cube import Cube
 from tests.study.cubes import LENGTHS, computed, raise_it
@@ -45,6 +46,24 @@ def test_stores_that_fail_now_and_then_are_asked_again(monkeypatch: pytest.Monke
     with pytest.raises(Unavailable, match=r"does not answer .OSError: .* for ever"):
         with_retries(lambda: raise_it(OSError(errno.EIO, "for ever")))
     assert 20 < sum(pauses) < 60
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (OSError(errno.EBUSY, "Service Unavailable"), Unavailable),
+        (TimeoutError("slow"), Unavailable),
+        (OSError(errno.EINVAL, "Invalid range"), ValueError),
+        (ValueError("damaged"), ValueError),
+    ],
+)
+def test_reading_distinguishes_outages_from_damage(error: Exception, expected: type[Exception]) -> None:
+    remote, here = Location.parse("memory://bucket/rows.parquet"), Location.parse("rows.parquet")
+    with pytest.raises(expected), remote.reading():
+        raise error
+    # A file on a disk does not come back by waiting.
+    with pytest.raises(ValueError, match="cannot be read"), here.reading():
+        raise error
 
 
 def test_a_store_that_cannot_be_written_halts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

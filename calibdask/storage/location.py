@@ -173,7 +173,9 @@ class Location:
             raise
         except Exception as error:
             if not self.local and is_outage(error):
-                raise Unavailable(f"The store does not answer: {self.url} cannot be read ({self.quoted(error)}).") from error
+                raise Unavailable(
+                    f"The store does not answer: {self.url} cannot be read ({self.quoted(error)})."
+                ) from error
             raise read_error(self, error, what) from error
 
     @contextmanager

@@ -10,7 +10,7 @@ from calibdask.cli.data_names import source_of
 from calibdask.cli.metrics import CURVE, DIAGRAM, PICTURES, chosen_metrics
 from calibdask.cli.param_types import is_whole
 from calibdask.cli.rows_request import RowsRequest
-from calibdask.cli.tests_panel import TESTS, TestsPanel
+from calibdask.cli.tests_panel import TESTS, PanelOfTests
 from calibdask.estimators.expression import Expression
 
 # Of the intervals of a report, where none is given.
@@ -43,7 +43,7 @@ class EvaluateRequest(RowsRequest):
     text_plot: bool | None
     overwrite: bool
     # The panel of tests, if it is asked for.
-    tests: TestsPanel | None
+    tests: PanelOfTests | None
     # Choices of the metrics.
     options: Mapping[str, Any]
 
@@ -59,7 +59,7 @@ class EvaluateRequest(RowsRequest):
                 if given[name]:
                     raise click.UsageError(f"--{name} has no effect without --panel {TESTS}.")
             return cls(**own, tests=None, options=options)
-        panel = TestsPanel.of({**given, "seed": own["seed"]})
+        panel = PanelOfTests.of({**given, "seed": own["seed"]})
         return cls(**own, tests=panel, options=dict.fromkeys(options))
 
     def of_file(self, name: str) -> "EvaluateRequest":

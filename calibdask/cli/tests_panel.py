@@ -83,7 +83,7 @@ def refuse_without_effect(given: Mapping[str, Any]) -> None:
         If one of them is given.
     """
     context = click.get_current_context()
-    used = {field.name for field in fields(TestsPanel)}.union(_USED)
+    used = {field.name for field in fields(PanelOfTests)}.union(_USED)
     options = {parameter.name: parameter.opts[0] for parameter in context.command.get_params(context)}
     for name in given:
         if name not in used and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
@@ -131,7 +131,7 @@ class Entry:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TestsPanel:
+class PanelOfTests:
     """The panel with the options of the user; None means the default of the estimators."""
 
     setting: str | int
@@ -147,7 +147,7 @@ class TestsPanel:
     seed: int
 
     @classmethod
-    def of(cls, options: Mapping[str, Any]) -> "TestsPanel":
+    def of(cls, options: Mapping[str, Any]) -> "PanelOfTests":
         """The panel of these options; others are ignored.
 
         Raises

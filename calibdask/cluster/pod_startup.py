@@ -32,7 +32,9 @@ _HOPELESS = {"InvalidImageName", "ErrImageNeverPull"}
 _NO_IMAGE = {"ErrImagePull", "ImagePullBackOff", "ImageInspectError", "RegistryUnavailable"}
 _RESTARTED = "CrashLoopBackOff"
 _NO_CONTAINER = {"CreateContainerConfigError", "CreateContainerError", "RunContainerError", _RESTARTED}
-_NO_WATCH = re.compile("cannot watch resource")
+# The second is that of kubectl 1.31.
+_NO_WATCH = re.compile(r"cannot watch resource|\(Forbidden\): unknown")
+_NO_ANSWER = "no answer"
 _NO_NODE = {"Unschedulable", "SchedulingGated", "SchedulerError"}
 _PENDING = "Pending"
 _BEGINNING = {_PENDING, "ContainerCreating", "PodInitializing"}
@@ -46,7 +48,7 @@ class Obstacle:
     Parameters
     ----------
     component : str
-        ``scheduler`` or ``worker``.
+        ``scheduler``, ``worker``, or ``server`` for the server of Kubernetes.
     reason, message : str
         As Kubernetes has them.
     is_fatal : bool
@@ -78,6 +80,8 @@ class Obstacle:
                 "Name a namespace that admits such pods (namespace, at calibdask.kubernetes), or have its limits, its "
                 "security standard or its policies changed."
             )
+        if self.reason == _NO_ANSWER:
+            return "Try again when the server answers; a login may have expired (kubectl get pods)."
         if self.reason in _NO_NODE:
             return (
                 f"Ask for less ({self.component}, workers, at calibdask.kubernetes), or wait longer for nodes that are "
@@ -191,6 +195,8 @@ class PodStartup:
         self._events: dict[str, Object] = {}
         self._changed, self._stopped = threading.Event(), threading.Event()
         self._error: Exception | None = None
+        # Why resources cannot be read at present.
+        self._outages: dict[str, str] = {}
         self._since: dict[tuple[str, str], float] = {}
         self._reported: set[tuple[str, str]] = set()
 
@@ -251,7 +257,9 @@ class PodStartup:
         of_pods = [obstacle for pod in pods.values() for obstacle in pod_obstacles(pod)]
         of_deployments = [obstacle for one in deployments for obstacle in deployment_obstacles(one)]
         of_events = [obstacle for event in [*self._events.values()] for obstacle in event_obstacles(event, pods)]
-        return [*{obstacle.key: obstacle for obstacle in (*of_pods, *of_deployments, *of_events)}.values()]
+        of_server = [Obstacle("server", _NO_ANSWER, message) for message in [*self._outages.values()]]
+        found = (*of_server, *of_pods, *of_deployments, *of_events)
+        return [*{obstacle.key: obstacle for obstacle in found}.values()]
 
     def _components_without_pods(self) -> set[str]:
         return {"scheduler", "worker"} - {_component(pod) for pod in dict(self._pods).values()}
@@ -305,6 +313,8 @@ class PodStartup:
             has_failed = bool(messages and child.returncode)
             # kubectl lists existing events before it watches for new ones.
             is_listed = has_failed and _NO_WATCH.search(messages) is not None
+            if has_failed and not is_listed and isinstance(error, Unavailable):
+                self._outages[resource] = messages
             if has_failed and not is_listed and not isinstance(error, Unavailable):
                 if resource == "pods":
                     self._fail(error)
@@ -360,6 +370,7 @@ class PodStartup:
         return messages
 
     def _note(self, change: Object, objects: dict[str, Object], current: set[str]) -> None:
+        self._outages.clear()
         name = change["object"].get("metadata", {}).get("name")
         if change["type"] == "DELETED":
             objects.pop(name, None)

@@ -8,7 +8,8 @@ All state is in the folder that ``FAKE_KUBECTL`` names:
 - ``role.yaml``: if it exists, calls that the role does not permit are refused.
 - ``faults.json``: what keeps pods from starting (`Faults`).
 
-Calls whose first word is ``FAKE_FAILS`` fail with the message ``FAKE_MESSAGE``, and pods are killed that have not ended
+Calls whose first word is ``FAKE_FAILS`` fail with the message ``FAKE_MESSAGE``, watches without permission with
+``FAKE_NO_WATCH`` where it is set, and pods are killed that have not ended
 ``FAKE_GRACE`` seconds after they were asked to. With ``FAKE_TERM`` containers are asked to end as soon as they begin.
 Where pods do not share a process namespace, each container is the first process of its own.
 """
@@ -576,7 +577,8 @@ def main(words: list[str]) -> int:
             "deployments": lambda: deployments_of(option["selector"]),
             "events": event_objects,
         }
-        return watch(current[rest[0]], refused(permissions))
+        message = refused(permissions)
+        return watch(current[rest[0]], message and os.environ.get("FAKE_NO_WATCH", message))
     elif word == "get" and rest[0] == "pods":
         sys.stdout.write("".join(f"pod/{pod['name']}\n" for pod in pods()))
     elif word == "get" and rest[0] == "deployments":

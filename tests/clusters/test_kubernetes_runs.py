@@ -24,8 +24,6 @@ from tests.clusters.fake_kubectl import Fake
 from tests.clusters.fault_study import Moments
 from tests.clusters.object_stores import SERVERS, ObjectStore, missing
 
-deltalake = pytest.importorskip("deltalake")
-
 pytestmark = pytest.mark.deploy
 STUDY = "tests.clusters.fault_study:Moments"
 ROWS = 1200
@@ -59,7 +57,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "csv").mkdir()
     for start in range(0, ROWS, 400):
         part = frame[start : start + 400]
-        deltalake.write_deltalake(str(folder / "delta"), part, mode="append")
+        pytest.importorskip("deltalake").write_deltalake(str(folder / "delta"), part, mode="append")
         part.to_csv(folder / "csv" / f"{start}.csv.gz", index=False)
     group = zarr.open_group(folder / "rows.zarr", mode="w", zarr_format=3)
     for name, values in columns.items():

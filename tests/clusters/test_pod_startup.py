@@ -287,9 +287,14 @@ def test_the_role_permits_what_is_needed_and_nothing_else(
     assert permitted == fake_kubectl.permissions_used(fake.folder)
 
 
-def test_permissions_to_watch_are_optional(fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A cluster starts, and reasons are shown, for who may only get and list pods."""
+@pytest.mark.parametrize("message", [None, "Error from server (Forbidden): unknown (get pods)"], ids=["1.32", "1.31"])
+def test_permissions_to_watch_are_optional(
+    message: str | None, fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A cluster starts, and reasons are shown, for who may only get and list pods; whatever kubectl says of it."""
     monkeypatch.chdir(tmp_path)
+    if message is not None:
+        monkeypatch.setenv("FAKE_NO_WATCH", message)
     (fake.folder / "role.yaml").write_text(yaml.safe_dump(required_role()))
     monkeypatch.setattr("calibdask.cluster.pod_startup._READ_SECONDS", 0.5)
     with opened(fake) as client:
@@ -312,6 +317,21 @@ def test_permissions_to_watch_are_optional(fake: Fake, monkeypatch: pytest.Monke
     ):
         pass
     assert not fake_kubectl.pods(fake.folder)
+
+
+def test_a_server_that_does_not_answer_is_named(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While pods are awaited, and not taken for controllers that create none."""
+    monkeypatch.setattr(pod_startup, "_QUIET_SECONDS", 0.0)
+    monkeypatch.setenv("FAKE_FAILS", "get")
+    monkeypatch.setenv("FAKE_MESSAGE", "The connection to the server 10.0.0.1:6443 was refused - did you specify it?")
+    startup = PodStartup(Kubectl("default"), "trial", 3.0)
+    with (
+        pytest.warns(UserWarning, match=r"Waiting in the namespace default for server: no answer \(The connection"),
+        pytest.raises(Unavailable, match=r"server: no answer .* Try again when the server answers") as raised,
+        startup.watching(),
+    ):
+        startup.wait("scheduler", startup.scheduler_is_ready)
+    assert "controllers" not in str(raised.value)
 
 
 def test_a_quota_is_noticed_without_another_request(

@@ -40,6 +40,8 @@ LAYOUT, FINISHED = "layout", "finished"
 # Groups in that folder whose names begin with the first: each records, in the attribute of the second, the versions and
 # the BLAS kernels of processes that computed cells. One group for each record, so that none overwrites another.
 _VERSIONS_GROUP, VERSIONS, _SINCE = "versions-", "versions", "since"
+# The attribute of a finished cube with the names of these groups: none of them may be lost.
+RECORDS = "records"
 # Not compressed, so that a chunk of the status can be looked at as it is.
 STATUS_CODECS = (Crc32cCodec(),)
 _SUM_BYTES = 4
@@ -176,23 +178,40 @@ def recorded_versions(location: Location, folder: str, attributes: Mapping[str, 
     Raises
     ------
     Damaged
-        If a record is not what was written.
+        If a record is not what was written, or one of a finished cube is missing.
     """
     GroupManifest.of(location.url, attributes)
     earlier: list[dict[str, str]] = json.loads(str(attributes.get(VERSIONS, "[]")))
     place = location.child(folder) if folder else location
-    # Other processes may have added records since it was listed.
-    place.fs.invalidate_cache(place.path)
-    names = [path.rstrip("/").rpartition("/")[2] for path in map(str, place.fs.ls(place.path, detail=False))]
+    expected = set(attributes.get(RECORDS, ()))
     found = []
-    for name in names:
-        if name.startswith(_VERSIONS_GROUP):
+    for name in {*_names_of_records(location, folder)} | expected:
+        try:
+            content = place.child(f"{name}/zarr.json").content()
+        except FileNotFoundError:
             # One that is being written has no file yet.
-            with suppress(FileNotFoundError):
-                found.append(_record(location.url, folder, place.child(f"{name}/zarr.json").content()))
+            if name in expected:
+                problem = "a record of the versions that computed cells is missing"
+                raise Damaged(f"{location.url} is damaged: {problem}; {CellChunks.mend}.") from None
+            continue
+        found.append(_record(location.url, folder, content))
     found.sort(key=lambda dated: (dated[0], json.dumps(dated[1])))
     records = [*earlier, *(record for _, record in found)]
     return [record for number, record in enumerate(records) if record not in records[:number]]
+
+
+def finished_attributes(location: Location, folder: str) -> dict[str, Any]:
+    """Attributes of the folder of a finished cube, with the records of versions that it has from now on."""
+    return {FINISHED: True, RECORDS: with_retries(lambda: _names_of_records(location, folder))}
+
+
+def _names_of_records(location: Location, folder: str) -> list[str]:
+    """Names of the groups in a folder of a cube that record versions."""
+    place = location.child(folder) if folder else location
+    # Other processes may have added some since it was listed.
+    place.fs.invalidate_cache(place.path)
+    names = [path.rstrip("/").rpartition("/")[2] for path in map(str, place.fs.ls(place.path, detail=False))]
+    return sorted(name for name in names if name.startswith(_VERSIONS_GROUP))
 
 
 def _record(url: str, folder: str, content: bytes) -> tuple[float, dict[str, str]]:
@@ -246,7 +265,7 @@ def cube_dataset(location: Location, group: Any, known: Mapping[str, Any]) -> "x
     store = group.store.with_chunks(rule)
     dataset = xr.open_zarr(store, group=folder, consolidated=False, chunks=None, drop_variables=[CELL_HASHES])
     check_cube(url, dataset, known)
-    attributes |= {name: value for name, value in own.items() if name not in (MANIFEST, FINISHED)}
+    attributes |= {name: value for name, value in own.items() if name not in (MANIFEST, FINISHED, RECORDS)}
     attributes[VERSIONS] = json.dumps(recorded_versions(location, folder, own))
     return dataset.drop_attrs(deep=False).assign_attrs(attributes)
 

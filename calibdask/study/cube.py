@@ -29,6 +29,7 @@ from calibdask.storage.cube_layout import (
     STATUS,
     CellChunks,
     check_status,
+    finished_attributes,
     recorded_versions,
     sealed,
     write_versions,
@@ -224,10 +225,9 @@ class Cube:
         layout = self.layout or ""
         if layout and not self._group("r", layout).attrs.get(FINISHED):
             # In two places, since attributes may be older copies; not written over, as another driver may write it.
-            group = self._group("r+", layout)
             with suppress(ContainsGroupError):
-                with_retries(lambda: group.create_group(FINISHED))
-            self._set_attributes(layout, {FINISHED: True})
+                with_retries(lambda: self._group("r+", layout).create_group(FINISHED))
+            self._set_attributes(layout, finished_attributes(Location.parse(self.address), layout))
 
     def _set_attributes(self, layout: str, attributes: Mapping[str, Any]) -> None:
         group = self._group("r+", layout)

@@ -18,15 +18,15 @@ def test_a_study_of_single_cells() -> None:
     row = measured("threads:2", 12, 1)
     assert (row["cells"], row["tasks"]) == (12, 12)
     # Files of the value, status and hashes of each cell; of five axes and variables; of what says that all are done;
-    # of their group and the cube.
-    assert row["files"] == 3 * 12 + 1 + 5 + 1 + 2
+    # of the versions that computed them; of their group and the cube.
+    assert row["files"] == 3 * 12 + 1 + 5 + 1 + 1 + 2
     assert row["wall_us"] > 0
     assert row["peak_mb"] >= row["before_mb"] > 0
 
 
 def test_a_study_in_batches_in_processes() -> None:
     row = fresh("local:1", 250, 100)
-    assert (row["tasks"], row["files"]) == (3, 3 * 3 + 1 + 5 + 1 + 2)
+    assert (row["tasks"], row["files"]) == (3, 3 * 3 + 1 + 5 + 1 + 1 + 2)
 
 
 def test_tables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

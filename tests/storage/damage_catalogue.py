@@ -58,6 +58,7 @@ def edited(name: str, value: Any) -> Harm:
 LOST = r"is not whole: the chunk {} is missing; copy the (store|cube) again, or "
 CHANGED = r"is damaged: the {} is not what was written; copy the store again, or compute it again"
 METADATA = r"is not whole: .*{}/zarr\.json is missing; copy"
+RECORD = r"is damaged: a record of the versions that computed cells is missing; copy"
 
 DAMAGE: dict[str, tuple[str, Harm, str]] = {
     "a chunk of counts is lost": ("summary.zarr", lost("class_1_count/c/1/0/0"), LOST.format("class_1_count/c/1/0/0")),
@@ -96,6 +97,7 @@ DAMAGE: dict[str, tuple[str, Harm, str]] = {
         LOST.format(".*/status/c/2"),
     ),
     "a bit of a cell": ("cube.zarr", flipped("average/c/0/0", 5), CHANGED.format("chunk .*/average/c/0/0")),
+    "a record of versions": ("cube.zarr", lost_folder("versions-*"), RECORD),
     "an axis of a cube": ("cube.zarr", lost("replicate/c/0"), LOST.format(".*/replicate/c/0")),
     "a variable of a cube": ("cube.zarr", lost_folder("average"), METADATA.format("average")),
     "the fingerprint of a cube": (

@@ -8,10 +8,9 @@ All state is in the folder that ``FAKE_KUBECTL`` names:
 - ``role.yaml``: if it exists, calls that the role does not permit are refused.
 - ``faults.json``: what keeps pods from starting (`Faults`).
 
-Calls whose first word is ``FAKE_FAILS`` fail with the message ``FAKE_MESSAGE``, watches without permission with
-``FAKE_NO_WATCH`` where it is set, and pods are killed that have not ended
-``FAKE_GRACE`` seconds after they were asked to. With ``FAKE_TERM`` containers are asked to end as soon as they begin.
-Where pods do not share a process namespace, each container is the first process of its own.
+Calls whose first word is ``FAKE_FAILS`` fail with ``FAKE_MESSAGE``, forbidden watches with ``FAKE_NO_WATCH``. Pods are
+killed that have not ended ``FAKE_GRACE`` seconds after they were asked to; with ``FAKE_TERM`` they are as soon as
+they begin. Where pods do not share a process namespace, each container is the first process of its own.
 """
 
 import asyncio

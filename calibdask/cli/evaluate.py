@@ -191,8 +191,9 @@ def evaluate(**given: Any) -> None:
 
     DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores", or .npy of scores with --label
     y.npy; .parquet, .csv, .jsonl or .arrow with a column "label" and either "score", P(y = 1), or "score_0 ...
-    score_{K-1}"; a folder or a quoted pattern of such files; a Delta table; or - for standard input. A summary written by "calibdask summarize" also serves; its slices are pooled unless --by
-    names them. Several DATA, or NAME=DATA, are models side by side.
+    score_{K-1}"; a folder or a quoted pattern of such files; a Delta table; or - for standard input. A summary written
+    by "calibdask summarize" also serves; its slices are pooled unless --by names them. Several DATA, or NAME=DATA, are
+    models side by side.
 
     Intervals (--ci) are cheap for metrics that are computed from a histogram of the scores, such as ece and density-
     ece, and take N times as long as the metric for others; tests have none.

@@ -183,7 +183,7 @@ def recorded_versions(location: Location, folder: str, attributes: Mapping[str, 
     GroupManifest.of(location.url, attributes)
     earlier: list[dict[str, str]] = json.loads(str(attributes.get(VERSIONS, "[]")))
     place = location.child(folder) if folder else location
-    expected = set(attributes.get(RECORDS, ()))
+    expected = {*attributes.get(RECORDS, ()), *_records_when_finished(location.url, place)}
     found = []
     for name in {*_names_of_records(location, folder)} | expected:
         try:
@@ -200,9 +200,28 @@ def recorded_versions(location: Location, folder: str, attributes: Mapping[str, 
     return [record for number, record in enumerate(records) if record not in records[:number]]
 
 
-def finished_attributes(location: Location, folder: str) -> dict[str, Any]:
-    """Attributes of the folder of a finished cube, with the records of versions that it has from now on."""
-    return {FINISHED: True, RECORDS: with_retries(lambda: _names_of_records(location, folder))}
+def mark_finished(group: Any, location: Location, folder: str) -> dict[str, Any]:
+    """Mark a folder as that of a finished cube by a group in it, and return attributes for the folder.
+
+    Both have the names of the records of versions, as attributes of the folder may be replaced by older ones.
+    """
+    records = with_retries(lambda: _names_of_records(location, folder))
+    with suppress(ContainsGroupError):
+        with_retries(lambda: group.create_group(FINISHED, attributes={RECORDS: records}))
+    return {FINISHED: True, RECORDS: records}
+
+
+def _records_when_finished(url: str, place: Location) -> list[str]:
+    """Names of the records of versions in the group that marks a finished cube."""
+    try:
+        content = place.child(f"{FINISHED}/zarr.json").content()
+    except FileNotFoundError:
+        return []
+    try:
+        return list(json.loads(content)["attributes"].get(RECORDS, ()))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = f"its group {FINISHED} is not what was written"
+        raise Damaged(f"{url} is damaged: {problem}; {CellChunks.mend}.") from error
 
 
 def _names_of_records(location: Location, folder: str) -> list[str]:

@@ -4,7 +4,6 @@ import json
 import math
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import zarr
-from zarr.errors import ContainsGroupError
 
 from calibdask.errors import Unavailable
 from calibdask.safe_text import visible_address, without_credentials
@@ -29,7 +27,7 @@ from calibdask.storage.cube_layout import (
     STATUS,
     CellChunks,
     check_status,
-    finished_attributes,
+    mark_finished,
     recorded_versions,
     sealed,
     write_versions,
@@ -225,9 +223,8 @@ class Cube:
         layout = self.layout or ""
         if layout and not self._group("r", layout).attrs.get(FINISHED):
             # In two places, since attributes may be older copies; not written over, as another driver may write it.
-            with suppress(ContainsGroupError):
-                with_retries(lambda: self._group("r+", layout).create_group(FINISHED))
-            self._set_attributes(layout, finished_attributes(Location.parse(self.address), layout))
+            attributes = mark_finished(self._group("r+", layout), Location.parse(self.address), layout)
+            self._set_attributes(layout, attributes)
 
     def _set_attributes(self, layout: str, attributes: Mapping[str, Any]) -> None:
         group = self._group("r+", layout)

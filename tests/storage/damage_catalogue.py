@@ -8,6 +8,7 @@ from typing import Any
 
 import zarr
 
+from calibdask.storage.cube_layout import sealed
 from tests.storage.damage import files
 
 Harm = Callable[[Path], object]
@@ -42,6 +43,15 @@ def flipped(pattern: str, at: int) -> Harm:
 def half_copied(path: Path) -> None:
     for file in files(path)[::2]:
         file.unlink()
+
+
+def without_record_in_older_attributes(path: Path) -> None:
+    """As if the file of the attributes had been restored from before the first cell."""
+    record = first(path, "versions-*")
+    attributes = record.parent / "zarr.json"
+    content = json.loads(attributes.read_text())
+    attributes.write_text(json.dumps(content | {"attributes": sealed({})}))
+    shutil.rmtree(record)
 
 
 def edited(name: str, value: Any) -> Harm:
@@ -98,6 +108,7 @@ DAMAGE: dict[str, tuple[str, Harm, str]] = {
     ),
     "a bit of a cell": ("cube.zarr", flipped("average/c/0/0", 5), CHANGED.format("chunk .*/average/c/0/0")),
     "a record of versions": ("cube.zarr", lost_folder("versions-*"), RECORD),
+    "a record of versions, with attributes of before": ("cube.zarr", without_record_in_older_attributes, RECORD),
     "an axis of a cube": ("cube.zarr", lost("replicate/c/0"), LOST.format(".*/replicate/c/0")),
     "a variable of a cube": ("cube.zarr", lost_folder("average"), METADATA.format("average")),
     "the fingerprint of a cube": (

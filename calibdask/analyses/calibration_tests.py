@@ -49,9 +49,11 @@ def document_of_tests(result: xr.Dataset) -> Document:
     estimates = [part for part in results.numbers if part.metric not in tested and not part.part]
     texts = list(dict.fromkeys(str(part.notes["assumes"]) for part in tests if part.notes.get("assumes")))
     letters = dict(zip(texts, ascii_lowercase, strict=False))
+    rows = _row_counts(results)
+    counts = [text("rows"), *(numeric(count, f"{count:,}") for count in rows)]
     elements: list[Element] = [
-        _table(results, "Estimates", estimates, letters, first=[_rows(results)]),
-        _table(results, "p-values", tests, letters),
+        _table(results, "Estimates", [counts, *_lines(results, estimates, rows, letters)]),
+        _table(results, "p-values", [*_lines(results, tests, rows, letters)]),
         *_remarks(results, [*estimates, *tests], letters),
     ]
     several = results.shared_dims
@@ -59,18 +61,21 @@ def document_of_tests(result: xr.Dataset) -> Document:
     return Document("Calibration tests", lead, [Section("tests", "Calibration tests", elements)], name="tests")
 
 
-def _table(
-    results: Results,
-    caption: str,
-    parts: Sequence[PartResult],
-    letters: dict[str, str],
-    first: Sequence[Sequence[Cell]] = (),
-) -> Table:
-    """Table with a line for each number, whose letter refers to the assumptions below."""
+def _table(results: Results, caption: str, lines: Sequence[Sequence[Cell]]) -> Table:
+    """Table with a column for each model or slice."""
+    headings = [
+        ", ".join(label_of(label, _LONGEST) for label in labels.values()) or "all rows"
+        for _, labels in results.strata()
+    ]
+    columns = [("", False), *((heading, True) for heading in headings)]
+    return Table(caption, columns, lines, name=caption)
+
+
+def _lines(
+    results: Results, parts: Sequence[PartResult], rows: Sequence[int], letters: dict[str, str]
+) -> Iterator[list[Cell]]:
+    """Cells of each number, whose letter refers to the assumptions below the tables."""
     strata = list(results.strata())
-    headings = [", ".join(label_of(label, _LONGEST) for label in labels.values()) or "all rows" for _, labels in strata]
-    rows = _row_counts(results)
-    lines = list(first)
     for part in parts:
         letter = letters.get(str(part.notes.get("assumes", "")), "")
         numbers = [part.at(at).value().value for at, _ in strata]
@@ -79,9 +84,7 @@ def _table(
             for number, count in zip(numbers, rows, strict=True)
             for shown in shown_texts(number, kind=part.kind, rows=count)
         ]
-        lines.append([text(part.label + (f" ({letter})" if letter else "")), *cells])
-    columns = [("", False), *((heading, True) for heading in headings)]
-    return Table(caption, columns, lines, name=caption)
+        yield [text(part.label + (f" ({letter})" if letter else "")), *cells]
 
 
 def _row_counts(results: Results) -> list[int]:
@@ -90,11 +93,6 @@ def _row_counts(results: Results) -> list[int]:
     if variable is None:
         return [int(results.dataset.attrs["rows"]) for _ in results.strata()]
     return [int(variable[{dim: i for dim, i in at.items() if dim in variable.dims}]) for at, _ in results.strata()]
-
-
-def _rows(results: Results) -> list[Cell]:
-    counts = _row_counts(results)
-    return [text("rows"), *(numeric(count, f"{count:,}") for count in counts)]
 
 
 def _remarks(results: Results, parts: Sequence[PartResult], letters: dict[str, str]) -> Iterator[Sentence]:

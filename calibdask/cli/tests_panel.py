@@ -39,15 +39,16 @@ CONSISTENCY = ("ece", "uniform", "median-variance")
 _MOST_PAIRS = 1e10
 # The parts of tests, in the order of the output; other estimators have one without a name.
 _TESTED = ("estimate", "statistic", "pvalue")
-# Of parts that are left out of all files; those of tests are statistics otherwise.
+# Kinds of parts that are left out; other parts are statistics.
 _KINDS: "Mapping[str, Kind]" = {"": "error", "pvalue": "pvalue"}
-# The variable of the bandwidth.
-# What else evaluate has that concerns the panel: tests take independent rows without weights, and have no intervals.
+# Other parameters of evaluate that the panel takes. Its tests need independent rows without weights, and have no
+# intervals.
 _USED = (
     *("data", "panel", "label", "score", "task", "logits", "labels", "pos_label", "ignore_label", "skip_missing"),
     *("missing_chunks", "by", "period", "every", "zone", "key", "cluster_check", "map_path", "cluster"),
     *("as_text", "out", "overwrite", "github"),
 )
+# The variable of the bandwidth, and its label.
 BANDWIDTH, _BANDWIDTH_LABEL = "bandwidth", "bandwidth of the kernel"
 _OPTIONS = (
     click.option(

@@ -98,6 +98,21 @@ def owned_name() -> str:
     return f"{int(time.time()):x}-{machine_of()}-{os.getpid()}-{secrets.token_hex(4)}"
 
 
+def owner_of(name: str) -> tuple[int, str, int] | None:
+    """When a name was made (`owned_name`), on which machine and by which process; None for other names.
+
+    Examples
+    --------
+    >>> owner_of("6a-here-17-ab"), owner_of("whatever")
+    ((106, 'here', 17), None)
+    """
+    try:
+        begun, machine, process, _ = name.split("-")
+        return int(begun, 16), machine, int(process)
+    except ValueError:
+        return None
+
+
 def is_abandoned(name: str, place: Location) -> bool:
     """Whether the process that made a name (`owned_name`) has ended; of another machine, whether a day has passed.
 
@@ -114,11 +129,10 @@ def is_abandoned(name: str, place: Location) -> bool:
     """
     import psutil
 
-    try:
-        begun, machine, process, _ = name.split("-")
-        _, number = int(begun, 16), int(process)
-    except ValueError:
+    owner = owner_of(name)
+    if owner is None:
         return False
+    _, machine, number = owner
     if machine == machine_of():
         return not psutil.pid_exists(number)
     written = last_modified(place)

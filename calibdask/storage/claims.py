@@ -10,7 +10,7 @@ from contextlib import suppress
 from itertools import count
 from pathlib import Path
 
-from calibdask.storage.atomic_replace import Output, last_modified, machine_of, owned_name, write_text
+from calibdask.storage.atomic_replace import Output, last_modified, machine_of, owned_name, owner_of, write_text
 from calibdask.storage.documents import read_bytes
 from calibdask.storage.exclusive_create import create
 from calibdask.storage.location import Location
@@ -33,11 +33,10 @@ def is_over(claim: str) -> bool:
     """
     import psutil
 
-    try:
-        begun, machine, process, _ = claim.split("-")
-        time_of_claim, number = int(begun, 16), int(process)
-    except ValueError:
+    owner = owner_of(claim)
+    if owner is None:
         return True
+    time_of_claim, machine, number = owner
     if machine != machine_of():
         return time.time() - time_of_claim > _LONGEST_SECONDS
     try:

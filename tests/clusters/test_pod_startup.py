@@ -287,6 +287,17 @@ def test_the_role_permits_what_is_needed_and_nothing_else(
     assert permitted == fake_kubectl.permissions_used(fake.folder)
 
 
+def expect_quota(fake: Fake) -> None:
+    """Expect the warning and the error of a namespace whose quota allows no pod."""
+    fake_kubectl.set_faults(fake.folder, Faults(most_pods=0))
+    with (
+        pytest.warns(UserWarning, match="FailedCreate"),
+        pytest.raises(Unavailable, match="exceeded quota: small"),
+        opened(fake),
+    ):
+        pass
+
+
 @pytest.mark.parametrize("message", [None, "Error from server (Forbidden): unknown (get pods)"], ids=["1.32", "1.31"])
 def test_permissions_to_watch_are_optional(
     message: str | None, fake: Fake, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -309,13 +320,7 @@ def test_permissions_to_watch_are_optional(
         opened(fake),
     ):
         pass
-    fake_kubectl.set_faults(fake.folder, Faults(most_pods=0))
-    with (
-        pytest.warns(UserWarning, match="FailedCreate"),
-        pytest.raises(Unavailable, match="exceeded quota: small"),
-        opened(fake),
-    ):
-        pass
+    expect_quota(fake)
     assert not fake_kubectl.pods(fake.folder)
 
 
@@ -341,13 +346,7 @@ def test_a_quota_is_noticed_without_another_request(
     monkeypatch.chdir(tmp_path)
     for name, seconds in {"_QUIET_SECONDS": 0.0, "_FATAL_SECONDS": 1.0}.items():
         monkeypatch.setattr(f"calibdask.cluster.pod_startup.{name}", seconds)
-    fake_kubectl.set_faults(fake.folder, Faults(most_pods=0))
-    with (
-        pytest.warns(UserWarning, match="FailedCreate"),
-        pytest.raises(Unavailable, match="exceeded quota: small"),
-        opened(fake),
-    ):
-        pass
+    expect_quota(fake)
     reading = [words for words in fake_kubectl.calls(fake.folder) if words[:2] == ["get", "deployments"]]
     assert len(reading) == 1
     assert "--watch" in reading[0]

@@ -149,7 +149,7 @@ class Fake:
 
     def status(self, pod: str) -> int | None:
         path = self.folder / f"{pod}.status"
-        return int(path.read_text() or -1) if path.exists() else None
+        return int(path.read_text()) if path.exists() else None
 
 
 def _read(path: Path, default: Any) -> Any:
@@ -157,9 +157,13 @@ def _read(path: Path, default: Any) -> Any:
 
 
 def _write(path: Path, content: Any) -> None:
-    """Whoever reads meanwhile finds the earlier content or the later one."""
+    _write_text(path, json.dumps(content))
+
+
+def _write_text(path: Path, text: str) -> None:
+    """Whoever reads meanwhile finds the earlier content or the later one, and never an empty file."""
     new = path.with_suffix(f".{os.getpid()}")
-    new.write_text(json.dumps(content))
+    new.write_text(text)
     new.replace(path)
 
 
@@ -259,18 +263,18 @@ def run_pod(name: str) -> int:
         words = translated(one["command"], pod, variables)
         if one is container:
             _write(STATE / f"{name}.command", words)
-            (STATE / f"{name}.variables").write_text("\n".join(sorted(variables)))
+            _write_text(STATE / f"{name}.variables", "\n".join(sorted(variables)))
         is_shared = pod["spec"].get("shareProcessNamespace", False)
         child = subprocess.Popen(words if is_shared else [*ALONE, *words], env=variables, cwd=ROOT)
         first = child.pid if is_shared else _only_child(child)
-        (STATE / f"{name}.container").write_text(str(child.pid))
+        _write_text(STATE / f"{name}.container", str(child.pid))
         signal.signal(signal.SIGTERM, lambda *_, first=first: (asked.append(True), os.kill(first, signal.SIGTERM)))
         if asked or os.environ.get("FAKE_TERM"):
             os.kill(first, signal.SIGTERM)
         status = child.wait()
         if status:
             break
-    (STATE / f"{name}.status").write_text(str(status))
+    _write_text(STATE / f"{name}.status", str(status))
     return status
 
 
@@ -294,7 +298,7 @@ def run_job(name: str) -> int:
             pod = f"{name}-{index}-{attempt}"
             add_pod(manifest, pod, index)
             eventually((STATE / f"{pod}.status").exists)
-            status = int((STATE / f"{pod}.status").read_text() or -1)
+            status = int((STATE / f"{pod}.status").read_text())
             if status in rules["FailJob"]:
                 failed.append(index)
             if status == 0 or status in rules["FailIndex"]:
@@ -303,14 +307,14 @@ def run_job(name: str) -> int:
 
     with ThreadPoolExecutor(spec["parallelism"]) as workers:
         complete = all(list(workers.map(run_index, range(spec["completions"]))))
-    (STATE / f"{name}.condition").write_text("complete" if complete else "failed")
+    _write_text(STATE / f"{name}.condition", "complete" if complete else "failed")
     return 0
 
 
 def apply(text: str) -> None:
     for manifest in yaml.safe_load_all(text):
         kind, name = manifest["kind"], manifest["metadata"]["name"]
-        (STATE / f"{kind}-{name}.yaml").write_text(yaml.safe_dump(manifest))
+        _write_text(STATE / f"{kind}-{name}.yaml", yaml.safe_dump(manifest))
         if kind == "Job" and manifest["spec"].get("completionMode") == "Indexed":
             command = [sys.executable, "-m", "tests.clusters.fake_kubectl", "--job", name]
             with (STATE / f"{name}.controller.log").open("ab") as log:

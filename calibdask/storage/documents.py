@@ -17,11 +17,13 @@ _MOST_DEPTH = 64
 # Words are matched as a whole, by a group that looks ahead: possessive quantifiers match wrongly in Python 3.11.2.
 _PART = r"""(?:(?=([\w-]+))\1|"[^"\\\n]*(?:\\.[^"\\\n]*)*"|'[^'\n]*')"""
 _LONG_KEY = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*\.[ \t]*){{{_MOST_DEPTH}}}")
+# A text of JSON with its quotation marks, as it is in a document without errors.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 _TOO_DEEP = f"it is nested more than {_MOST_DEPTH} levels deep"
 
 
 def read_json(place: str | os.PathLike[str] | Location, *, canonical: bool = False) -> Any:
-    """The content of a JSON file at a path or a URL; with ``canonical`` its numbers have to be written as Python does.
+    """The content of a JSON file at a path or a URL, read as by `parse_json`.
 
     Raises
     ------
@@ -78,13 +80,14 @@ def read_bytes(place: str | os.PathLike[str] | Location, most_bytes: int = _MOST
 
 
 def parse_json(text: str | bytes, *, canonical: bool = False) -> Any:
-    """The value of a JSON text in which each name of an object is there once.
+    r"""The value of a JSON text in which each name of an object is there once.
 
     Raises
     ------
     ValueError
-        If it is no JSON, has a name twice or NaN, or is nested too deeply; with ``canonical``, if a number is written
-        in another way than Python's shortest one.
+        If it is no JSON, has a name twice or NaN, or is nested too deeply; of bytes, if they are not UTF-8 without a
+        byte order mark; with ``canonical``, if a number is written in another way than Python's shortest one, or a
+        text with other escapes than Python's, with or without such of characters beyond ASCII.
 
     Examples
     --------
@@ -96,13 +99,41 @@ def parse_json(text: str | bytes, *, canonical: bool = False) -> Any:
     >>> parse_json("[1, 5e-1]", canonical=True)
     Traceback (most recent call last):
     ValueError: the number 5e-1 is expected as 0.5
+    >>> parse_json(r'{"\u0061": 1}', canonical=True)
+    Traceback (most recent call last):
+    ValueError: the text "\u0061" is expected as "a"
     """
+    if isinstance(text, bytes):
+        text = _decoded(text)
     numbers: dict[str, Any] = {"parse_int": _canonical(int), "parse_float": _canonical(float)} if canonical else {}
 
-    def parse(source: str | bytes) -> Any:
+    def parse(source: str) -> Any:
         return json.loads(source, object_pairs_hook=_unique, parse_constant=_refuse_constant, **numbers)
 
-    return _checked(parse, text)
+    document = _checked(parse, text)
+    if canonical:
+        for quoted in _QUOTED.findall(text):
+            _check_escapes(quoted)
+    return document
+
+
+def _decoded(content: bytes) -> str:
+    """Decode strictly: json would guess UTF-16 and UTF-32, so that two programs may read two documents."""
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"UTF-8 is expected, got the byte 0x{content[error.start]:02x} at {error.start:,}") from error
+    if text.startswith("\ufeff"):
+        raise ValueError("UTF-8 without a byte order mark is expected")
+    return text
+
+
+def _check_escapes(quoted: str) -> None:
+    """Raise ValueError for a text that Python writes in another way: a search would not find it."""
+    value = json.loads(quoted)
+    spellings = [json.dumps(value, ensure_ascii=ascii_only) for ascii_only in (False, True)]
+    if quoted not in spellings:
+        raise ValueError(f"the text {visible(quoted[:40])} is expected as {visible(spellings[0][:40])}")
 
 
 def _checked(parse: Callable[[Any], Any], text: str | bytes) -> Any:

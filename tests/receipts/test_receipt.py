@@ -2,6 +2,7 @@
 
 import copy
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
-from calibdask.analyses.receipts.document import hash_of
+from calibdask.analyses.receipts.document import checksum_of, hash_of
 from calibdask.cli import main
+
+_LOST = object()
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +56,7 @@ def test_it_says_what_was_measured_with_all_digits(rows: pd.DataFrame, receipt: 
     assert [entry["where"] for entry in receipt["decisions"]] == [{}, {"c": "a"}, {"c": "b"}]
     assert receipt["decisions"][0]["number"] == cd.evaluate(rows, metrics=cd.ECE()).ece.item()
     assert receipt["hash"] == hash_of(receipt)
+    assert receipt["checksum"] == checksum_of(receipt)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +143,8 @@ def test_what_is_no_receipt(rows: pd.DataFrame, receipt: dict[str, Any], tmp_pat
 
 def _resealed(receipt: dict[str, Any], **changes: Any) -> dict[str, Any]:
     changed = {**receipt, **changes}
-    return {**changed, "hash": hash_of(changed)}
+    changed["hash"] = hash_of(changed)
+    return {**changed, "checksum": checksum_of(changed)}
 
 
 def test_entries_that_no_receipt_has_are_refused(rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
@@ -182,6 +187,9 @@ def test_all_of_a_receipt_is_compared(rows: pd.DataFrame, receipt: dict[str, Any
         ('"rows": 3000', '"rows": 3e3', "the number 3e3 is expected as 3000.0"),
         ('"seed": 0', '"seed": -0', "the number -0 is expected as 0"),
         ('"seed": 0', '"seed": NaN', "a number is expected, got NaN"),
+        ('"decisions"', r'"\u0064ecisions"', r"the text .*u0064ecisions\" is expected as \"decisions\""),
+        ('"ece=0.05"', r'"ec\u0065=0.05"', r"the text .* is expected as \"ece=0.05\""),
+        ('"hash"', r'"decisions": [], "\u0064ecisions": [], "hash"', "the name 'decisions' is there twice"),
     ],
 )
 def test_files_that_may_be_read_in_two_ways_are_refused(
@@ -193,6 +201,106 @@ def test_files_that_may_be_read_in_two_ways_are_refused(
     path.write_text(text.replace(before, after, 1))
     with pytest.raises(ValueError, match=said):
         cd.verify(path, [0, 1], [0.5, 0.5])
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "latin-1"])
+def test_files_that_are_not_utf8_are_refused(encoding: str, receipt: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "receipt.json"
+    named = {**receipt, "made": {**receipt["made"], "platform": "\xe9"}}
+    path.write_bytes(json.dumps(named, ensure_ascii=False).encode(encoding))
+    with pytest.raises(ValueError, match="is not a receipt: it is not JSON as calibdask writes it"):
+        cd.verify(path, [0, 1], [0.5, 0.5])
+
+
+def test_other_spellings_of_a_file_are_the_same_receipt(
+    rows: pd.DataFrame, receipt: dict[str, Any], tmp_path: Path
+) -> None:
+    """White space, the order of names, and whether characters beyond ASCII are escaped."""
+    path = tmp_path / "receipt.json"
+    by = {"c": rows.c.replace({"a": "\xe9"})}
+    made = cd.receipt(rows.label, rows.score, "ece", by=by)
+    for options in ({"indent": 3}, {"sort_keys": True}, {"ensure_ascii": False}, {"separators": (",", ":")}):
+        path.write_text(json.dumps(made, **options), encoding="utf-8")
+        assert cd.verify(path, rows.label, rows.score, by=by).agrees
+
+
+def _places(document: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The places of all entries that have none below them."""
+    below = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
+    found = [inner for name, value in below for inner in _places(value, (*place, name))]
+    yield from found or [place]
+
+
+def _spelt_otherwise(value: Any) -> list[Any]:
+    """Values that Python takes for the same, or nearly, and that are others in JSON."""
+    match value:
+        case bool():
+            return [int(value), not value]
+        case int():
+            return [float(value), value + 1, *([bool(value)] if value in (0, 1) else [])]
+        case float():
+            return [np.nextafter(value, 9.0).item(), -value, str(value), *([int(value)] if value == int(value) else [])]
+        case str():
+            return [value + " ", None]
+        case None:
+            return ["", 0]
+    return [None]
+
+
+@pytest.mark.filterwarnings("ignore::calibdask.errors.SuspectScoresWarning")  # where logits is edited
+@pytest.mark.parametrize("seal", ["none", "hash", "all"])
+def test_each_entry_is_compared_exactly(seal: str) -> None:
+    """No entry can be edited, with its hashes or without; ``made`` can where somebody makes a new checksum."""
+    calibrated = np.tile([0, 0, 0, 1, 0, 1, 1, 1], 25), np.tile(np.repeat([0.25, 0.75], 4), 25)
+    receipt = cd.receipt(*calibrated, "ece", limits="ece=0.5", n_boot=10)
+    assert 0.0 in receipt["numbers"].values()
+    silent = []
+    for place in _places(receipt):
+        *parents, last = place
+        before = receipt
+        for name in parents:
+            before = before[name]
+        for value in [*_spelt_otherwise(before[last]), _LOST]:
+            edited = copy.deepcopy(receipt)
+            part: Any = edited
+            for name in parents:
+                part = part[name]
+            if value is _LOST:
+                del part[last]
+            else:
+                part[last] = value
+            if seal != "none" and "hash" in edited:
+                edited["hash"] = hash_of(edited)
+            if seal == "all":
+                edited["checksum"] = checksum_of(edited)
+            if edited == receipt and json.dumps(edited) == json.dumps(receipt):
+                continue
+            try:
+                outcome = cd.verify(edited, *calibrated)
+            except (ValueError, TypeError):
+                continue
+            # Another choice that makes no difference, such as --skip-missing: a true receipt of that request.
+            is_true = edited["request"] == outcome.again["request"] and edited["hash"] == outcome.again["hash"]
+            if outcome.agrees and not (seal == "all" and place[0] == "request" and is_true):
+                silent.append(place[0])
+    # Who recomputes all digests can change where and when a receipt was made, and nothing else: hence signatures.
+    assert {*silent} == ({"made"} if seal == "all" else set())
+
+
+def test_a_receipt_of_the_first_format_has_no_checksum(rows: pd.DataFrame, receipt: dict[str, Any]) -> None:
+    first = {name: value for name, value in receipt.items() if name != "checksum"}
+    with pytest.raises(ValueError, match="its entry 'checksum' is missing"):
+        cd.verify(first, rows.label, rows.score, by={"c": rows.c})
+    # A hash of the second format is no hash of the first one.
+    (problem,) = cd.verify({**first, "format": 1}, rows.label, rows.score, by={"c": rows.c}).problems
+    assert "its hash does not match its contents" in problem
+    first["format"] = 1
+    first["hash"] = hash_of(first)
+    assert cd.verify(first, rows.label, rows.score, by={"c": rows.c}).agrees
+    with pytest.raises(ValueError, match="it has checksum, which no receipt has"):
+        cd.verify({**first, "checksum": ""}, rows.label, rows.score, by={"c": rows.c})
 
 
 def test_a_receipt_is_of_one_state_of_the_rows() -> None:

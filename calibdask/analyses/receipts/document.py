@@ -18,9 +18,13 @@ from calibdask.analyses.receipts.fingerprint import Fingerprint
 from calibdask.results.format import slice_text
 
 KIND: str = "calibdask receipt"
-FORMAT: int = 1
-# What the hash is over: all but itself and where and when the receipt was made, which differ for a second party.
-_OUTSIDE = ("hash", "made")
+# Receipts of the first format have no checksum.
+FORMAT: int = 2
+FORMATS: tuple[int, ...] = (1, FORMAT)
+# The hash covers what a second party finds again, which is all but where and when the receipt was made; the checksum
+# covers everything but itself.
+_CHECKSUM = "checksum"
+_OUTSIDE = ("hash", "made", _CHECKSUM)
 
 Document = dict[str, Any]
 
@@ -51,14 +55,33 @@ def document(
     }
     made = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version()}
     made |= {"numpy": np.__version__, "platform": platform.platform()}
-    return measured | {"hash": hash_of(measured), "made": made}
+    signed = measured | {"hash": hash_of(measured), "made": made}
+    return signed | {_CHECKSUM: checksum_of(signed)}
 
 
 def hash_of(receipt: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of all but the hash itself, and where and when the receipt was made."""
-    inside = {name: value for name, value in receipt.items() if name not in _OUTSIDE}
-    text = json.dumps(inside, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """SHA-256 of the canonical JSON of what a second party finds again: all but ``hash``, ``made`` and ``checksum``."""
+    return _sha256({name: value for name, value in receipt.items() if name not in _OUTSIDE})
+
+
+def checksum_of(receipt: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON of all entries but the checksum itself."""
+    return _sha256({name: value for name, value in receipt.items() if name != _CHECKSUM})
+
+
+def canonical(value: Any) -> str:
+    """The one JSON text of a value: 0, 0.0, -0.0 and false have different ones.
+
+    Examples
+    --------
+    >>> canonical({"b": [0, -0.0], "a": None})
+    '{"a":null,"b":[0,-0.0]}'
+    """
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def _sha256(value: Any) -> str:
+    return hashlib.sha256(canonical(value).encode()).hexdigest()
 
 
 def _numbers(result: xr.Dataset) -> Iterator[tuple[str, Any]]:
@@ -89,19 +112,32 @@ def _plain(value: Any) -> Any:
     return str(plain)
 
 
+class _Missing:
+    """Stands for an entry that a document lacks."""
+
+    def __repr__(self) -> str:
+        return "missing"
+
+
+MISSING = _Missing()
+
+
 def differences(first: Any, second: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Differences of two documents, with both values; missing entries are None.
+    """Differences of two documents, with both values, or MISSING; numbers are the same if their JSON texts are.
 
     Examples
     --------
-    >>> list(differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}}))
-    [('b.c', 2, 3)]
+    >>> list(differences({"a": 1, "b": {"c": 2}}, {"a": 1, "b": {"c": 3}, "d": None}))
+    [('b.c', 2, 3), ('d', missing, None)]
+    >>> list(differences([0, 0.0], [0.0, -0.0]))
+    [('[0]', 0, 0.0), ('[1]', 0.0, -0.0)]
     """
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         for name in dict.fromkeys((*first, *second)):
-            yield from differences(first.get(name), second.get(name), f"{path}.{name}" if path else str(name))
+            place = f"{path}.{name}" if path else str(name)
+            yield from differences(first.get(name, MISSING), second.get(name, MISSING), place)
     elif isinstance(first, list) and isinstance(second, list) and len(first) == len(second):
         for number, (one, other) in enumerate(zip(first, second, strict=True)):
             yield from differences(one, other, f"{path}[{number}]")
-    elif first != second or type(first) is not type(second):
+    elif first is MISSING or second is MISSING or canonical(first) != canonical(second):
         yield path, first, second

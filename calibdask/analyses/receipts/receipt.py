@@ -10,7 +10,14 @@ from calibdask.analyses.evaluation import evaluate
 from calibdask.analyses.gating.check import LimitSource, check
 from calibdask.analyses.gating.gate import Gate
 from calibdask.analyses.gating.limits import Limit, limits_of
-from calibdask.analyses.receipts.document import Document, differences, document, hash_of
+from calibdask.analyses.receipts.document import (
+    MISSING,
+    Document,
+    checksum_of,
+    differences,
+    document,
+    hash_of,
+)
 from calibdask.analyses.receipts.fingerprint import fingerprint_of
 from calibdask.analyses.receipts.stored_receipt import read_receipt
 from calibdask.calibrators.comparing.refinement import Refinement
@@ -82,7 +89,8 @@ def receipt(
         Plain values for JSON: ``data`` with the rows and their fingerprint (see `calibdask.fingerprint`), ``request``
         with all choices, ``numbers`` with all digits, ``decisions`` with the
         numbers that they are of, the version, and ``hash``, SHA-256 over all of
-        it. ``made`` says where and when, outside the hash.
+        it, which a second party finds again. ``made`` says where and when;
+        ``checksum`` is SHA-256 over all entries, ``made`` and ``hash`` included.
 
     Raises
     ------
@@ -269,6 +277,8 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     problems = []
     if hash_of(given) != given["hash"]:
         problems.append("The receipt was changed after it was made: its hash does not match its contents.")
+    elif "checksum" in given and checksum_of(given) != given["checksum"]:
+        problems.append("The receipt was changed after it was made: its checksum does not match all its entries.")
     if given["calibdask"] != again["calibdask"]:
         problems.append(f"The receipt was made by calibdask {given['calibdask']}, and this is {again['calibdask']}.")
     problems += _of_data(given["data"], again["data"])
@@ -282,11 +292,10 @@ def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **op
     decided = [[(one["limit"], one["where"]) for one in each["decisions"]] for each in (given, again)]
     if decided[0] != decided[1]:
         problems.append("The decisions are not those on the limits of the receipt, each once and in their order.")
-    if request != again["request"]:
-        problems += [
-            f"{visible(path)} is {_value_text(before)} in the receipt, and is written {_value_text(after)} here."
-            for path, before, after in differences(request, again["request"], "request")
-        ]
+    problems += [
+        f"{visible(path)} is {_value_text(before)} in the receipt, and is written {_value_text(after)} here."
+        for path, before, after in differences(request, again["request"], "request")
+    ]
     # A limit may have the number of a metric that is measured in any case.
     return Verification(tuple(dict.fromkeys(problems)), again)
 
@@ -349,10 +358,13 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _close(before: Any, after: Any, tolerance: float) -> bool:
-    if not (isinstance(before, int | float) and isinstance(after, int | float)):
+    """Whether two numbers that are not the same agree within rounding, where there is any."""
+    if not tolerance or type(before) is not float or type(after) is not float:
         return False
     return abs(before - after) <= tolerance * max(abs(before), abs(after))
 
 
 def _value_text(value: Any) -> str:
-    return "none" if value is None else f"{value:.17g}" if isinstance(value, float) else visible(value)
+    if value is None or value is MISSING:
+        return "none" if value is None else "missing"
+    return visible(repr(value) if isinstance(value, float) else value)

@@ -6,7 +6,7 @@ from types import NoneType
 from typing import Any
 
 from calibdask.analyses.gating.gate import WORDS
-from calibdask.analyses.receipts.document import FORMAT, KIND, Document
+from calibdask.analyses.receipts.document import FORMATS, KIND, Document, canonical
 from calibdask.safe_text import listed, visible
 from calibdask.storage.documents import read_json
 
@@ -35,7 +35,7 @@ _PLAIN = _of(str, bool, int, float, NoneType)
 _WHOLES = {"n_boot": _WHOLE, "seed": _WHOLE}
 _RECEIPT: Mapping[str, Check] = {
     "kind": KIND.__eq__,
-    "format": FORMAT.__eq__,
+    "format": FORMATS.__contains__,
     "calibdask": _TEXT,
     "data": _MAPPING,
     "request": _MAPPING,
@@ -44,6 +44,8 @@ _RECEIPT: Mapping[str, Check] = {
     "hash": _TEXT,
     "made": _MAPPING,
 }
+# Entries of receipts of the second format.
+_SEALED: Mapping[str, Check] = {"checksum": _TEXT}
 _DATA: Mapping[str, Check] = {"rows": _WHOLE, "fingerprint": _TEXT, "parts": _named(_TEXT)}
 _REQUEST: Mapping[str, Check] = {
     **dict.fromkeys(("metrics", "limits", "slice_limits", "by"), _each(_TEXT)),
@@ -75,7 +77,8 @@ def read_receipt(given: Document | str | Path) -> Document:
     ------
     ValueError
         If it is none, or of another format; if an entry is missing, of another type, there twice, or one that no
-        receipt has, or a number is not written as `calibdask.receipt` writes it.
+        receipt has; of a file, if it is not UTF-8 without a byte order mark, or a number or a text is not written as
+        `calibdask.receipt` writes it.
     OSError
         If it cannot be read.
     """
@@ -87,9 +90,10 @@ def read_receipt(given: Document | str | Path) -> Document:
             raise ValueError(f"{name} is not a receipt: it is not JSON as calibdask writes it ({error}).") from error
     if not isinstance(given, dict) or given.get("kind") != KIND:
         raise ValueError(f"This is not a receipt: JSON with the entry kind, {KIND!r}, is expected.")
-    if given.get("format") != FORMAT:
-        raise ValueError(f"The receipt has the format {given.get('format')!r}; this version reads {FORMAT}.")
-    _check("", given, _RECEIPT)
+    if type(given.get("format")) is not int or given["format"] not in FORMATS:
+        expected = " and ".join(map(str, FORMATS))
+        raise ValueError(f"The receipt has the format {given.get('format')!r}; this version reads {expected}.")
+    _check("", given, _RECEIPT if given["format"] == 1 else {**_RECEIPT, **_SEALED})
     further = {name: check for name, check in _FURTHER.items() if name in given["request"]}
     request = {**_REQUEST, **further}
     for entry, checks in {"data": _DATA, "request": request, "made": _MADE}.items():
@@ -97,6 +101,10 @@ def read_receipt(given: Document | str | Path) -> Document:
     _check("reading", given["request"]["reading"], _READING)
     for decision in given["decisions"]:
         _check("decisions", decision, _DECISION)
+    try:
+        canonical(given)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The receipt is damaged: it has a value that JSON cannot hold ({error}).") from error
     return given
 
 

@@ -157,13 +157,9 @@ def _read(path: Path, default: Any) -> Any:
 
 
 def _write(path: Path, content: Any) -> None:
-    _write_text(path, json.dumps(content))
-
-
-def _write_text(path: Path, text: str) -> None:
-    """Whoever reads meanwhile finds the earlier content or the later one, and never an empty file."""
+    """Write a text, or a value as JSON; who reads meanwhile finds the earlier content or the later one."""
     new = path.with_suffix(f".{os.getpid()}")
-    new.write_text(text)
+    new.write_text(content if isinstance(content, str) else json.dumps(content))
     new.replace(path)
 
 
@@ -263,18 +259,18 @@ def run_pod(name: str) -> int:
         words = translated(one["command"], pod, variables)
         if one is container:
             _write(STATE / f"{name}.command", words)
-            _write_text(STATE / f"{name}.variables", "\n".join(sorted(variables)))
+            _write(STATE / f"{name}.variables", "\n".join(sorted(variables)))
         is_shared = pod["spec"].get("shareProcessNamespace", False)
         child = subprocess.Popen(words if is_shared else [*ALONE, *words], env=variables, cwd=ROOT)
         first = child.pid if is_shared else _only_child(child)
-        _write_text(STATE / f"{name}.container", str(child.pid))
+        _write(STATE / f"{name}.container", str(child.pid))
         signal.signal(signal.SIGTERM, lambda *_, first=first: (asked.append(True), os.kill(first, signal.SIGTERM)))
         if asked or os.environ.get("FAKE_TERM"):
             os.kill(first, signal.SIGTERM)
         status = child.wait()
         if status:
             break
-    _write_text(STATE / f"{name}.status", str(status))
+    _write(STATE / f"{name}.status", str(status))
     return status
 
 
@@ -307,14 +303,14 @@ def run_job(name: str) -> int:
 
     with ThreadPoolExecutor(spec["parallelism"]) as workers:
         complete = all(list(workers.map(run_index, range(spec["completions"]))))
-    _write_text(STATE / f"{name}.condition", "complete" if complete else "failed")
+    _write(STATE / f"{name}.condition", "complete" if complete else "failed")
     return 0
 
 
 def apply(text: str) -> None:
     for manifest in yaml.safe_load_all(text):
         kind, name = manifest["kind"], manifest["metadata"]["name"]
-        _write_text(STATE / f"{kind}-{name}.yaml", yaml.safe_dump(manifest))
+        _write(STATE / f"{kind}-{name}.yaml", yaml.safe_dump(manifest))
         if kind == "Job" and manifest["spec"].get("completionMode") == "Indexed":
             command = [sys.executable, "-m", "tests.clusters.fake_kubectl", "--job", name]
             with (STATE / f"{name}.controller.log").open("ab") as log:

@@ -189,7 +189,10 @@ def visible_lines(text: object) -> str:
     >>> visible_lines("one\r\n\ttwo")
     'one\n    two'
     """
-    return "\n".join(visible(line.rstrip("\r").expandtabs(4)) for line in str(text).split("\n"))
+    words = str(text)
+    if words.isprintable():
+        return words
+    return "\n".join(visible(line.rstrip("\r").expandtabs(4)) for line in words.split("\n"))
 
 
 def listed(names: Iterable[object]) -> str:

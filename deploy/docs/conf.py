@@ -71,6 +71,8 @@ html_sidebars = {page: [] for page in (root_doc, "README", "deploy/docs/gallery"
 html_additional_pages = {"index": "start.html"}
 html_static_path = ["static"]
 html_css_files = ["calibdask.css"]
+html_js_files = ["search_excerpts.js"]
+html_search_scorer = str(Path(__file__).parent / "static" / "search_scorer.js")
 html_copy_source = False
 html_show_sphinx = False
 

@@ -29,6 +29,7 @@ from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
 from calibdask.engine.dry_run import NotOnePass, few_rows, no_rows, requests_of_one_pass, supports
+from calibdask.engine.other_labels import OtherLabels
 from calibdask.engine.sources.accumulated import AccumulatedSource
 from calibdask.engine.sources.source import RowSource, apart, merged, states_of
 from calibdask.estimators.checks import check_whole
@@ -137,6 +138,7 @@ class Accumulator:
         self._layout: Layout | None = None
         self._states: dict[Statistic[Any], Any] = {}
         self._classes: Any = None
+        self._other_labels = OtherLabels()
         return self
 
     def update(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> Self:
@@ -167,6 +169,7 @@ class Accumulator:
         added, checked = data.source.part(tuple(states))
         self._set(layout, states, added, self._rows + int(checked.rows))
         self._classes = classes
+        self._other_labels = self._other_labels.merged(data.source.other_labels)
         return self
 
     def merge(self, other: "Accumulator") -> Self:
@@ -184,6 +187,7 @@ class Accumulator:
             classes = self._common(other._classes)
             self._set(other._layout, states, tuple(other._states.values()), self._rows + other._rows)
             self._classes = classes
+            self._other_labels = self._other_labels.merged(other._other_labels)
         return self
 
     def result(
@@ -212,7 +216,10 @@ class Accumulator:
         layout = self._layout
         if layout is None or not self._states[RowCount()].rows.any():
             raise ValueError("An Accumulator expects rows of positive weight before its result; call update first.")
-        return Input(AccumulatedSource(self._states, layout, self._rows), classes=self._classes)
+        source = AccumulatedSource(self._states, layout, self._rows)
+        source.other_labels = self._other_labels
+        source.other_labels.check()
+        return Input(source, classes=self._classes)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """All states as arrays of int64 and float64; sums of arrays are states of pooled rows.

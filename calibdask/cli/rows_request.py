@@ -211,8 +211,6 @@ class RowsRequest:
         if ignored is not None:
             label = visible(self.ignore_label)
             sys.stderr.write(f"calibdask: left out {ignored:,} of {total:,} rows, whose label is {label}\n")
-        if negatives := attributes.get("negative_labels"):
-            sys.stderr.write(f"calibdask: labels other than {self.pos_label} count as negative: {visible(negatives)}\n")
         if skipped is not None:
             sys.stderr.write(f"calibdask: left out {skipped:,} of {total:,} rows{missing_values(attributes)}\n")
 

@@ -191,9 +191,10 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     layout = replace(layout, rows=most if every_counts else None, most_rows=most, clustered=clusters is not None)
     source = _source(replace(rows, group=group, clusters=clusters), columns, layout, options, row_filter)
     if row_filter is not None:
-        source.original_rows = lambda: row_filter.positions(rows)
+        source.original_row = lambda row: int(row_filter.positions(rows)[row])
+    source.take_other_labels(encoded.others)
     classes = None if shape.vector else encoded.classes
-    return Input(source, batch, axes, classes, features=arrays.features, options=options, negatives=encoded.negatives)
+    return Input(source, batch, axes, classes, features=arrays.features, options=options)
 
 
 def filter_of(shape: Shape, encoded: Encoded) -> RowFilter | None:

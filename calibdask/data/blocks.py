@@ -11,6 +11,7 @@ from calibdask.data.arrays import NamedArrays, check_lengths, filter_of, hosted,
 from calibdask.data.class_names import Encoded, encode_labels
 from calibdask.data.clusters import cluster_numbers
 from calibdask.data.input import Input
+from calibdask.data.label_numbers import refuse_stray
 from calibdask.data.logits_check import check_logits
 from calibdask.data.models import MODEL, check_compatible
 from calibdask.data.options import InputOptions
@@ -18,6 +19,7 @@ from calibdask.data.shapes import Shape
 from calibdask.data.streams import Piece, RowStream
 from calibdask.engine.arrays import check_types
 from calibdask.engine.axes import Axis
+from calibdask.engine.other_labels import OtherLabels
 from calibdask.engine.row_filter import RowFilter
 from calibdask.engine.rows import Rows
 from calibdask.engine.sources.memory import MemorySource, pieces
@@ -60,6 +62,7 @@ def read_blocks(
 
     def iterate_all() -> Iterator[Rows]:
         for block in peeked():
+            source.other_labels = source.other_labels.merged(block.others)
             if block.models != first.models:
                 raise ValueError(
                     f"Blocks expect the same models, got {listed(first.models) or 'none'} and "
@@ -95,12 +98,19 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
     def encoded(labels: np.ndarray) -> Encoded:
         return encode_labels(labels, columns, shape, whole=False)
 
+    others = OtherLabels()
+
     def read(piece: Piece) -> Rows:
-        labels = shape.labels(encoded(piece.labels).labels)
+        nonlocal others
+        labelled = encoded(piece.labels)
+        others = others.merged(labelled.others)
+        labels = shape.labels(labelled.labels)
         weights = None if piece.weights is None else shape.weights(piece.weights)
         rows = _rows_of_models(labels, piece.scores, weights, shape)
         return replace(rows, group=piece.group, clusters=piece.clusters)
 
+    if shape.columns is None and not options.names_classes and stream.label_type.kind not in "fiub":
+        refuse_stray(stream.labels)
     known = encoded(stream.empty.labels)
     stream.check_types()
     check_compatible({name: shape.scores(one) for name, one in zip(stream.models, stream.empty.scores, strict=False)})
@@ -110,12 +120,24 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
     def iterate() -> Iterator[Rows]:
         for rows in map(read, stream.pieces(coding)):
             yield from pieces(rows if row_filter is None else row_filter.kept(rows))
+        source.other_labels = others
+
+    def original_row(row: int) -> int:
+        start = 0
+        for rows in map(read, stream.pieces(None)):
+            kept = np.arange(rows.count) if row_filter is None else row_filter.positions(rows)
+            if row < len(kept):
+                return start + int(kept[row])
+            start, row = start + rows.count, row - len(kept)
+        return start + row
 
     batch = (*_model_axes([*stream.models]), *_problems(shape, known.classes))
     weighted = stream.weight is not None or (row_filter is not None and row_filter.by_cell)
     sizes = [int(np.prod([axis.size for axis in group], dtype=np.int64)) for group in (batch, axes)]
     layout = layout_of(shape, stream.score_type, *sizes, weighted=weighted, clustered=stream.groups is not None)
     source = MemorySource(iterate, layout, options.validity)
+    if row_filter is not None and not stream.batches.once:
+        source.original_row = original_row
     classes = None if shape.vector or known.classes is None else np.asarray(known.classes, object)
     return Input(source, batch, axes, classes, options=options)
 
@@ -153,13 +175,14 @@ def _problems(shape: Shape, classes: Any) -> tuple[Axis, ...]:
 
 @dataclass(frozen=True)
 class _Block:
-    """The rows of a block, how they were read, names of classes and models, and what of it is left out."""
+    """The rows of a block, how they were read, names of classes and models, what is left out, and other labels."""
 
     rows: Rows
     shape: Shape
     classes: Any
     filter: RowFilter | None
     models: list[Any]
+    others: OtherLabels
 
     @classmethod
     def of(cls, block: Any, options: InputOptions) -> "_Block":
@@ -192,7 +215,7 @@ class _Block:
         rows = _rows_of_models(labels, scores, weights, shape)
         if clusters is not None:
             rows = replace(rows, clusters=cluster_numbers(clusters))
-        return cls(rows, shape, encoded.classes, filter_of(shape, encoded), models)
+        return cls(rows, shape, encoded.classes, filter_of(shape, encoded), models, encoded.others)
 
 
 def _rows_of_models(labels: xr.Variable, scores: Sequence[Any], weights: xr.Variable | None, shape: Shape) -> Rows:

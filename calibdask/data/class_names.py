@@ -15,12 +15,13 @@ from calibdask.data.label_numbers import (
     check_present,
     class_positions,
     is_positive,
-    negative_labels,
+    other_labels,
     refuse_stray,
     shown_names,
 )
 from calibdask.data.shapes import Shape
 from calibdask.engine.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
+from calibdask.engine.other_labels import OtherLabels
 from calibdask.engine.row_filter import IGNORED_LABEL
 from calibdask.safe_text import check_labels, check_unicode
 
@@ -42,14 +43,14 @@ class Encoded(NamedTuple):
         Names of the classes in the order of the columns.
     renumbered : bool
         Whether labels were names.
-    negatives : str
-        The labels that count as negative, where one class is measured against several others.
+    others : OtherLabels or Dask collection
+        Labels besides the positive one; with Dask a collection that the first pass computes.
     """
 
     labels: Any
     classes: Any = None
     renumbered: bool = False
-    negatives: str = ""
+    others: Any = OtherLabels()
 
     def ignored(self, label: Any) -> Any:
         """The number of the labels that are left out, which had this one."""
@@ -74,8 +75,7 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
     ------
     ValueError
         If labels and columns do not match, or the positive class of a vector of scores is not specified. Labels in Dask
-        collections are checked when they are computed; with a ``pos_label`` that does not occur in them all rows are
-        negative, unless ``labels`` names both classes.
+        collections are checked when they are computed.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
         y_true = _numbers_of_objects(y_true)
     if shape.columns is None:
         has_names = options.names_classes or _has_names(y_true)
-        return _encoded_outcomes(y_true, listed, shape, whole=whole) if has_names else Encoded(y_true)
+        return _encoded_outcomes(y_true, listed, shape) if has_names else Encoded(y_true)
     declared = _declared(y_true)
     unnamed = names == list(range(shape.columns)) and not (
         declared and sorted(map(str, declared)) == [*map(str, names)]
@@ -153,15 +153,14 @@ def _checked(names: list[Any], columns: int | None) -> list[Any]:
     return names
 
 
-def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape, *, whole: bool) -> Encoded:
+def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape) -> Encoded:
     """Outcomes of the class whose probability a vector of scores is."""
     pos_label = None if shape.options.pos_label is None else _like(shape.options.pos_label, y_true)
     outcomes = _encode(y_true, _binary_encoder(listed, pos_label, shape, y_true))
-    if listed is None and whole:
-        _check_occurs(y_true, outcomes, pos_label)
-    is_lazy = is_dask(_data(outcomes))
-    negatives = "" if listed is not None or is_lazy else negative_labels(plain(y_true), plain(outcomes))
-    return Encoded(outcomes, renumbered=True, negatives=negatives)
+    if listed is not None:
+        return Encoded(outcomes, renumbered=True)
+    others = _collected(y_true, partial(other_labels, pos_label=pos_label, shape=shape))
+    return Encoded(outcomes, renumbered=True, others=others)
 
 
 def _classes_of(y_true: Any, names: list[Any] | None, shape: Shape, *, whole: bool) -> list[Any] | None:
@@ -305,7 +304,7 @@ def _binary_encoder(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The function from labels to outcomes of the class whose probability a vector of scores is."""
     if labels is None and pos_label is None:
-        refuse_stray(y_true, "the class numbers 0 and 1")
+        refuse_stray(_blocks(_data(y_true)))
         raise ValueError(
             "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
             "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
@@ -321,19 +320,51 @@ def _binary_encoder(
     return partial(class_positions, names=ordered, shape=shape)
 
 
-def _check_occurs(y_true: Any, outcomes: Any, pos_label: Any) -> None:
-    """Raise ValueError if the positive class does not occur: a misspelt one would make all rows negative."""
-    values, positive = _data(y_true), _data(outcomes)
-    # Dask: a chunk may lack the class, and checking all chunks would take a pass.
-    if is_dask(values) or (positive > 0).any():
+def _blocks(labels: Any) -> Iterator[np.ndarray]:
+    """All labels, those of Dask block by block."""
+    if not is_dask(labels):
+        yield _values(labels)
         return
-    values = plain(values).ravel()
-    if (values != values[:1]).any():
-        raise ValueError(f"pos_label expects a class of y_true, such as {values[:1].tolist()[0]!r}, got {pos_label!r}.")
+    from calibdask.engine.workers import scheduler
+
+    for block in np.ravel(labels.to_delayed()):
+        yield unmasked(np.asarray(block.compute(scheduler=scheduler())))
 
 
 def _data(array: Any) -> Any:
     return array.data if is_named(array) else array
+
+
+def _collected(y_true: Any, collect: Callable[[np.ndarray], OtherLabels]) -> Any:
+    """The other labels among all labels; of those of Dask a collection."""
+    labels = _data(y_true)
+    if not is_dask(labels):
+        return collect(_values(labels))
+    from calibdask.engine.sources.reduction import tree
+
+    if is_frame(labels):
+        import pandas as pd
+
+        # Read beside the rows: these are joined as numbers.
+        boxes = labels.map_partitions(_boxed_series, collect, meta=pd.Series([], dtype=object)).to_dask_array()
+    else:
+        ones = tuple((1,) * count for count in labels.numblocks)
+        boxes = labels.map_blocks(_boxed, collect, chunks=ones, dtype=object, meta=np.empty((0,) * labels.ndim, object))
+    for _ in range(boxes.ndim):
+        boxes = tree(boxes, OtherLabels.merged, axis=0)
+    return boxes
+
+
+def _boxed(values: np.ndarray, collect: Callable[[np.ndarray], OtherLabels]) -> np.ndarray:
+    from calibdask.engine.sources.reduction import packed
+
+    return packed(collect(unmasked(values)), values.ndim)
+
+
+def _boxed_series(part: Any, collect: Callable[[np.ndarray], OtherLabels]) -> Any:
+    import pandas as pd
+
+    return pd.Series(_boxed(part.to_numpy(), collect))
 
 
 def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
@@ -346,10 +377,15 @@ def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
         return y_true.map_partitions(_encoded_series, encode, meta=pd.Series([], dtype=np.int64))
     if is_dask(y_true):
         return y_true.map_blocks(_encoded, encode, dtype=np.int64, meta=np.empty((0,) * y_true.ndim, np.int64))
+    return _encoded(_values(y_true), encode)
+
+
+def _values(y_true: Any) -> np.ndarray:
+    """Labels in memory as they are compared with classes."""
     if _is_nullable(_dtype(y_true)):
         # Missing values would make floating-point numbers of large ones, which merge neighbours.
-        return _encoded(y_true.to_numpy(object, na_value=None), encode)
-    return _encoded(plain(y_true), encode)
+        return unmasked(y_true.to_numpy(object, na_value=None))
+    return unmasked(plain(y_true))
 
 
 def _is_nullable(dtype: Any) -> bool:

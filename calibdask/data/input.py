@@ -35,8 +35,6 @@ class Input:
         The columns that were taken for labels and scores because of their names, in a sentence.
     options : InputOptions
         How the rows were read.
-    negatives : str
-        The labels that count as negative, where one class is measured against several others.
     population : str
         The population that the rows are weighted to, in words; empty: that of the sample.
     """
@@ -51,7 +49,6 @@ class Input:
     identifiers: tuple[str, ...] = ()
     guess: str = ""
     options: InputOptions = field(default_factory=InputOptions)
-    negatives: str = ""
     population: str = ""
 
     @property
@@ -63,8 +60,8 @@ class Input:
     def attributes(self) -> dict[str, Any]:
         """Attributes of results that describe the input after a pass: guessed columns, rows left out."""
         extra: dict[str, Any] = {"guessed_columns": self.guess} if self.guess else {}
-        if self.negatives:
-            extra["negative_labels"] = self.negatives
+        if negatives := self.source.other_labels.listed:
+            extra["negative_labels"] = negatives
         if self.population:
             extra["population"] = self.population
         if self.source.layout.clustered:

@@ -1,18 +1,21 @@
 """Labels of one block as class numbers, by the names of the classes; stray labels are refused."""
 
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from calibdask.data.shapes import Shape
-from calibdask.engine.arrays import is_dask, is_named, plain
+from calibdask.engine.other_labels import OtherLabels
 from calibdask.engine.row_filter import IGNORED_LABEL, MISSING_LABEL
 
 _NO_CLASS = (
     "y_true expects a class in every row, some are missing; drop these rows, or leave them out by skip_missing=True "
     "(--skip-missing)."
 )
+# Rows that are searched for a number among texts.
+_MOST_SEARCHED = 1 << 20
 # Number of classes that an error message lists.
 _SHOWN = 5
 
@@ -27,8 +30,38 @@ def is_positive(values: np.ndarray, pos_label: Any, shape: Shape) -> np.ndarray:
         raise ValueError(_NO_CLASS)
     numbers = np.where(ignored, IGNORED_LABEL, np.where(missing, False, _equal(values, pos_label)))
     numbers = np.where(missing, MISSING_LABEL, numbers)
-    _refuse_other_kind(values.ravel(), numbers.ravel(), pos_label)
+    if _is_number(str(pos_label)) and values.dtype.kind not in "fiub":
+        codes, distinct = pd.factorize(values[numbers == 0])
+        numbers[numbers == 0] = np.array([_stray_code(label) for label in distinct], np.int64)[codes]
     return numbers
+
+
+def other_labels(values: np.ndarray, pos_label: Any, shape: Shape) -> OtherLabels:
+    """The labels of one block besides the positive one."""
+    distinct = _distinct(values.ravel())
+    numbers = is_positive(distinct, pos_label, shape)
+    texts = zip(numbers.tolist(), distinct.tolist(), strict=True)
+    strays = [(number, text) for number, text in texts if MISSING_LABEL < number < 0]
+    return OtherLabels.of(distinct[numbers == 0].tolist(), strays, pos_label, occurs=bool((numbers == 1).any()))
+
+
+def _distinct(values: np.ndarray) -> np.ndarray:
+    import pandas as pd
+
+    found: list[Any] = []
+    rest = values
+    # Texts of fixed width are compared faster than they are hashed.
+    while values.dtype.kind in "US" and rest.size and len(found) < _SHOWN:
+        found.append(rest[0])
+        rest = rest[rest != rest[0]]
+    return np.concatenate([np.array(found, values.dtype), np.asarray(pd.unique(rest), values.dtype)])
+
+
+def _stray_code(label: Any) -> int:
+    """The number in place of a text among labels that are numbers, which would count as negative; 0 for numbers."""
+    if not isinstance(label, str) or _is_number(label):
+        return 0
+    return MISSING_LABEL + 1 + zlib.crc32(label.encode()) % (1 << 30)
 
 
 def class_positions(values: np.ndarray, names: Sequence[Any], shape: Shape, mend: str = "") -> np.ndarray:
@@ -52,49 +85,26 @@ def class_positions(values: np.ndarray, names: Sequence[Any], shape: Shape, mend
     return positions.reshape(values.shape)
 
 
-def _refuse_other_kind(values: np.ndarray, numbers: np.ndarray, pos_label: Any) -> None:
-    """Raise ValueError for texts among labels that are numbers, which would count as negative."""
-    if not _is_number(str(pos_label)):
-        return
-    others = [label for label in _distinct(values[numbers == 0]) if isinstance(label, str) and not _is_number(label)]
-    if others:
-        row = int(np.argmax(np.asarray(values == others[0], bool)))
-        raise ValueError(
-            f"pos_label={pos_label!r} (--pos-label) expects labels that are numbers too, got {others[0]!r} in row "
-            f"{row}, which would count as negative. Name both classes by labels=... (--labels), the positive one last, "
-            f"and leave such rows out by ignore_label={others[0]!r} (--ignore-label)."
-        )
-
-
-def _distinct(values: np.ndarray) -> list[Any]:
+def refuse_stray(blocks: Iterable[np.ndarray]) -> None:
+    """Raise ValueError that names the row and value of a text among labels that are otherwise numbers."""
     import pandas as pd
 
-    return pd.unique(values).tolist()
-
-
-def negative_labels(values: np.ndarray, numbers: np.ndarray) -> str:
-    """The labels that count as negative, where there are several: one class is measured against the rest.
-
-    Examples
-    --------
-    >>> negative_labels(np.array(["owl", "auk", "tit"]), np.array([1, 0, 0]))
-    "'auk', 'tit'"
-    """
-    others = _distinct(np.asarray(values).ravel()[np.asarray(numbers).ravel() == 0])
-    return ", ".join(map(repr, others[:_SHOWN])) + ", ..." * (len(others) > _SHOWN) if len(others) > 1 else ""
-
-
-def refuse_stray(y_true: Any, expected: str) -> None:
-    """Raise ValueError that names the row and value of a text among labels that are otherwise numbers."""
-    values = y_true.data if is_named(y_true) else y_true
-    if is_dask(values):
-        return
-    texts = plain(values).ravel().tolist()
-    stray = [(row, text) for row, text in enumerate(texts) if isinstance(text, str) and not _is_number(text)]
-    if stray and len({text for text in texts if not isinstance(text, str) or _is_number(text)}) in (1, 2):
-        row, text = stray[0]
+    rows, count, first, numbers = 0, 0, None, set()
+    for block in blocks:
+        codes, distinct = pd.factorize(block.ravel())
+        is_stray = np.array([_stray_code(label) != 0 for label in distinct.tolist()] or [False])
+        numbers |= set(distinct[~is_stray[: len(distinct)]].tolist())
+        strays = np.flatnonzero(is_stray[codes] & (codes >= 0))
+        if strays.size and first is None:
+            first = rows + int(strays[0]), str(distinct[codes[strays[0]]])
+        rows, count = rows + codes.size, count + strays.size
+        # These are names of classes: no more has to be read.
+        if len(numbers) > 2 or (not numbers and rows >= _MOST_SEARCHED):
+            return
+    if first is not None and numbers:
+        row, text = first
         raise ValueError(
-            f"y_true expects {expected}, but {len(stray)} of {len(texts)} labels are other texts; the first is row "
+            f"y_true expects the class numbers 0 and 1, but {count} of {rows} labels are other texts; the first is row "
             f"{row}, {text!r}. Repair these rows, or leave them out by ignore_label={text!r} (--ignore-label), "
             "together with both classes in labels=... (--labels), the positive one last."
         )

@@ -94,6 +94,11 @@ class RowStream:
         return np.result_type(*map(self._type, self.names.labels))
 
     @property
+    def labels(self) -> Iterator[np.ndarray]:
+        """The labels, batch by batch."""
+        return (to_numpy(batch.column(0)) for batch in self.batches.read(self.names.labels))
+
+    @property
     def score_type(self) -> np.dtype[Any]:
         """Type of the scores; for several models, of the first."""
         return self.empty.scores[0].dtype

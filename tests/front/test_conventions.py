@@ -218,6 +218,7 @@ def test_results_call_classes_by_their_names() -> None:
     assert several.outcome.dims == ("dim_0", "class", "bin")
 
 
+@pytest.mark.filterwarnings("ignore:Several labels:UserWarning")
 def test_chunks_may_lack_the_positive_class() -> None:
     one_of_three = np.sort(NAMES[CLASSES])
     chunked = da.from_array(one_of_three, chunks=50)

@@ -61,6 +61,7 @@ class DaskSource(RowSource):
         chunks = self._scores.chunks[1]
         self._others = {name: _aligned(name, array, chunks) for name, array in others.items() if array is not None}
         self._filter = row_filter
+        self._lazy_labels: Any = None
         # Of the rows that are left, if some are left out.
         self._sizes_known = row_filter is None and not any(np.isnan(size) for size in chunks)
 
@@ -73,9 +74,19 @@ class DaskSource(RowSource):
         """One pass through the scheduler in force (threads, or the current distributed client)."""
         reduced = self._reduced(statistics)
         start_stage(Stage(f"pass {self.passes}", total=self._scores.numblocks[1], tasks=(_BLOCK,)))
-        (result,) = dask.compute(reduced, scheduler=scheduler())
+        labels = self._lazy_labels if self.rows is None else None
+        result, others = dask.compute(reduced, labels, scheduler=scheduler())
+        if others is not None:
+            self.other_labels = others.item()
         states: States = result.item()
         return states
+
+    def take_other_labels(self, others: Any) -> None:
+        """Set the labels besides the positive one, which a collection of Dask finds in the first pass."""
+        if is_dask(others):
+            self._lazy_labels = others
+        else:
+            super().take_other_labels(others)
 
     def _reduced(self, statistics: tuple[Statistic[Any], ...]) -> Any:
         """An array of one element that holds the merged states."""

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from calibdask.engine.one_hot import one_hot_fault
+from calibdask.engine.other_labels import OtherLabels
 from calibdask.engine.workers import Workers, one_thread_for_products
 from calibdask.statistics.bins.grid import Grid, GridHistogram
 from calibdask.statistics.block import Block
@@ -29,17 +29,24 @@ if TYPE_CHECKING:
 
 
 def raise_if_invalid(
-    state: ValidityState, checked: Validity, layout: Layout, row_of: Callable[[int], int] = lambda position: position
+    state: ValidityState,
+    checked: Validity,
+    layout: Layout,
+    row_of: Callable[[int], int] = lambda position: position,
+    strays: Mapping[int, str] = MappingProxyType({}),
 ) -> None:
     """Raise ValueError for invalid rows: the expectation, their number, the first row and its value.
 
-    ``row_of`` turns the position noted in a state into a global row number.
+    ``row_of`` turns the position noted in a state into a global row number; ``strays`` are texts by the numbers that
+    stand for them.
     """
     invalid = np.flatnonzero(state.invalid)
     if invalid.size:
         kind = int(invalid[np.argmin(state.first[invalid])])
         count, first, value = int(state.invalid[kind]), row_of(int(state.first[kind])), float(state.value[kind])
         others = sum(int(state.invalid[k]) for k in invalid if k != kind)
+        if KINDS[kind] == "label" and value in strays:
+            raise ValueError(_stray_message(count, int(state.rows), first, strays[int(value)]))
         raise ValueError(_message(KINDS[kind], count, first, value, checked, layout, int(state.rows), others))
 
 
@@ -54,6 +61,15 @@ def raise_if_nothing(state: ValidityState, excluded: Mapping[str, int]) -> None:
         raise ValueError("Expected at least one row of scores and labels, got none.")
     if state.positive == 0:
         raise ValueError(f"At least one sample weight must be positive, all {int(state.rows)} are zero.")
+
+
+def _stray_message(count: int, rows: int, first: int, text: str) -> str:
+    differ = "is another text" if count == 1 else "are other texts"
+    return (
+        f"y_true expects labels that are numbers, as pos_label (--pos-label) is, but {count} of {rows} labels "
+        f"{differ}; the first is row {first}, {text!r}. They would count as negative. Name both classes by labels=... "
+        f"(--labels), the positive one last, and leave such rows out by ignore_label={text!r} (--ignore-label)."
+    )
 
 
 def _message(
@@ -133,6 +149,8 @@ class Source(ABC):
         Rows that were left out, by `calibdask.statistics.validity.EXCLUDED`, once a pass has counted them.
     has_rows : bool
         Whether any statistic can be computed; a summary has those of its histograms only.
+    other_labels : OtherLabels
+        Labels besides the positive one, once a pass has found them.
     scores : function or None
         Reads the stored sums of proper scores; None with rows, and where none are stored.
     """
@@ -142,6 +160,7 @@ class Source(ABC):
     rows: int | None
     passes: int = 0
     excluded: Mapping[str, int] = MappingProxyType({})
+    other_labels: OtherLabels = OtherLabels()
     scores: Callable[[], Any] | None = None
 
     @abstractmethod
@@ -187,8 +206,8 @@ class RowSource(Source):
         self.layout = layout
         self.rows: int | None = None
         self._validity = validity
-        # Where rows were left out: the numbers in the whole of those that are read.
-        self.original_rows: Callable[[], npt.NDArray[np.int64]] | None = None
+        # Where rows were left out: the number in the whole of one that is left.
+        self.original_row: Callable[[int], int] = int
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """One pass that shows each block by itself, then visits to pairs of blocks."""
@@ -222,7 +241,8 @@ class RowSource(Source):
         self.passes += 1
         needed, following = apart(statistics)
         *states, checked = self._pass((*needed, self._validity))
-        raise_if_invalid(checked, self._validity, self.layout, self._original_row)
+        strays = dict(self.other_labels.strays)
+        raise_if_invalid(checked, self._validity, self.layout, self._original_row, strays)
         self.excluded = dict(zip(EXCLUDED, checked.excluded.tolist(), strict=True))
         check_states(needed, states)
         return _in_order(statistics, needed, states, following), checked
@@ -232,6 +252,7 @@ class RowSource(Source):
         if self.rows is None:
             states, checked = self.part(statistics)
             raise_if_nothing(checked, self.excluded)
+            self.other_labels.check()
             self.rows = int(checked.rows)
         else:
             self.passes += 1
@@ -240,6 +261,10 @@ class RowSource(Source):
             check_states(needed, computed)
             states = _in_order(statistics, needed, computed, following)
         return dict(zip(statistics, states, strict=True))
+
+    def take_other_labels(self, others: Any) -> None:
+        """Set the labels besides the positive one; a collection of Dask is computed in the first pass."""
+        self.other_labels = others
 
     @abstractmethod
     def _pass(self, statistics: tuple[Statistic[Any], ...]) -> States:
@@ -255,8 +280,7 @@ class RowSource(Source):
 
     def _original_row(self, position: int) -> int:
         """Number of a row in the data as they were given."""
-        row = self._row_of(position)
-        return row if self.original_rows is None else int(self.original_rows()[row])
+        return self.original_row(self._row_of(position))
 
     def _row_of(self, position: int) -> int:
         """Global row number of a position that a block had for its start."""

@@ -36,3 +36,4 @@ class ViewedSource(Source):
 
     def _take_counts(self) -> None:
         self.rows, self.passes, self.excluded = self._source.rows, self._source.passes, self._source.excluded
+        self.other_labels = self._source.other_labels

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.estimators.checks import check_whole
+from calibdask.estimators.estimator import Estimator
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import Statistic
@@ -165,3 +167,28 @@ def state_arrays(states: Mapping[Statistic[Any], Any]) -> dict[str, npt.NDArray[
         for field in state._fields
         if getattr(state, field).size
     }
+
+
+def expected_layout(classes: int, *, weighted: bool) -> Layout:
+    """The layout of scores with this number of columns."""
+    check_whole("classes", classes, 1)
+    return Layout(weighted=weighted) if classes == 1 else Layout(classes=classes, vector=False, weighted=weighted)
+
+
+def described(layout: Layout) -> str:
+    """A layout in words."""
+    columns = "a vector" if layout.vector else f"{layout.classes} columns"
+    dtype = "float16" if layout.half else layout.dtype
+    return f"{columns} of {dtype} scores, {'with' if layout.weighted else 'without'} weights"
+
+
+def refusal(name: str, metric: Estimator, reason: Exception, *, may_be: bool) -> str:
+    """Why a metric cannot be accumulated, and what to do."""
+    mend = (
+        "give settings such as ['confidence'], whose histograms determine it" if may_be else "evaluate all rows for it"
+    )
+    return (
+        f"An Accumulator makes one pass over the rows, which does not suffice for the metric {name!r} "
+        f"({metric.label}): {reason}. "
+        f"Leave it out, or {mend}."
+    )

@@ -1,5 +1,6 @@
 """`Accumulator`: metrics of rows that come part by part, as in a training loop, in constant memory."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -18,9 +19,12 @@ from calibdask.accumulated_state import (
     check_possible,
     check_shapes,
     checksum,
+    described,
     entry_name,
+    expected_layout,
     from_numbers,
     identity,
+    refusal,
     state_arrays,
 )
 from calibdask.analyses.evaluation import evaluated, interval_choice
@@ -32,7 +36,6 @@ from calibdask.engine.dry_run import NotOnePass, few_rows, no_rows, requests_of_
 from calibdask.engine.other_labels import OtherLabels
 from calibdask.engine.sources.accumulated import AccumulatedSource
 from calibdask.engine.sources.source import RowSource, apart, merged, states_of
-from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.smooth.gridded import check_step
@@ -128,7 +131,7 @@ class Accumulator:
         self._options = InputOptions(
             task, logits, labels, pos_label, ignore_label, sum_tolerance=sum_tolerance, skip_missing=skip_missing
         )
-        self._expected = None if classes is None else _layout(classes, weighted=weighted)
+        self._expected = None if classes is None else expected_layout(classes, weighted=weighted)
         self.reset()
         self._check_metrics()
 
@@ -139,6 +142,8 @@ class Accumulator:
         self._states: dict[Statistic[Any], Any] = {}
         self._classes: Any = None
         self._other_labels = OtherLabels()
+        # Not known of states that were loaded.
+        self._excluded: Counter[str] | None = Counter()
         return self
 
     def update(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> Self:
@@ -169,7 +174,7 @@ class Accumulator:
         added, checked = data.source.part(tuple(states))
         self._set(layout, states, added, self._rows + int(checked.rows))
         self._classes = classes
-        self._other_labels = self._other_labels.merged(data.source.other_labels)
+        self._take_notes(data.source.other_labels, data.source.excluded)
         return self
 
     def merge(self, other: "Accumulator") -> Self:
@@ -187,7 +192,7 @@ class Accumulator:
             classes = self._common(other._classes)
             self._set(other._layout, states, tuple(other._states.values()), self._rows + other._rows)
             self._classes = classes
-            self._other_labels = self._other_labels.merged(other._other_labels)
+            self._take_notes(other._other_labels, other._excluded)
         return self
 
     def result(
@@ -217,9 +222,17 @@ class Accumulator:
         if layout is None or not self._states[RowCount()].rows.any():
             raise ValueError("An Accumulator expects rows of positive weight before its result; call update first.")
         source = AccumulatedSource(self._states, layout, self._rows)
-        source.other_labels = self._other_labels
+        source.other_labels, source.excluded = self._other_labels, self._excluded or {}
         source.other_labels.check()
-        return Input(source, classes=self._classes)
+        return Input(source, classes=self._classes, options=self._options if self._excluded else InputOptions())
+
+    def _take_notes(self, other_labels: OtherLabels, excluded: Mapping[str, int] | None) -> None:
+        """Add the labels that count as negative, and the numbers of rows that were left out."""
+        self._other_labels = self._other_labels.merged(other_labels)
+        if self._excluded is None or excluded is None:
+            self._excluded = None
+        else:
+            self._excluded.update(excluded)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """All states as arrays of int64 and float64; sums of arrays are states of pooled rows.
@@ -291,7 +304,7 @@ class Accumulator:
         rows = int(arrays[ROWS])
         for statistic, part in zip(empty, loaded, strict=True):
             check_possible(statistic, part, rows)
-        self.reset()
+        self.reset()._excluded = None
         # Merging carries what sums of words have left over.
         self._set(layout, empty, loaded, rows)
         return self
@@ -307,7 +320,7 @@ class Accumulator:
         if layout != self._layout:
             raise ValueError(
                 "All updates of an Accumulator expect the same classes and precision, and weights in all or none; got "
-                f"{_described(layout)} after {_described(self._layout)}."
+                f"{described(layout)} after {described(self._layout)}."
             )
         return self._states
 
@@ -315,7 +328,7 @@ class Accumulator:
         """The states of no rows."""
         expected = self._expected
         if expected is not None and (layout.classes, layout.vector) != (expected.classes, expected.vector):
-            raise ValueError(f"This Accumulator expects {_described(expected)}, got {_described(layout)}.")
+            raise ValueError(f"This Accumulator expects {described(expected)}, got {described(layout)}.")
         statistics = self._statistics(layout)
         return dict(zip(statistics, states_of(no_rows(layout), statistics), strict=True))
 
@@ -343,7 +356,7 @@ class Accumulator:
             except NotOnePass as reason:
                 if not _supports(metric, self._settings, layout, self._step):
                     may_be = not self._settings and _supports(metric, _SETTINGS, layout, self._step)
-                    raise NotOnePass(_refusal(name, metric, reason, may_be=may_be)) from None
+                    raise NotOnePass(refusal(name, metric, reason, may_be=may_be)) from None
         return apart(tuple(dict.fromkeys(requests)))[0]
 
     def _check_metrics(self) -> None:
@@ -377,31 +390,5 @@ def _supports(metric: Estimator, settings: tuple[str | int, ...], layout: Layout
     return bool(kept) and supports(metric, AccumulatedSource(states, layout, 0))
 
 
-def _refusal(name: str, metric: Estimator, reason: NotOnePass, *, may_be: bool) -> str:
-    """Why a metric cannot be accumulated, and what to do."""
-    mend = (
-        "give settings such as ['confidence'], whose histograms determine it" if may_be else "evaluate all rows for it"
-    )
-    return (
-        f"An Accumulator makes one pass over the rows, which does not suffice for the metric {name!r} "
-        f"({metric.label}): {reason}. "
-        f"Leave it out, or {mend}."
-    )
-
-
 def _listed(settings: Sequence[str | int] | str | int | None) -> tuple[str | int, ...]:
-    if settings is None:
-        return ()
-    return (settings,) if isinstance(settings, str | int) else tuple(settings)
-
-
-def _layout(classes: int, *, weighted: bool) -> Layout:
-    """The layout of scores with this number of columns."""
-    check_whole("classes", classes, 1)
-    return Layout(weighted=weighted) if classes == 1 else Layout(classes=classes, vector=False, weighted=weighted)
-
-
-def _described(layout: Layout) -> str:
-    columns = "a vector" if layout.vector else f"{layout.classes} columns"
-    dtype = "float16" if layout.half else layout.dtype
-    return f"{columns} of {dtype} scores, {'with' if layout.weighted else 'without'} weights"
+    return (settings,) if isinstance(settings, str | int) else tuple(settings or ())

@@ -18,6 +18,7 @@ from calibdask.calibrators.stored import from_dict, to_dict
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions
+from calibdask.results.build import excluded_rows
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
@@ -202,7 +203,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         With a checksum, by which `from_dict` notices numbers that were changed or damaged on the way.
         """
         check_is_fitted(self)
-        return to_dict(self, self._sliced, self.classes_, self.n_features_in_)
+        return to_dict(self, self._sliced, self.classes_, self.n_features_in_, self._excluded)
+
+    @property
+    def _excluded(self) -> dict[str, Any]:
+        """The counts of rows that were left out, as `to_dict` has them."""
+        return {"excluded": counts} if (counts := excluded_rows(getattr(self, "excluded_", {}))) else {}
 
     @classmethod
     def from_dict(cls, stored: Mapping[str, Any]) -> Self:

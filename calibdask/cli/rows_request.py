@@ -225,7 +225,9 @@ def missing_values(attributes: Mapping[str, Any]) -> str:
     """
     counts = {role: attributes.get(f"missing_{role}s", 0) for role in ("label", "score", "weight")}
     named = ", ".join(f"{role} {count:,}" for role, count in counts.items() if count)
-    return f" with missing values{f' ({named})' if named else ''}"
+    without = attributes.get("missing_slices", 0)
+    stay = f"; {without:,} rows without a slice form slices of their own" if without else ""
+    return f" with missing values{f' ({named})' if named else ''}{stay}"
 
 
 def rows_of(store: "Store", mend: str = "give the scored rows that it was made from.") -> "StoredRows":

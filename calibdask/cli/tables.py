@@ -10,7 +10,7 @@ from calibdask.cli.terminals import is_encodable
 from calibdask.plot.style import OVER, UNDER
 from calibdask.render.text_layout import Line, asides
 from calibdask.render.text_table import foot_lines, result_lines
-from calibdask.results.build import METRICS_LEFT_OUT
+from calibdask.results.build import EXCLUDED_ROWS, METRICS_LEFT_OUT
 from calibdask.results.format import plain
 from calibdask.results.values import BEHIND, PartResult, Results
 from calibdask.safe_text import visible
@@ -19,8 +19,8 @@ from calibdask.safe_text import visible
 _FORMAT = 2
 # What is said once for all metrics, where it applies.
 _HEAD = (
-    *("rows", "rows_skipped", "rows_ignored", "passes", "calibdask_version", "map", "ci", "n_boot", "seed"),
-    *("score_cautions", "conventions", METRICS_LEFT_OUT),
+    *("rows", "passes", "calibdask_version", "map", "ci", "n_boot", "seed"),
+    *("score_cautions", "conventions", METRICS_LEFT_OUT, *EXCLUDED_ROWS),
 )
 _WIDTH = 100
 _STYLES = {"": "", "head": "bold", "aside": "dim", "over": OVER, "under": UNDER}

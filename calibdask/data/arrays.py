@@ -184,6 +184,8 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     rows = Rows(with_axis(flat, 2) if shape.vector else flat, flattened["labels"], flattened.get("weights"))
     keep = None if row_filter is None or not arrays.by else row_filter.mask(rows)
     group, axes = slices.coded(arrays.by, n, sample_dim, keep)
+    if row_filter is not None:
+        row_filter = replace(row_filter, missing_slices=slices.missing_slices(axes))
     weighted = arrays.weights is not None or (row_filter is not None and row_filter.by_cell)
     layout = layout_of(shape, scores.dtype, _product(batch), _product(axes), weighted=weighted)
     most = int(n) if n == n else None

@@ -16,6 +16,7 @@ from calibdask.data.logits_check import check_logits
 from calibdask.data.models import MODEL, check_compatible
 from calibdask.data.options import InputOptions
 from calibdask.data.shapes import Shape
+from calibdask.data.slices import missing_slices
 from calibdask.data.streams import Piece, RowStream
 from calibdask.engine.arrays import check_types
 from calibdask.engine.axes import Axis
@@ -117,9 +118,11 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
     row_filter = filter_of(shape, known)
     coding, axes = stream.slices(None if row_filter is None else lambda piece: row_filter.mask(read(piece)))
 
+    counting = None if row_filter is None else replace(row_filter, missing_slices=missing_slices(axes))
+
     def iterate() -> Iterator[Rows]:
         for rows in map(read, stream.pieces(coding)):
-            yield from pieces(rows if row_filter is None else row_filter.kept(rows))
+            yield from pieces(rows if counting is None else counting.kept(rows))
         source.other_labels = others
 
     def original_row(row: int) -> int:

@@ -12,12 +12,16 @@ import xarray as xr
 
 from calibdask.data.frames import is_frame
 from calibdask.data.label_numbers import (
+    blocks_of,
     check_present,
     class_positions,
+    collected,
     is_positive,
     other_labels,
     refuse_stray,
     shown_names,
+    type_of,
+    values_of,
 )
 from calibdask.data.shapes import Shape
 from calibdask.engine.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
@@ -96,7 +100,7 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
         _check_order(_column_names(y_true, options.class_dim), names, "y_true")
         known = listed or names
         return Encoded(y_true, _as_array(_checked(known, shape.columns), y_prob) if known else None)
-    if getattr(_dtype(y_true), "kind", "O") == "O":
+    if getattr(type_of(y_true), "kind", "O") == "O":
         y_true = _numbers_of_objects(y_true)
     if shape.columns is None:
         has_names = options.names_classes or _has_names(y_true)
@@ -159,7 +163,7 @@ def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape) -> En
     outcomes = _encode(y_true, _binary_encoder(listed, pos_label, shape, y_true))
     if listed is not None:
         return Encoded(outcomes, renumbered=True)
-    others = _collected(y_true, partial(other_labels, pos_label=pos_label, shape=shape))
+    others = collected(_data(y_true), partial(other_labels, pos_label=pos_label, shape=shape))
     return Encoded(outcomes, renumbered=True, others=others)
 
 
@@ -191,13 +195,9 @@ def _whole_numbers(names: list[Any] | None, columns: int | None) -> list[int] | 
     return digits if alike and columns is not None and sorted(digits) == list(range(columns)) else None
 
 
-def _dtype(y_true: Any) -> Any:
-    return y_true.dtype if hasattr(y_true, "dtype") else plain(y_true).dtype
-
-
 def _has_names(y_true: Any) -> bool:
     """Whether labels are other than numbers; categories of numbers without gaps are numbers."""
-    dtype = _dtype(y_true)
+    dtype = type_of(y_true)
     categories = getattr(dtype, "categories", None)
     if categories is not None:
         return getattr(categories.dtype, "kind", "O") not in "fiub" or [*categories] != [*range(len(categories))]
@@ -206,7 +206,7 @@ def _has_names(y_true: Any) -> bool:
 
 def _declared(y_true: Any) -> list[Any] | None:
     """The classes of categorical labels in their declared order."""
-    categories = getattr(_dtype(y_true), "categories", None)
+    categories = getattr(type_of(y_true), "categories", None)
     known = getattr(getattr(y_true, "cat", None), "known", True)
     return [*categories] if categories is not None and known else None
 
@@ -214,7 +214,7 @@ def _declared(y_true: Any) -> list[Any] | None:
 def _numbers_of_objects(y_true: Any) -> Any:
     """Numbers that are stored as objects, as numbers."""
     values = _data(y_true)
-    if is_dask(values) or is_frame(y_true) or getattr(_dtype(y_true), "categories", None) is not None:
+    if is_dask(values) or is_frame(y_true) or getattr(type_of(y_true), "categories", None) is not None:
         return y_true
     import pandas as pd
 
@@ -247,7 +247,7 @@ def _listed(labels: Any, y_true: Any) -> list[Any]:
 
 def _like(name: Any, y_true: Any) -> Any:
     """A class as the labels have it: texts as typed at a shell name numbers among numbers, booleans among booleans."""
-    if isinstance(name, str) and getattr(_dtype(y_true), "kind", "O") == "b" and name.lower() in _TRUTH:
+    if isinstance(name, str) and getattr(type_of(y_true), "kind", "O") == "b" and name.lower() in _TRUTH:
         return _TRUTH[name.lower()]
     if isinstance(name, str) and not _has_names(y_true):
         try:
@@ -263,7 +263,7 @@ def _like(name: Any, y_true: Any) -> Any:
 
 
 def _is_float(y_true: Any) -> bool:
-    return getattr(_dtype(y_true), "kind", "O") == "f"
+    return getattr(type_of(y_true), "kind", "O") == "f"
 
 
 def _column_names(y_prob: Any, class_dim: str) -> list[Any] | None:
@@ -304,11 +304,11 @@ def _binary_encoder(
 ) -> Callable[[np.ndarray], np.ndarray]:
     """The function from labels to outcomes of the class whose probability a vector of scores is."""
     if labels is None and pos_label is None:
-        refuse_stray(_blocks(_data(y_true)))
+        refuse_stray(blocks_of(_data(y_true)))
         raise ValueError(
             "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
             "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
-            f"{_dtype(y_true)}."
+            f"{type_of(y_true)}."
         )
     if labels is None:
         return partial(is_positive, pos_label=pos_label, shape=shape)
@@ -320,51 +320,8 @@ def _binary_encoder(
     return partial(class_positions, names=ordered, shape=shape)
 
 
-def _blocks(labels: Any) -> Iterator[np.ndarray]:
-    """All labels, those of Dask block by block."""
-    if not is_dask(labels):
-        yield _values(labels)
-        return
-    from calibdask.engine.workers import scheduler
-
-    for block in np.ravel(labels.to_delayed()):
-        yield unmasked(np.asarray(block.compute(scheduler=scheduler())))
-
-
 def _data(array: Any) -> Any:
     return array.data if is_named(array) else array
-
-
-def _collected(y_true: Any, collect: Callable[[np.ndarray], OtherLabels]) -> Any:
-    """The other labels among all labels; of those of Dask a collection."""
-    labels = _data(y_true)
-    if not is_dask(labels):
-        return collect(_values(labels))
-    from calibdask.engine.sources.reduction import tree
-
-    if is_frame(labels):
-        import pandas as pd
-
-        # Read beside the rows: these are joined as numbers.
-        boxes = labels.map_partitions(_boxed_series, collect, meta=pd.Series([], dtype=object)).to_dask_array()
-    else:
-        ones = tuple((1,) * count for count in labels.numblocks)
-        boxes = labels.map_blocks(_boxed, collect, chunks=ones, dtype=object, meta=np.empty((0,) * labels.ndim, object))
-    for _ in range(boxes.ndim):
-        boxes = tree(boxes, OtherLabels.merged, axis=0)
-    return boxes
-
-
-def _boxed(values: np.ndarray, collect: Callable[[np.ndarray], OtherLabels]) -> np.ndarray:
-    from calibdask.engine.sources.reduction import packed
-
-    return packed(collect(unmasked(values)), values.ndim)
-
-
-def _boxed_series(part: Any, collect: Callable[[np.ndarray], OtherLabels]) -> Any:
-    import pandas as pd
-
-    return pd.Series(_boxed(part.to_numpy(), collect))
 
 
 def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
@@ -376,21 +333,8 @@ def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
 
         return y_true.map_partitions(_encoded_series, encode, meta=pd.Series([], dtype=np.int64))
     if is_dask(y_true):
-        return y_true.map_blocks(_encoded, encode, dtype=np.int64, meta=np.empty((0,) * y_true.ndim, np.int64))
-    return _encoded(_values(y_true), encode)
-
-
-def _values(y_true: Any) -> np.ndarray:
-    """Labels in memory as they are compared with classes."""
-    if _is_nullable(_dtype(y_true)):
-        # Missing values would make floating-point numbers of large ones, which merge neighbours.
-        return unmasked(y_true.to_numpy(object, na_value=None))
-    return unmasked(plain(y_true))
-
-
-def _is_nullable(dtype: Any) -> bool:
-    """Whether these are whole numbers of pandas that may be missing."""
-    return getattr(dtype, "kind", "O") in "iu" and not isinstance(dtype, np.dtype) and hasattr(dtype, "na_value")
+        return y_true.mapblocks_of(_encoded, encode, dtype=np.int64, meta=np.empty((0,) * y_true.ndim, np.int64))
+    return _encoded(values_of(y_true), encode)
 
 
 def _encoded(values: np.ndarray, encode: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

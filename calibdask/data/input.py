@@ -9,7 +9,7 @@ from calibdask.engine.axes import Axis
 from calibdask.engine.sources.source import Source
 
 # What a result calls the rows that lack something.
-_MISSING = {"label": "missing_labels", "score": "missing_scores", "weight": "missing_weights"}
+_MISSING = {role: f"missing_{role}s" for role in ("label", "score", "weight", "slice")}
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,14 @@
 """Labels of one block as class numbers, by the names of the classes; stray labels are refused."""
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from calibdask.data.frames import is_frame
 from calibdask.data.shapes import Shape
+from calibdask.engine.arrays import is_dask, plain, unmasked
 from calibdask.engine.other_labels import OtherLabels
 from calibdask.engine.row_filter import IGNORED_LABEL, MISSING_LABEL
 
@@ -137,3 +139,63 @@ def shown_names(names: Sequence[Any]) -> str:
     """The first few names, in brackets."""
     few = ", ".join(map(repr, names[:_SHOWN]))
     return f"[{few}, ...]" if len(names) > _SHOWN else f"[{few}]"
+
+
+def collected(labels: Any, collect: Callable[[np.ndarray], OtherLabels]) -> Any:
+    """The other labels among all labels; with Dask a collection."""
+    if not is_dask(labels):
+        return collect(values_of(labels))
+    from calibdask.engine.sources.reduction import tree
+
+    if is_frame(labels):
+        import pandas as pd
+
+        # Read beside the rows: these are joined as numbers.
+        boxes = labels.map_partitions(_boxed_series, collect, meta=pd.Series([], dtype=object)).to_dask_array()
+    else:
+        ones = tuple((1,) * count for count in labels.numblocks)
+        boxes = labels.map_blocks(_boxed, collect, chunks=ones, dtype=object, meta=np.empty((0,) * labels.ndim, object))
+    for _ in range(boxes.ndim):
+        boxes = tree(boxes, OtherLabels.merged, axis=0)
+    return boxes
+
+
+def _boxed(values: np.ndarray, collect: Callable[[np.ndarray], OtherLabels]) -> np.ndarray:
+    from calibdask.engine.sources.reduction import packed
+
+    return packed(collect(unmasked(values)), values.ndim)
+
+
+def _boxed_series(part: Any, collect: Callable[[np.ndarray], OtherLabels]) -> Any:
+    import pandas as pd
+
+    return pd.Series(_boxed(part.to_numpy(), collect))
+
+
+def blocks_of(labels: Any) -> Iterator[np.ndarray]:
+    """All labels, those of Dask block by block."""
+    if not is_dask(labels):
+        yield values_of(labels)
+        return
+    from calibdask.engine.workers import scheduler
+
+    for block in np.ravel(labels.to_delayed()):
+        yield unmasked(np.asarray(block.compute(scheduler=scheduler())))
+
+
+def values_of(y_true: Any) -> np.ndarray:
+    """Labels in memory as they are compared with classes."""
+    if _is_nullable(type_of(y_true)):
+        # Missing values would make floating-point numbers of large ones, which merge neighbours.
+        return unmasked(y_true.to_numpy(object, na_value=None))
+    return unmasked(plain(y_true))
+
+
+def type_of(y_true: Any) -> Any:
+    """Type of the labels."""
+    return y_true.dtype if hasattr(y_true, "dtype") else plain(y_true).dtype
+
+
+def _is_nullable(dtype: Any) -> bool:
+    """Whether these are whole numbers of pandas that may be missing."""
+    return getattr(dtype, "kind", "O") in "iu" and not isinstance(dtype, np.dtype) and hasattr(dtype, "na_value")

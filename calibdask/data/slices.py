@@ -1,6 +1,6 @@
 """Slices: groups of rows by the values of one or several variables."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -63,6 +63,23 @@ def coded(by: Any, n: float, sample_dim: str, keep: Any = None) -> tuple[Any, tu
         sizes = listed(f"{axis.name}: {axis.size}" for axis in axes)
         raise ValueError(f"by expects at most {_MOST_SLICES} slices, got {total} ({sizes}); group the values first.")
     return group, tuple(axes)
+
+
+def missing_slices(axes: Sequence[Axis]) -> np.ndarray | None:
+    """Whether each combination of slices lacks a value of a variable; None where none does.
+
+    Examples
+    --------
+    >>> missing_slices([Axis("g", 2, np.array(["be", "missing"]))])
+    array([False,  True])
+    """
+    lacking = np.zeros(1, bool)
+    for axis in axes:
+        last = np.asarray(axis.labels)[-1:].tolist()
+        # The slice without a value is the last one.
+        is_missing = bool(last) and (last[0] is None or last[0] != last[0] or str(last[0]).strip("()") == MISSING)
+        lacking = (lacking[:, None] | (np.arange(axis.size) >= axis.size - is_missing)).ravel()
+    return lacking if lacking.any() else None
 
 
 def _first_row(codes: Any, position: int) -> str:

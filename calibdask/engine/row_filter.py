@@ -31,11 +31,14 @@ class RowFilter:
     by_cell : bool
         Whether the elements of the batch are problems of their own (multilabel): then a missing label or score
         leaves out that cell alone, by weight 0, and not the row.
+    missing_slices : array of bool, optional
+        Whether each slice is one of rows without a value, which stay, and are counted.
     """
 
     ignored: float | None = None
     skip_missing: bool = False
     by_cell: bool = False
+    missing_slices: Mask | None = None
 
     def kept(self, rows: Rows) -> Rows:
         """The rows that are left, with counts of the others.
@@ -47,14 +50,20 @@ class RowFilter:
         """
         missing = self._missing(rows)
         if self.by_cell:
-            return _weighted(rows, missing)
+            return self._with_slices(_weighted(rows, missing))
         ignored = _ignored(rows.labels, self.ignored)
         absent = {role: mask.any(axis=0) & ~ignored for role, mask in missing.items()}
         skipped = np.any([*absent.values()], axis=0) if absent else np.zeros_like(ignored)
         counts = {"ignored": ignored, "skipped": skipped, **absent}
         keep = ~(ignored | skipped)
         left = rows if keep.all() else rows.where(keep)
-        return replace(left, excluded=_counted(counts))
+        return self._with_slices(replace(left, excluded=_counted(counts)))
+
+    def _with_slices(self, rows: Rows) -> Rows:
+        """The rows that are left, with the number of those without a value of a slice."""
+        if self.missing_slices is not None and rows.group is not None and rows.excluded is not None:
+            rows.excluded[EXCLUDED.index("slice")] = self.missing_slices[rows.group].sum()
+        return rows
 
     def kept_arrays(self, scores: Any, others: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         """Dask arrays with equal chunks of samples, less these rows; how many are left is known when they are read."""

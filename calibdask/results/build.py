@@ -40,6 +40,13 @@ FORMAT = "calibdask result 1"
 DEFAULT_PANEL = "default"
 # Their attribute that says which metrics of a panel have no number, and why: a list of sentences.
 METRICS_LEFT_OUT = "metrics_left_out"
+# Their attribute that counts the rows without a value of a slice.
+MISSING_SLICES = "missing_slices"
+# Their attributes that count the rows that were left out, the values that these lack, and the rows without a slice.
+EXCLUDED_ROWS = (
+    *("rows_skipped", "cells_skipped", "rows_ignored", "missing_labels", "missing_scores", "missing_weights"),
+    MISSING_SLICES,
+)
 # What is said of the scores, and of the clusters: a text, and a list of sentences.
 SCORE_CAUTIONS, CLUSTER_NOTES = "score_cautions", "cluster_notes"
 # The attributes of variables that say what they are; all others are notes on how they came about.
@@ -47,6 +54,17 @@ DESCRIBING = frozenset(
     {"metric", "part", "bound", "kind", "direction", "title", "label", "meaning", "definition", "source", "setting"}
     | {"estimator", "estimator_json", "quantity", "own_dims"}
 )
+
+
+def excluded_rows(attributes: Mapping[str, Any]) -> dict[str, int]:
+    """The counts of rows that were left out, by `EXCLUDED_ROWS`, where there are any.
+
+    Examples
+    --------
+    >>> excluded_rows({"rows": 9, "rows_skipped": 1, "missing_labels": 1})
+    {'rows_skipped': 1, 'missing_labels': 1}
+    """
+    return {name: int(attributes[name]) for name in EXCLUDED_ROWS if name in attributes}
 
 
 def variable_name(metric: str, *parts: str) -> str:

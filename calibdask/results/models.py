@@ -7,12 +7,18 @@ import numpy as np
 import xarray as xr
 
 from calibdask.estimators.slice_totals import TOTALS
-from calibdask.results.build import CLUSTER_NOTES, DESCRIBING, METRICS_LEFT_OUT, SCORE_CAUTIONS, sentences_of
+from calibdask.results.build import (
+    CLUSTER_NOTES,
+    DESCRIBING,
+    EXCLUDED_ROWS,
+    METRICS_LEFT_OUT,
+    SCORE_CAUTIONS,
+    sentences_of,
+)
 from calibdask.results.values import Results
 from calibdask.safe_text import visible
 
 MODEL = "model"
-_LEFT_OUT = ("rows_skipped", "rows_ignored", "missing_labels", "missing_scores", "missing_weights")
 # A slice that a model does not have.
 _ABSENT = {"rows": 0, "events": 0}
 
@@ -61,7 +67,7 @@ def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
     written: dict[str, Any] = {"rows": rows[0] if alike else sum(rows), "passes": passes, "batch": batch}
     written["rows_of"] = "each model" if alike else "all models together"
     # Numbers of rows that were left out, as of the rows that are left.
-    for name in _LEFT_OUT:
+    for name in EXCLUDED_ROWS:
         counts = [int(dataset.attrs.get(name, 0)) for dataset in datasets]
         if any(name in dataset.attrs for dataset in datasets):
             written[name] = counts[0] if alike and len(set(counts)) == 1 else sum(counts)

@@ -16,8 +16,9 @@ from calibdask.statistics.statistic import Statistic
 # The first four are the kernel's.
 KINDS = ("not finite", "out of range", "row sum", "label", "weight")
 _WEIGHT = 4
-# Counts of rows that a source leaves out: with a label to be ignored, with missing values, and what the latter lack.
-EXCLUDED = ("ignored", "skipped", "label", "score", "weight")
+# Counts of rows that a source leaves out: with a label to be ignored, with missing values, and what the latter lack;
+# and of rows that stay without a value of a slice.
+EXCLUDED = ("ignored", "skipped", "label", "score", "weight", "slice")
 # Beyond, squares of weights leave the range of float64.
 _LARGEST_WEIGHT = 1e100
 _NEVER = np.iinfo(np.int64).max

@@ -14,7 +14,11 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.analyses.gating.gate import plain
+from tests.combinations import rotated
+from tests.front import row_containers
 
+STREAM = "stream"
 N = 600
 RNG = np.random.default_rng(7)
 SCORES = RNG.random(N)
@@ -101,8 +105,8 @@ def numbers(result: xr.Dataset) -> dict[str, str]:
     return {str(name): repr(values.values.tolist()) for name, values in variables.items()}
 
 
-def compared(call: Call) -> dict[str, Any]:
-    """The model against its square, as a frame has a column for each."""
+def compared(call: Call, *, attributes: bool = False) -> dict[str, Any]:
+    """The model against itself, as a frame has a column for each."""
     if "label" not in call:
         models = {"own": call["y_prob"], "other": call["y_prob"]}
         by, skip = call["by"], call.get("skip_missing", False)
@@ -110,7 +114,7 @@ def compared(call: Call) -> dict[str, Any]:
     else:
         rest = {name: value for name, value in call.items() if name not in ("y_true", "score")}
         result = cd.compare(call["y_true"], {"own": "p", "other": "p"}, metrics=cd.BrierScore(), n_boot=20, **rest)
-    return numbers(result)
+    return result.attrs if attributes else numbers(result)
 
 
 FUNCTIONS: dict[str, Callable[[Call], Any]] = {
@@ -155,6 +159,52 @@ def test_counts_by_variable(container: str, tmp_path: Path) -> None:
         "missing_scores": scores,
         "missing_weights": 0,
     }
+
+
+# Rows without a slice stay, and are counted: those of them that are kept.
+NO_SLICE = np.arange(N) % 17 == 4
+COUNTS = {
+    "rows_skipped": int((~KEEP).sum()),
+    "missing_labels": int(NO_LABEL.sum()),
+    "missing_scores": int(NO_SCORE.sum()),
+    "missing_weights": 0,
+    "missing_slices": int((NO_SLICE & KEEP).sum()),
+}
+ALL_COUNTS: dict[str, Callable[[Call], dict[str, Any]]] = {
+    "evaluate": lambda call: cd.evaluate(**call, metrics=cd.ECE()).attrs,
+    "summarize": lambda call: cd.summarize(**call, settings=["binary"]).attrs,
+    "check": lambda call: cd.check(**call, limits={"ece": 0.5}).result.attrs,
+    "check as JSON": lambda call: plain(cd.check(**call, limits={"ece": 0.5})),
+    "receipt": lambda call: cd.receipt(**call, metrics="ece")["excluded"],
+    "fit": lambda call: cd.PlattScaling().fit(**call, min_rows=1).excluded_,
+    "fitted map": lambda call: cd.PlattScaling().fit(**call, min_rows=1).to_dict()["excluded"],
+    "threshold": lambda call: cd.threshold(**call, risk=0.4).attrs,
+    "shrink_slices": lambda call: cd.shrink_slices(call.pop("y_true"), **call).attrs,
+    "compare": lambda call: compared(call, attributes=True),
+    "compare_calibrators": lambda call: {
+        **cd.compare_calibrators(**without_slices(call), calibrators=[cd.PlattScaling()]).attrs,
+        "missing_slices": COUNTS["missing_slices"],
+    },
+    "audit": lambda call: {
+        **cd.audit(**without_slices(call), features=call["by"]).attrs,
+        "missing_slices": COUNTS["missing_slices"],
+    },
+}
+
+
+def without_some_slices(container: str, folder: Path) -> Call:
+    frame = FRAME.assign(g=FRAME.g.mask(NO_SLICE, None))
+    if container == STREAM:
+        return columns(lambda: pa.Table.from_pandas(frame).to_reader(max_chunksize=100))
+    return row_containers.CONTAINERS[container](frame, folder)
+
+
+@pytest.mark.parametrize(("container", "function"), rotated([*row_containers.CONTAINERS, STREAM], ALL_COUNTS, 4))
+def test_every_function_counts_by_variable(container: str, function: str, tmp_path: Path) -> None:
+    if container == STREAM and function in ("compare", "audit", "shrink_slices"):
+        pytest.skip("needs columns of all rows")
+    found = ALL_COUNTS[function]({**without_some_slices(container, tmp_path), "skip_missing": True})
+    assert {name: found[name] for name in COUNTS} == COUNTS
 
 
 @pytest.mark.parametrize("container", ["numpy", "dask", "frame", "parquet"])
@@ -209,7 +259,9 @@ def test_accumulator() -> None:
     for start in range(0, N, 150):
         rows = FRAME.iloc[start : start + 150]
         accumulator.update(rows.y, rows.p)
-    assert accumulator.result().ece.item() == cd.ece(LABELS[KEEP], SCORES[KEEP])
+    result = accumulator.result()
+    assert result.ece.item() == cd.ece(LABELS[KEEP], SCORES[KEEP])
+    assert {name: result.attrs[name] for name in COUNTS} == COUNTS | {"missing_slices": 0}
 
 
 def test_rows_to_be_ignored_and_rows_with_missing_values_are_counted_apart() -> None:

@@ -23,6 +23,7 @@ from calibdask.data.input import Input
 from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions, Task
 from calibdask.inference.choice import check_level
+from calibdask.results.build import excluded_rows
 from calibdask.results.document import Document
 from calibdask.results.format import plain
 from calibdask.statistics.settings import Setting
@@ -31,7 +32,6 @@ from calibdask.storage.summary import Summary
 # More rows, or columns, than any data have.
 _MOST_WHOLE = 10**12
 # What a summary says about rows that were left out.
-_ROW_ATTRIBUTES = ("rows_ignored", "rows_skipped")
 _JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "setting": str,
  "depth": int, "min_rows": int, "alpha": float, "segments": int, "conclusion": str,
  "not_excluded": {ROWS: float},
@@ -354,14 +354,14 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     warn_of_leakage(plan, FeatureCounts.of(plan.segments, state), 3)
     table = AuditTable.of(plan, plan.segments, kept, cells, alpha)
     table = table.with_partial_effects(LatticeOverlaps(plan, state), kept, cells)
-    attributes = {name: value for name, value in summary.dataset.attrs.items() if name in _ROW_ATTRIBUTES}
+    counts = excluded_rows(summary.dataset.attrs)
     return table.dataset(
         min_rows=min_rows,
         rows=summary.rows,
         passes=0,
         depth=cuts.depth,
         score_cells=cuts.edges.bins,
-    ).assign_attrs(values=cuts.values, notes=summary.dataset.attrs.get(NOTES, "[]"), **attributes)
+    ).assign_attrs(values=cuts.values, notes=summary.dataset.attrs.get(NOTES, "[]"), **counts)
 
 
 def check_cutting(depth: int, min_rows: int, values: int | None, score_cells: int | None) -> None:

@@ -17,6 +17,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.inference.choice import check_confidence
+from calibdask.results.build import MISSING_SLICES
 from calibdask.safe_text import listed
 
 # What limits are given as.
@@ -171,6 +172,9 @@ def check(
         )
         judgements += own
         measured[", ".join(str(axis.name) for axis in one.by)] = by_slice
+    if any(MISSING_SLICES in one.attrs for one in measured.values()):
+        counted = sum(int(one.attrs[MISSING_SLICES]) for one in measured.values())
+        result = result.assign_attrs({MISSING_SLICES: counted})
     if margins:
         metrics = {str(limit.metric): limit.metric.make() for limit in margins}
         both = given.sliced(()).with_scores({"baseline": baseline, "model": given.scores})

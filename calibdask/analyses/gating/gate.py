@@ -12,6 +12,7 @@ from calibdask.analyses.gating.judging import Judgement, overall
 from calibdask.analyses.gating.outcome_rows import FEWEST_EVENTS
 from calibdask.analyses.gating.profiles import profile_of
 from calibdask.analyses.monitoring.due_dates import dates_of
+from calibdask.results.build import excluded_rows
 from calibdask.results.cautions import of_metrics
 from calibdask.results.decisions import OUTCOMES, Outcome
 from calibdask.results.document import (
@@ -278,7 +279,8 @@ def plain(gate: Gate) -> dict[str, Any]:
         "format": FORMAT,
         "outcome": WORDS[gate.outcome].lower(),
         "rows": gate.rows,
-        "rows_skipped": int(attributes.get("rows_skipped", 0)),
+        "rows_skipped": 0,
+        **excluded_rows(attributes),
         "population": gate.population or "in the sample",
         "confidence": gate.confidence,
         "profile": gate.profile,

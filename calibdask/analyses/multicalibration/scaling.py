@@ -291,7 +291,7 @@ class MulticalibratedScaling(Calibrator):
         check_is_fitted(self)
         codings = [recoding.as_document(coding) for coding in self._codings]
         features = {"names": [*self.feature_columns_], "codings": codings}
-        return to_dict(self, self._sliced, self.classes_, self.n_features_in_, {"features": features})
+        return to_dict(self, self._sliced, self.classes_, self.n_features_in_, {"features": features, **self._excluded})
 
     def _restored(self, stored: Mapping[str, Any], sliced: Sliced, classes: Any, columns: int) -> Self:
         try:

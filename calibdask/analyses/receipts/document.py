@@ -15,6 +15,7 @@ from calibdask import __version__
 from calibdask.analyses.gating.gate import WORDS
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.analyses.receipts.fingerprint import Fingerprint
+from calibdask.results.build import excluded_rows
 from calibdask.results.format import slice_text
 
 KIND: str = "calibdask receipt"
@@ -41,6 +42,7 @@ def document(
         "format": FORMAT,
         "calibdask": __version__,
         "data": {"rows": rows.rows, "fingerprint": rows.whole, "parts": dict(rows.parts)},
+        **({"excluded": excluded} if (excluded := excluded_rows(result.attrs)) else {}),
         "request": json.loads(json.dumps(request)),
         "numbers": dict(_numbers(result)),
         "decisions": [

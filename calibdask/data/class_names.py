@@ -333,7 +333,7 @@ def _encode(y_true: Any, encode: Callable[[np.ndarray], np.ndarray]) -> Any:
 
         return y_true.map_partitions(_encoded_series, encode, meta=pd.Series([], dtype=np.int64))
     if is_dask(y_true):
-        return y_true.mapblocks_of(_encoded, encode, dtype=np.int64, meta=np.empty((0,) * y_true.ndim, np.int64))
+        return y_true.map_blocks(_encoded, encode, dtype=np.int64, meta=np.empty((0,) * y_true.ndim, np.int64))
     return _encoded(values_of(y_true), encode)
 
 

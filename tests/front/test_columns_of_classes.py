@@ -119,6 +119,7 @@ CONTAINERS: dict[str, Callable[[], Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Several labels:UserWarning")
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_containers(container: str, reading: str, expected: dict[str, xr.Dataset]) -> None:
@@ -148,6 +149,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_files, "_CSV_SAMPLE_BYTES", 1000)
 
 
+@pytest.mark.filterwarnings("ignore:Several labels:UserWarning")
 @pytest.mark.parametrize("reading", READINGS)
 @pytest.mark.parametrize("suffix", WRITERS)
 @pytest.mark.usefixtures("small_blocks")

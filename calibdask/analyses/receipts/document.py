@@ -22,10 +22,10 @@ KIND: str = "calibdask receipt"
 # Receipts of the first format have no checksum.
 FORMAT: int = 2
 FORMATS: tuple[int, ...] = (1, FORMAT)
-# The hash covers what a second party finds again, which is all but where and when the receipt was made; the checksum
-# covers everything but itself.
+# The hash covers what a second party finds again, which is all but where and when the receipt was made, and how many
+# rows were left out before; the checksum covers everything but itself.
 _CHECKSUM = "checksum"
-_OUTSIDE = ("hash", "made", _CHECKSUM)
+_OUTSIDE = ("hash", "made", "excluded", _CHECKSUM)
 
 Document = dict[str, Any]
 
@@ -42,7 +42,6 @@ def document(
         "format": FORMAT,
         "calibdask": __version__,
         "data": {"rows": rows.rows, "fingerprint": rows.whole, "parts": dict(rows.parts)},
-        **({"excluded": excluded} if (excluded := excluded_rows(result.attrs)) else {}),
         "request": json.loads(json.dumps(request)),
         "numbers": dict(_numbers(result)),
         "decisions": [
@@ -57,12 +56,13 @@ def document(
     }
     made = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version()}
     made |= {"numpy": np.__version__, "platform": platform.platform()}
-    signed = measured | {"hash": hash_of(measured), "made": made}
+    excluded = excluded_rows(result.attrs)
+    signed = measured | ({"excluded": excluded} if excluded else {}) | {"hash": hash_of(measured), "made": made}
     return signed | {_CHECKSUM: checksum_of(signed)}
 
 
 def hash_of(receipt: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of what a second party finds again: all but ``hash``, ``made`` and ``checksum``."""
+    """SHA-256 of the canonical JSON of what a second party finds again: not ``excluded`` or ``made``."""
     return _sha256({name: value for name, value in receipt.items() if name not in _OUTSIDE})
 
 

@@ -46,6 +46,8 @@ _RECEIPT: Mapping[str, Check] = {
 }
 # Entries of receipts of the second format.
 _SEALED: Mapping[str, Check] = {"checksum": _TEXT}
+# Entries that not every receipt has: numbers of rows that were left out.
+_EXCLUDED: Mapping[str, Check] = {"excluded": _named(_WHOLE)}
 _DATA: Mapping[str, Check] = {"rows": _WHOLE, "fingerprint": _TEXT, "parts": _named(_TEXT)}
 _REQUEST: Mapping[str, Check] = {
     **dict.fromkeys(("metrics", "limits", "slice_limits", "by"), _each(_TEXT)),
@@ -93,7 +95,8 @@ def read_receipt(given: Document | str | Path) -> Document:
     if type(given.get("format")) is not int or given["format"] not in FORMATS:
         expected = " and ".join(map(str, FORMATS))
         raise ValueError(f"The receipt has the format {given.get('format')!r}; this version reads {expected}.")
-    _check("", given, _RECEIPT if given["format"] == 1 else {**_RECEIPT, **_SEALED})
+    sealed = {} if given["format"] == 1 else {**_SEALED, **(_EXCLUDED if "excluded" in given else {})}
+    _check("", given, {**_RECEIPT, **sealed})
     further = {name: check for name, check in _FURTHER.items() if name in given["request"]}
     request = {**_REQUEST, **further}
     for entry, checks in {"data": _DATA, "request": request, "made": _MADE}.items():

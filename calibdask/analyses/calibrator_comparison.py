@@ -54,18 +54,19 @@ def compare_calibrators(
     sample_dim, class_dim, sum_tolerance
         As in `calibdask.evaluate`.
     calibrators : mapping from name to calibrator, or sequence, optional
-        The simplest first: of equally good ones the first is taken. None: for P(y = 1) all maps of one score, steps
-        bounded and centred, so that their log loss is finite; for K classes temperature, structured and vector scaling,
-        and Platt's and isotonic maps of each class, with more than 20 classes `TemperatureScaling` alone.
+        List the simplest first: of equally good calibrators the first is chosen. None: for P(y = 1) all maps of one
+        score, with step functions bounded and centred so that their log loss is finite; for K classes temperature,
+        structured and vector scaling, and Platt and isotonic maps of each class, with more than 20 classes
+        `TemperatureScaling` alone.
     folds : int, default 5
         Number of folds. The map that calibrates the rows of a fold is fitted to all others.
     groups : array of shape (n,), or name of a column, optional
-        A key, such as the customer: rows with the same value stay in one fold, and count as dependent in intervals; at
-        most a million values.
+        A key, such as the customer: rows with the same value stay in one fold, and are treated as dependent in
+        intervals; at most a million values.
     ci : float, default 0.95
         Level of the intervals; p-values below 1 - ci are significant.
     seed : int, default 0
-        The fold of a row is keyed by it and the number of the row, or the value of the key.
+        The fold of a row depends only on the seed and the row number, or the value of the key.
 
     Returns
     -------
@@ -73,22 +74,22 @@ def compare_calibrators(
         Along the dimension ``calibrator``, the first of which is ``"none"``, the scores as they are:
 
         ``log_loss``, ``brier_score``, ``ece``, ``smooth_ece``, ``mean_gap``
-            Of the cross-fitted scores. The log loss is the refinement loss of the calibrator.
+            Metrics of the cross-fitted scores. The log loss is the refinement loss of the calibrator.
         ``improvement``, ``improvement_low``, ``improvement_high``
-            Log loss that the calibrator takes away (the calibration loss that it finds), with its interval.
+            Reduction of the log loss by the calibrator (the calibration loss that it finds), with its interval.
         ``improvement_pvalue``, ``improvement_pvalue_adjusted``
-            For no improvement, two-sided; and adjusted for the number of calibrators by the distribution of the largest
-            of their statistics, which are highly correlated (single-step max-T).
+            Two-sided p-value of no improvement; and the same adjusted for the number of calibrators by the distribution
+            of the largest of their statistics, which are highly correlated (single-step max-T).
         ``brier_improvement``, ``brier_improvement_low``, ``brier_improvement_high``
-            The same of the Brier score.
+            The same for the Brier score.
         ``monotone``
             1 if the map fitted to all rows keeps the order of the scores, 0 if not.
         ``rows_needed``
-            How many rows such an improvement takes to be significant: n (z / t)**2, where t is the improvement divided
-            by its error, and z the normal quantile; NaN where there is none.
+            Number of rows that such an improvement needs to be significant: n (z / t)**2, where t is the improvement
+            divided by its error, and z the normal quantile; NaN if there is no improvement.
 
-        Attributes: ``best``, the calibrator to take, or ``"none"``; ``reason``, why; ``left_out``, calibrators that
-        could not be fitted to the other folds of some fold, and why.
+        Attributes: ``best``, the recommended calibrator, or ``"none"``; ``reason``, the explanation; ``left_out``,
+        calibrators that could not be fitted for some fold, and why.
 
     Raises
     ------
@@ -97,19 +98,19 @@ def compare_calibrators(
 
     Notes
     -----
-    *Choice.* Calibrators whose improvement is above 0 with an adjusted p-value below 1 - ci help. Of these the first in
-    order is taken that is not significantly worse (by paired differences of the log loss, adjusted by Holm's method)
+    *Choice.* Calibrators whose improvement is above 0 with an adjusted p-value below 1 - ci help. The first of these
+    that is not significantly worse is recommended (by paired differences of the log loss, adjusted by Holm's method)
     than the one with the largest improvement.
 
-    *Intervals* are those of `Refinement`, for the map of each calibrator; those of the chosen one are slightly too
-    favourable, as of any choice. With ``groups`` the variance is that between clusters: values of the key, put together
-    into at most 512. With fewer than 5 rows of the rarer outcome there are none; with fewer than 300 rows the reason
-    says that they are rough.
+    *Intervals* are those of `Refinement`, for the map of each calibrator; the interval of the chosen one is slightly
+    too favourable, as after any selection. With ``groups`` the variance is computed between clusters, the values of the
+    key, pooled into at most 512. There are no intervals with fewer than 5 rows of the rarer outcome; with fewer than
+    300 rows the reason says that they are rough.
 
-    *Cost.* One pass in which all maps of one score are fitted, for all folds and for all rows, and one in which
-    all of them are measured; maps of several passes take as many as the longest. Without weights results are the same
-    to the last bit for any chunks and workers on processors of one kind; maps are fitted by linear equations, which
-    BLAS rounds differently on others.
+    *Cost.* One pass in which all maps of one score are fitted, for all folds and for all rows, and one in which all of
+    them are evaluated; maps that need several passes take as many as the longest. Without weights, results on
+    processors of one kind do not depend on chunks or workers, to the last bit; fitting solves linear equations, which
+    BLAS rounds differently on other processors.
 
     Examples
     --------

@@ -89,8 +89,8 @@ def compare(
     Parameters
     ----------
     y_true : array of shape (..., n)
-        Class numbers, as in `calibdask.evaluate`. Or a container of columns in memory or of Dask, as there; then the
-        scores are named by their columns, as by ``score`` there.
+        Class numbers, as in `calibdask.evaluate`. Or a container of columns in memory or in Dask, as there; then name
+        the columns of the scores, as with ``score`` there.
     prob_a, prob_b : arrays of shape (..., n) or (..., n, K)
         Scores of two models, called ``"a"``, the baseline, and ``"b"``. Or ``prob_a`` alone: a mapping from the names
         of two or more models to their scores.
@@ -99,12 +99,12 @@ def compare(
     label : name of a column, optional
         In a container of columns: the labels.
     baseline : str, optional
-        Name of the model that the others are compared with; the first by default.
+        Name of the baseline model; by default the first.
     by, sample_weight, skip_missing, task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance
         As in `calibdask.evaluate`.
     groups : array of shape (n,), or name of a column, optional
         The cluster of each row, as for `calibdask.evaluate`: replicates of all models draw the same whole clusters, and
-        are spread as for as many clusters by Student's t.
+        are widened by Student's t for that number of clusters.
     ci : float, default 0.95
         Level of the intervals.
     ci_method : {"percentile", "bca"}, optional
@@ -121,7 +121,7 @@ def compare(
         value of a model minus that of the baseline; ``<name>_difference_low``, ``<name>_difference_high``, its
         interval; and ``<name>_difference_pvalue``, two-sided, for no difference. With named models differences have the
         dimension ``challenger``. With slices, or more than two models, also ``<name>_difference_pvalue_holm`` and
-        ``<name>_difference_pvalue_bh``: adjusted, over all slices and challengers of this number, by Holm's method
+        ``<name>_difference_pvalue_bh``: adjusted over all slices and challengers by Holm's method
         (family-wise error) and by Benjamini & Hochberg's (false discoveries). Curves over fixed points, as
         `NetBenefit`, have differences at each point, with pointwise intervals and p-values.
 
@@ -136,20 +136,20 @@ def compare(
     Notes
     -----
     In every replicate all models are evaluated on the same rows, each weighted by a Poisson variable keyed by the seed
-    and the row: variation that the models have in common cancels. The p-value is that of the replicates d* of the
-    difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)); with ``"bca"`` at its corrected levels.
-    If it is below 1 - ci the interval excludes 0; the converse holds up to 2 / n_boot. Replicates in which a small
-    slice has no row count for both sides. With fewer than 5 rows of the rarer outcome (of several classes: of right, or
-    of wrong predictions of both models; with weights as many as carry their information) replicates resemble these rows
-    too much, and there is neither interval nor p-value: they are NaN. Neither have differences of `CalibrationSlope`
-    where a score of either model is exactly 0 or 1: its infinite logit is clipped, and where decides them. Edges of
-    bins and bandwidths of kernels on the simplex are not re-estimated; each model has its own.
+    and the row: variation common to the models cancels. The p-value is computed from the replicates d* of the
+    difference, min(1, 2 (1 + min(#{d* <= 0}, #{d* >= 0})) / (n_boot + 1)); with ``"bca"`` at its corrected levels. If
+    it is below 1 - ci the interval excludes 0; the converse holds up to 2 / n_boot. Replicates in which a small slice
+    has no rows count for both sides. With fewer than 5 rows of the rarer outcome (with several classes: of right or
+    wrong predictions of both models; with weights: effective rows) replicates resemble the data too closely, and
+    interval and p-value are NaN. The same holds for differences of `CalibrationSlope` if a score of either model is
+    exactly 0 or 1: its infinite logit is clipped, and the result depends on where. Edges of bins and bandwidths of
+    kernels on the simplex are not re-estimated; each model has its own.
 
-    Calibration errors exceed the true ones by chance, those of well calibrated models most. Differences of models with
-    errors of different size are therefore biased towards 0, and resampling repeats that bias: use a metric with little
-    bias (`BrierScore`, `LogLoss`, ``ECE(norm="l2", debias=True)``, `SKCE`) where that matters. Terms of `CORP` are
-    comparable between scores of equal resolution: the fit follows noise more closely for distinct scores than for
-    rounded ones.
+    Estimated calibration errors exceed the true ones by chance, most of all for well-calibrated models. Differences of
+    models with errors of different size are therefore biased towards 0, and resampling repeats that bias: use a metric
+    with little bias (`BrierScore`, `LogLoss`, ``ECE(norm="l2", debias=True)``, `SKCE`) if that matters. Terms of
+    `CORP` are comparable between scores of equal resolution: the fit follows noise more closely for distinct scores
+    than for rounded ones.
 
     As many passes as `calibdask.evaluate`, with ``n_boot`` times its cost and states for each metric and model. Scores
     in memory are copied once. Replicates of class-wise estimates preserve the dependence between classes of a row.

@@ -159,7 +159,7 @@ def _number(y_true: Any, y_prob: Any, sample_weight: Any, estimator: Any, option
 def ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_ECE]) -> Any:
     """Expected calibration error as a float; a DataArray for inputs with extra dimensions or slices.
 
-    Takes the arguments of `ECE` and those of `evaluate`.
+    Accepts the arguments of `ECE` and those of `evaluate`.
 
     Examples
     --------

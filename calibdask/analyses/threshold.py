@@ -75,47 +75,47 @@ def threshold(
     population: Population | None = None,
     groups: Any = None,
 ) -> xr.Dataset:
-    """Choose the lowest confidence above which predictions can be accepted, with a guarantee on their errors.
+    """Choose the lowest confidence above which predictions can be accepted, with a guarantee on their error rate.
 
     With s the confidence of a row and error 1 if its prediction is wrong, the threshold t is such that
 
         P( E[error | s > t] > risk ) <= 1 - confidence
 
-    over the rows that it is chosen from, whatever the model and its calibration.
+    over random samples of rows, for any model, calibrated or not.
 
     Parameters
     ----------
     y_true, y_prob, label, score, skip_missing, task, logits, labels, pos_label, ignore_label
-        As for `calibdask.evaluate`; in place of ``y_true`` also a summary of `calibdask.summarize`.
+        As for `calibdask.evaluate`; ``y_true`` may also be a summary of `calibdask.summarize`.
     sample_dim, class_dim, sum_tolerance
         As for `calibdask.evaluate`.
     risk : float, default 0.05
-        The largest share of errors among the answers that go out.
+        Maximum share of errors among the accepted predictions.
     confidence : float, default 0.95
-        Probability of the guarantee: that all thresholds of a model, those of all slices together, keep the risk.
+        Probability of the guarantee: that all thresholds of a model, over all slices, keep the risk.
     by : array of shape (n,), mapping, or names of columns, optional
-        Slices with thresholds of their own, as for `calibdask.evaluate`; of a summary names of its slices, the others
-        are added up.
+        Slices with separate thresholds, as for `calibdask.evaluate`; for a summary, the names of its slices, with the
+        others pooled.
     setting : str or int, optional
         ``"confidence"`` (default; for a vector of scores too), ``"binary"`` or the number of a class (answers are
         claims of that class), ``"classwise"`` (claims of each class, each with a threshold).
     population : Population, optional
-        Scores corrected for the sample, by ``train_prevalence`` or ``sampling_rate``. A prevalence weights rows, and is
-        refused: the guarantee counts rows.
+        Corrects the scores for the sample by ``train_prevalence`` or ``sampling_rate``. A prevalence, which weights
+        rows, raises an error: the guarantee counts rows.
     groups : array of shape (n,), or name of a column, optional
-        Clusters of dependent rows are refused: the guarantee holds for independent ones, such as one of each cluster.
+        Clusters of dependent rows raise an error: the guarantee holds for independent rows, such as one per cluster.
 
     Returns
     -------
     xarray.Dataset
-        By slice: ``threshold``, NaN where none qualifies; ``coverage``, the share of the rows above it, then 0;
-        ``risk``, the share of errors among them, and ``risk_high``, its upper confidence limit there, at most the risk
-        allowed; ``answers`` and ``errors``, these rows and the wrong ones among them; ``pvalue`` of the test of the
-        threshold.
+        By slice: ``threshold``, NaN if none qualifies; ``coverage``, the share of the rows above it, or 0 if none
+        qualifies; ``risk``, the share of errors among them, and ``risk_high``, its upper confidence limit, at most the
+        allowed risk; ``answers`` and ``errors``, these rows and the wrong ones among them; ``pvalue`` of the test of
+        the threshold.
 
-        ``planned_coverage`` along ``times``: the coverage to be expected with 2, 5, 10 times the rows, and with any
-        number, if errors are as frequent as in these. ``sentence``: all that in words. The attribute ``least_rows`` is
-        the number of rows without an error that suffice, 59 for 5 % with confidence 95 %.
+        ``planned_coverage`` along ``times``: the expected coverage with 2, 5, 10 times the rows, and with any
+        number, at the same error rate. ``sentence``: the result in words. The attribute ``least_rows`` is the number of
+        error-free rows that suffice, 59 for a risk of 5 % with confidence 95 %.
 
     Raises
     ------
@@ -128,18 +128,19 @@ def threshold(
 
         p(t) = P(Binomial(N, risk) <= Err);
 
-    the lowest threshold whose test rejects is chosen. The order is determined by the scores, before errors are seen:
-    about 200 borders of cells of a fine grid, with half a percent of the rows between them, from a tenth of the rows on
-    (less of many rows, more where no errors among them would not pass). The first test has half of the level
-    1 - confidence, which each that rejects passes on to the next; the other half begins at a third of the rows, where
-    the most confident answers are not the best [2]_. Few rows have one beginning with all of it.
+    the lowest threshold whose test rejects is chosen. The order is determined by the scores alone, before errors are
+    used: about 200 cell boundaries of a fine grid, half a percent of the rows apart, starting at a tenth of the rows
+    (at less with many rows, and at more if even no errors among them would not pass). The first test has half of the
+    level 1 - confidence, which each rejecting test passes on to the next; the other half starts at a third of the rows,
+    in case the most confident predictions are not the best [2]_. With few rows there is a single start with the whole
+    level.
 
-    Several slices (and classes) start with equal parts of the level; one whose tests all reject leaves its part to the
-    others, for sequences of one test Holm's method [3]_. Slices with too few rows are not tested.
+    Several slices (and classes) start with equal parts of the level; a slice whose tests all reject passes its part on
+    to the others; with one test per slice this is Holm's method [3]_. Slices with too few rows are not tested.
 
-    The guarantee is for rows like these, independent of each other and of the fit of the model; it says nothing of
-    later ones that differ. The number of tests does not weaken it, but to choose among results does: not to ask again
-    with another risk until one suits.
+    The guarantee is for rows from the same distribution, independent of each other and of the fit of the model; it says
+    nothing about later rows that differ. The number of tests does not weaken it, but choosing among results does: do
+    not repeat the call with other risks until one suits.
 
     One pass; rows, chunks and summaries give the same numbers. Memory: 156 kB for each slice.
 

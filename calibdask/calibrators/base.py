@@ -30,9 +30,9 @@ MIN_ROWS = 100
 class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # scikit-learn has no types
     """A map fitted to scores, as an estimator in the manner of scikit-learn.
 
-    A subclass asks for statistics in ``_requests`` and returns the numbers of its map, for all slices at once; ``_map``
-    makes the map from the numbers of one slice. Both are all that distinguishes one calibrator from another: fitting by
-    slice, to a summary, to all rows but a fold, storing and applying come with the base class.
+    A subclass requests statistics in ``_requests`` and returns the parameters of its map for all slices at once;
+    ``_map`` builds the map from the parameters of one slice. Calibrators differ only in these two methods: the base
+    class fits by slice, to a summary or to all rows but a fold, and stores and applies maps.
 
     Examples
     --------
@@ -100,24 +100,24 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         Parameters
         ----------
         y_true : array of shape (n,)
-            Labels, as for `calibdask.evaluate`. Without ``y_prob``: a summary of `calibdask.summarize`, where the map
-            is one of scores alone; a container of columns, the path of a file, or blocks.
+            Labels, as for `calibdask.evaluate`. Without ``y_prob``: a summary of `calibdask.summarize`, if the map
+            depends on scores only; a container of columns, the path of a file, or blocks.
         y_prob : array of shape (n,), (n, 1) or (n, K)
             P(y = 1), or scores of all classes; logits if the calibrator has ``logits=True``.
         sample_weight : array of shape (n,), optional
             Non-negative weights.
         by : array of shape (n,), mapping from name to array, or names of columns, optional
-            Slices: each has a map of its own, fitted in the same pass. Of a summary: names of its slices; all others
-            are pooled.
+            Slices: each has its own map, all fitted in the same pass. For a summary, the names of its slices; all
+            others are pooled.
         min_rows : int, default 100
-            Slices with fewer rows, or with outcomes that are all alike, have the map of all rows; a warning and the
-            attribute ``pooled_slices_`` say which.
+            Slices with fewer rows, or in which all outcomes are equal, use the map of all rows; a warning and the
+            attribute ``pooled_slices_`` name them.
         label, score : optional
             The columns of a container, as for `calibdask.evaluate`.
         skip_missing : bool, default False
             Leave out rows without a label, a score or a weight.
         labels, pos_label : optional
-            The classes in the order of the columns of scores, or the class whose probability a vector is, where labels
+            The classes in the order of the columns of scores, or the class whose probability a vector holds, if labels
             are not 0..K-1, as for `calibdask.evaluate`.
         ignore_label : optional
             Leave out rows with this label.
@@ -132,13 +132,13 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         Raises
         ------
         ValueError
-            If labels or scores are invalid, outcomes are all alike, or the summary does not determine the map.
+            If labels or scores are invalid, all outcomes are equal, or the summary does not determine the map.
 
         Notes
         -----
         scikit-learn calls ``fit(X, y)``: two-dimensional scores followed by one-dimensional labels are recognised as
         such, so that pipelines and cross-validation work; there, pass a vector of scores as a column. Two vectors are
-        labels and scores, in this order.
+        interpreted as labels and scores, in this order.
         """
         options = InputOptions(
             None, self.logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing
@@ -168,19 +168,20 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
             Scores (or logits) of the classes that the map was fitted to. Dask arrays are mapped lazily; xarray objects
             keep their dimensions and coordinates.
         by : array of shape (n,), or mapping from name to array, optional
-            The slice of each row, if the map was fitted by slices; values that were not among them have the map of all
-            rows. Without ``by`` all rows have.
+            The slice of each row, if the map was fitted by slices; other values use the map of all rows. Without ``by``
+            all rows use it.
 
         Raises
         ------
         ValueError
-            If ``y_prob`` does not hold scores of the same classes; for Dask arrays when they are computed.
+            If ``y_prob`` does not hold scores of the same classes; for Dask arrays, this is raised when they are
+            computed.
 
         Warns
         -----
         UserWarning
-            Of values of slices that were not there when the map was fitted, and of how many rows; not of slices in Dask
-            arrays, which are not looked at yet.
+            For values of slices that did not occur in the fit, with the number of rows; not for slices in Dask arrays,
+            which are computed later.
         """
         check_is_fitted(self)
         scores = self._scores(y_prob, reset=False)
@@ -189,7 +190,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         return mapped_rows(row_map, scores, y_prob, codes, self.classes_)
 
     def predict(self, y_prob: Any, by: Any = None) -> Any:
-        """The class of the largest calibrated probability, shape (n,)."""
+        """The class with the largest calibrated probability, shape (n,)."""
         return self._largest(self.predict_proba(y_prob, by))
 
     def _largest(self, probabilities: Any) -> Any:
@@ -198,7 +199,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         return classes if (self.classes_ == np.arange(len(self.classes_))).all() else self.classes_[classes]
 
     def to_dict(self) -> dict[str, Any]:
-        """The parameters and the fitted numbers, of types that JSON has; floats keep every bit.
+        """The parameters and the fitted numbers as JSON types; floats keep every bit.
 
         With a checksum, by which `from_dict` notices numbers that were changed or damaged on the way.
         """
@@ -217,11 +218,11 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         Raises
         ------
         ValueError
-            If it is no such mapping, is of a later format, was changed, or stores another calibrator.
+            If the mapping is not of this kind, has a later format, was changed, or stores another calibrator.
 
         Notes
         -----
-        Mappings of format 1 have no checksum: those of earlier versions, and those that were written by hand.
+        Mappings of format 1 (from earlier versions, or written by hand) have no checksum.
         """
         calibrator, sliced, classes, columns = from_dict(cls, stored)
         return calibrator._restored(stored, sliced, classes, columns)

@@ -37,15 +37,15 @@ class PriorShift(Calibrator):
 
         q_k  proportional to  s_k t_k / f_k / r_k
 
-    with t the frequencies of the classes in the population, f those where the scores were learnt, and r the shares of
-    the classes that were kept there.
+    with t the frequencies of the classes in the population, f their frequencies in the training data, and r the shares
+    of the classes that were kept for training.
 
     Parameters
     ----------
     prevalence : float or sequence of K, optional
         Frequency of y = 1 in the population, or of each class. None: `estimate_prevalence` finds it.
     train_prevalence : float or sequence of K, optional
-        Frequencies where the scores were learnt. None: those of the rows that it is fitted to.
+        Frequencies in the training data. None: the frequencies in the rows that it is fitted to.
     sampling_rate : float or sequence of K, optional
         Share of the rows without the outcome, or of each class, that was kept for training.
     logits : bool, default False
@@ -54,31 +54,31 @@ class PriorShift(Calibrator):
     Attributes
     ----------
     prevalence_, train_prevalence_ : ndarray of shape (K,), or (slices, K)
-        Frequencies of all classes in the population, and where the scores were learnt.
+        Frequencies of all classes in the population and in the training data.
     prevalence_low_, prevalence_high_ : of the same shape
-        Ends of the interval of an estimated prevalence; NaN of a known one.
+        Ends of the interval of an estimated prevalence; NaN for a known one.
     factor_ : of the same shape
-        What the odds of a class are multiplied by.
+        Factors by which the odds of the classes are multiplied.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
     Raises
     ------
     ValueError
-        If a number is no share, or labels or scores are invalid; when it is applied, if the prevalence of the
-        population is neither given nor estimated.
+        If a number is not between 0 and 1, or labels or scores are invalid; on applying the map, if the prevalence of
+        the population is neither given nor estimated.
 
     Notes
     -----
     It assumes that P(score | class) is the same in both populations: cases of a class look alike, and only their
-    numbers differ. Where the cases themselves change it is wrong, and so it is for scores that are not calibrated where
-    they were learnt: calibrate them first. One pass. Rows with ``by`` have a map for the frequencies of each slice.
+    numbers differ. It is wrong if the cases themselves change, and for scores that are not calibrated on the training
+    population: calibrate those first. One pass. Rows with ``by`` have a map for the frequencies of each slice.
 
     `estimate_prevalence` maximises the likelihood of unlabelled scores of the population, sum_i log sum_k s_ik t_k /
     f_k, which is concave in t; EM [1]_ climbs it by t <- mean_i q_i(t), and does so here for three and more classes;
-    for two the root of the derivative is found by halving. Of more than 20,000 scores P(y = 1) those of a cell of a
-    fine grid count as their mean. Its interval is that of percentiles of bootstrap replicates of these scores, and of
-    the rows that it was fitted to if ``train_prevalence`` is not given.
+    for two the root of the derivative is found by halving. With more than 20,000 scores P(y = 1), the scores in a cell
+    of a fine grid are replaced by their mean. Its interval consists of percentiles of bootstrap replicates of these
+    scores, and of the rows that it was fitted to if ``train_prevalence`` is not given.
 
     References
     ----------
@@ -110,7 +110,7 @@ class PriorShift(Calibrator):
         self.logits = logits
 
     def estimate_prevalence(self, y_prob: Any, level: float = 0.95, replicates: int = 200, seed: int = 0) -> Self:
-        """Find the prevalence of a population from scores of its rows, without labels, with its interval.
+        """Estimate the prevalence of a population from unlabelled scores, with an interval.
 
         Parameters
         ----------

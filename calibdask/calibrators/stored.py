@@ -68,7 +68,7 @@ def from_dict(
     Raises
     ------
     ValueError
-        If it is no such mapping, is of a later format, was changed, or stores another calibrator.
+        If the mapping is not of this kind, has a later format, was changed, or stores another calibrator.
     """
     keys: Any = stored if isinstance(stored, Mapping) else ()
     if missing := [key for key in _KEYS if key not in keys]:

@@ -17,7 +17,7 @@ _KINDS = "threads, threads:N, local, local:N, tcp://host:port, tls://host:port, 
 def cluster_spec(
     where: str | ClusterSpec = "threads", *, tls: str | None = None, insecure: bool = False
 ) -> ClusterSpec:
-    """The cluster that a text specifies.
+    """Parse a text that specifies a cluster.
 
     Parameters
     ----------
@@ -27,15 +27,15 @@ def cluster_spec(
         path of a scheduler file; ``slurm`` or ``kubernetes``: workers started for this computation as configured in
         Dask's configuration (``deploy/slurm``, ``deploy/kubernetes``). A `ClusterSpec` is returned unchanged.
     tls : str, optional
-        Folder with ``ca.pem``, ``node.pem`` and ``node-key.pem``, as created by ``calibdask certs``; by default that of
-        the variable ``CALIBDASK_TLS``, or the files of Dask's configuration.
+        Folder with ``ca.pem``, ``node.pem`` and ``node-key.pem``, as created by ``calibdask certs``; by default the
+        folder named by the variable ``CALIBDASK_TLS``, or the files of Dask's configuration.
     insecure : bool, default False
         Allow connections without TLS beyond this machine.
 
     Raises
     ------
     ValueError
-        If the text specifies none of these.
+        If the text specifies no such cluster.
 
     Examples
     --------

@@ -18,8 +18,8 @@ class Transport:
     Parameters
     ----------
     folder : str, optional
-        Folder with the certificates; by default that of the variable ``CALIBDASK_TLS``, or the files of Dask's
-        configuration.
+        Folder with the certificates; by default the folder named by the variable ``CALIBDASK_TLS``, or the files of
+        Dask's configuration.
     insecure : bool, default False
         Whether connections beyond this machine may do without TLS.
     """

@@ -122,45 +122,46 @@ def _totals(part: PartResult) -> tuple[Array, Array, Array] | None:
 
 
 def worst_slices(result: xr.Dataset, metric: str, n: int = 10, *, adjust: Adjust | None = "bonferroni") -> xr.Dataset:
-    """The slices where a number is worst: largest, or farthest from the ideal value; the worst first.
+    """The slices with the worst values of a number (largest, or farthest from the ideal value), worst first.
 
     Parameters
     ----------
     result : xarray.Dataset
-        What `calibdask.evaluate` or `calibdask.compare` gave, with ``by``. Other dimensions than those of slices, such
-        as models, must have been selected away.
+        What `calibdask.evaluate` or `calibdask.compare` gave, with ``by``. Select a single value along any other
+        dimension, such as models, first.
     metric : str
         Name of a variable, such as ``"ece"`` or ``"brier_score_difference"``; not that of an end of an interval.
     n : int, default 10
-        Number of slices at most.
+        Maximum number of slices.
     adjust : {"bonferroni"} or None
-        Whether the ends hold for all slices of the result at a time; None: each by itself.
+        Adjustment of the ends so that they hold simultaneously for all slices; None: pointwise ends.
 
     Returns
     -------
     xarray.Dataset
-        The variable, and what belongs to it (``_low``, ``_high``, ``_pvalue``, ...), along the dimension ``slice``,
+        The variable and its companions (``_low``, ``_high``, ``_pvalue``, ...), along the dimension ``slice``,
         with the labels of the slices as coordinates. The attribute ``judged`` is the number of slices that have a
-        value, and ``adjusted`` of the ends says how they were adjusted for it.
+        value, and the attribute ``adjusted`` of the ends says how they were adjusted for it.
 
     Raises
     ------
     ValueError
-        If there is no such variable, or it is a bound of another one, if it has no slices, or dimensions beside them.
+        If the variable does not exist, is a bound of another one, has no slices, or has further dimensions.
 
     Notes
     -----
-    With intervals (``ci``), slices are in the order of the lower end: how bad they are for certain. By the values alone
-    small slices would come first, whose estimates are the noisiest. Slices without a value are left out.
+    With intervals (``ci``), slices are ordered by the lower end, the error that is certain. Ordering by the values
+    alone would put small slices first, as their estimates are the noisiest. Slices without a value are left out.
 
     Ratios such as O:E are ranked by ``|log ratio|``, slopes by ``|slope - 1|``, intercepts and mean gaps by their
-    absolute value, with intervals by the least of these in the interval.
+    absolute value, and with intervals by the smallest such value in the interval.
 
-    Of 100 calibrated slices, each judged by itself, some error is above 0 for certain in 9 of 10 data sets. Adjusted
-    lower ends of mean gaps are above any true error with a probability of (1 - ci) / 2 at most, at any number of rows:
-    see ``calibdask.inference.simultaneous.certain_error``. That needs rows, events and mean scores in the setting of
-    the metric, without weights; other ends, of scores and of differences too, are stretched as those of a normal
-    interval, which few rows do not bear. Slices with the same adjusted end, such as 0, are in the order of their own.
+    With 100 calibrated slices and pointwise intervals, some error appears significant in 9 of 10 data sets. The
+    probability that any adjusted lower end of a mean gap exceeds the true error is at most (1 - ci) / 2, for any number
+    of rows: see ``calibdask.inference.simultaneous.certain_error``. That needs rows, events and mean scores in the
+    setting of the metric, without weights; other ends, including those of scores and differences, are widened like a
+    normal interval, which is unreliable with few rows. Slices with the same adjusted end, such as 0, are ordered by
+    their unadjusted end.
 
     Examples
     --------

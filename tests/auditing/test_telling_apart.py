@@ -77,7 +77,7 @@ def spied(monkeypatch: pytest.MonkeyPatch) -> list[PartialEffects]:
 
 
 def everything(monkeypatch: pytest.MonkeyPatch, *given: Any, **options: Any) -> Any:
-    """The audit whose described segments are not told apart."""
+    """The audit whose described segments cannot be separated."""
     with monkeypatch.context() as patched:
         patched.setattr(PartialEffects, "chosen", lambda self: list(range(len(self.overlaps.known))))
         return cd.audit(*given, **options)

@@ -74,27 +74,28 @@ def audit(
     class_dim: str = "class",
     sum_tolerance: float = 1e-3,
 ) -> xr.Dataset:
-    r"""Find for whom scores are wrong: all segments of up to ``depth`` features, tested together.
+    r"""Find miscalibrated subgroups: all segments of up to ``depth`` features, tested together.
 
-    A segment is a conjunction such as ``age > 60, country = FR``. Of calibrated models at most a share of ``alpha`` has
-    any segment found, however many are looked at.
+    A segment is a conjunction such as ``age > 60, country = FR``. For at most a share ``alpha`` of calibrated models is
+    any segment reported, however many are tested.
 
     Parameters
     ----------
     y_true, y_prob : array of shape (n,); y_prob (n,) or (n, K)
         As in `calibdask.evaluate`; or, without ``y_prob``, a data frame, or the path of a file. Or a summary that
-        `calibdask.summarize` made with features, or its path, which takes ``depth``, ``min_rows`` and ``alpha`` alone:
-        slices of it are added up, and numbers are those of its rows, to the last bit; ``described`` can be longer.
+        `calibdask.summarize` made with features, or its path, which accepts only ``depth``, ``min_rows`` and ``alpha``:
+        its slices are added up, and the numbers equal those computed from its rows, to the last bit; ``described`` can
+        be longer.
     features : data frame, mapping from name to array, or names of columns
-        Numbers are cut at quantiles; dates by year, month, weekday (1 is Monday) and hour; rare categories are one
-        value, ``other``; missing is a value of its own, of a date one for all its parts. None: all further columns of
+        Numbers are cut at quantiles; dates by year, month, weekday (1 is Monday) and hour; rare categories are pooled
+        into one value, ``other``; missing is a separate value, one for all parts of a date. None: all other columns of
         the frame or the file.
     depth : int, optional
         Largest number of features of a segment. None: 2, of a summary its own.
     min_rows : int, default 100
-        Smaller segments are not looked at, and categories of fewer rows are rare.
+        Smaller segments are not tested, and categories with fewer rows count as rare.
     alpha : float, default 0.05
-        Level of all tests together; intervals have the level 1 - alpha, each for itself.
+        Level of all tests together; intervals are pointwise, with the level 1 - alpha.
     label, score : name or names of columns, optional
         In a frame or a file, as in `calibdask.evaluate`.
     sample_weight : array of shape (n,) or name of a column, optional
@@ -104,96 +105,100 @@ def audit(
     setting : str or int, optional
         ``"binary"``, ``"confidence"``, or the number of a class. None: binary for a vector, confidence for a matrix.
     values : int, optional
-        Bins of a number, and most values of a category with ``other``; missing comes on top. None: 5 bins; of a
-        category 50 values, fewer, but no fewer than 5, where there would be over 100,000 segments.
+        Number of bins of a numeric feature, and maximum number of values of a category including ``other``; missing is
+        counted in addition. None: 5 bins; 50 values of a category, or fewer (at least 5) if there would be more than
+        100,000 segments.
     edges : mapping from name to sequence of float, optional
         Edges of numbers in place of quantiles; an edge belongs to the bin below it.
     score_cells : int, optional
-        Cells of scores with equally many rows, from which calibration errors are computed. None: 64, for segments of
-        three features or more 16.
+        Cells of scores with equally many rows, from which calibration errors are computed. None: 64, or 16 for segments
+        of three or more features.
     task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance
         As in `calibdask.evaluate`.
 
     Returns
     -------
     xarray.Dataset
-        One row a segment of at least ``min_rows`` rows, those with the strongest evidence first; the coordinate
-        ``segment`` is its text, ``features`` and ``depth`` say what it is made of; ``number`` counts them feature by
+        One row per segment of at least ``min_rows`` rows, the strongest evidence first; the coordinate
+        ``segment`` is its text, ``features`` and ``depth`` give its parts; ``number`` counts them feature by
         feature, value by value. The rows of depth 1 of a feature
         are its one-way table, with its missing and other values. Coordinates ``rows``, ``events``, ``mean_score``,
         ``frequency``.
 
         ``gap``, observed rate minus mean prediction, with ``gap_low``, ``gap_high``; ``ece`` over cells of scores, and
-        ``ece_chance``, what is expected of a calibrated model; ``ecce``, the range of the cumulative differences, and
-        its scale ``sigma``; ``slope`` of the log-odds, NaN where the rows do not determine it.
+        ``ece_chance``, the value expected of a calibrated model; ``ecce``, the range of the cumulative differences, and
+        its scale ``sigma``; ``slope`` of the log-odds, NaN if the rows do not determine it.
 
         ``pvalue`` of the segment alone; ``pvalue_adjusted`` for all segments (Holm), and ``found`` where that is at
         most ``alpha``; ``log_e``, the logarithm of an e-value, and ``discovery``, e-BH, among which the expected share
-        of false ones is at most ``alpha``: more segments than ``found`` only where most of them are far off.
-        ``described``: the smallest set of found segments that says what is wrong.
+        of false discoveries is at most ``alpha``: more segments than ``found`` only where most of them are far off.
+        ``described``: the smallest set of significant segments that explains the miscalibration.
 
-        Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON of the largest absolute gap that is not excluded
-        at 1 - alpha for all segments of at least so many rows together; ``segments``, how many were looked at;
-        ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``; ``notes``, JSON of what is said of features;
-        ``candidates`` for the description, ``candidates_untried`` and ``overlaps_unknown``, see below; ``passes``, and
-        ``passes_why`` where these are more than three.
+        Attributes: ``conclusion``, a sentence; ``not_excluded``, JSON with, for several segment sizes, the largest
+        absolute gap that cannot be ruled out at 1 - alpha simultaneously for all segments of at least that size;
+        ``segments``, how many were tested; ``mce_sigma``, the largest ratio of ``ecce`` and ``sigma``; ``notes``,
+        JSON with notes on the features; ``candidates`` for the description, ``candidates_untried`` and
+        ``overlaps_unknown``, see below; ``passes``, and ``passes_why`` if there are more than three.
 
     Raises
     ------
     ValueError
         If features do not exist, or all are constant; if edges are not increasing finite numbers of such features; if
-        the setting has several columns; if the lattice would be too large, with what fits; and as in
-        `calibdask.evaluate`.
+        the setting has several columns; if the lattice would be too large (the message says which settings fit); and as
+        in `calibdask.evaluate`.
 
     Warns
     -----
     UserWarning
-        Of features that are left out (constant, all missing, different in every row, over 10**6 texts), that mix
+        For features that are left out (constant, all missing, different in every row, over 10**6 texts), that mix
         types, or that determine the outcome.
 
     Notes
     -----
-    Passes over the data: two learn how features and scores are cut, the second of which makes quantiles exact, and one
-    fills the lattice. Further ones, which the attribute ``passes_why`` tells: one where several segments are candidates
-    for the description, which tells them apart; one for each part of a lattice that does not fit into memory at once;
-    and up to two where, at a quantile, a thousandth of the rows have numbers that differ by less than a millionth. A
-    number is cut at values of the ranks i n / bins; of closer ones with fewer rows the largest is the edge. A number
-    with no more different whole numbers than bins has them for its values. Numbers do not depend on chunks or workers,
-    with weights within rounding.
+    Passes over the data: two determine the edges of features and scores (the second makes the quantiles exact), and one
+    fills the lattice. The attribute ``passes_why`` explains further passes: one to separate the effects of several
+    candidates for the description; one for each part of a lattice that does not fit into memory at once; and up to two
+    where, at a quantile, a thousandth of the rows have numbers that differ by less than a millionth. A number is cut at
+    values of the ranks i n / bins; among values closer together than that, the largest is the edge. A numeric feature
+    with at most as many distinct integers as bins is not cut: its integers are its values. Results do not depend on
+    chunks or workers; with weights, up to rounding.
 
-    *Memory.* 32 bytes for each segment and cell of scores, with weights 40. A lattice is filled in up to eight parts;
-    each thread has one, of at most 256 MB. All together take at most half of the memory of this machine; on a cluster
-    of Dask the parts that a worker has at a time take at most half of its own, and the lattice is put together where
-    ``audit`` is called. This is planned before a lattice is filled, and what does not fit is refused with the depth,
-    the cells and the values that do. ``min_rows`` makes it smaller only where it pools rare categories.
+    *Memory.* 32 bytes for each segment and cell of scores, or 40 with weights. A lattice is filled in up to eight
+    parts; each thread has one, of at most 256 MB. All together take at most half of the memory of this machine; on a
+    cluster of Dask the parts that a worker has at a time take at most half of its own, and the lattice is put together
+    where ``audit`` is called. This is planned before a lattice is filled, and a lattice that does not fit raises an
+    error that names a depth, cells and values that do. ``min_rows`` reduces it only by pooling rare categories.
 
     *Evidence.* Given the scores, the outcomes of a segment are independent Bernoulli variables if the model is
     calibrated. The p-value is twice a bound of the tail of their sum: Chernoff's from the cells of scores, or that of
-    the binomial distribution [1]_ where it is smaller; with weights Bernstein's, for the larger variance of that under
-    calibration and of the one observed, as weights may depend on the outcome. It holds for 30 rows of rare outcomes,
-    and Holm's adjustment for any overlap of segments. The maximum over outcomes resampled from the scores would take
-    random numbers, further passes, and thousands of draws for small levels. The price is power: a bound is up to about
-    ten times the exact p-value, as half a standard error is at 10**-5, and overlaps of segments are not made use of.
-    The e-value is the mean over fixed tilts t
-    of the product of e**(t o) / (1 + (e**t - 1) s); e-BH [2]_ allows for any dependence.
+    the binomial distribution [1]_ where it is smaller; with weights Bernstein's, for the larger of the variance under
+    calibration and the observed variance, as weights may depend on the outcome. It is valid even for 30 rows with rare
+    outcomes, and Holm's adjustment is valid however segments overlap. The alternative, the maximum over outcomes
+    resampled from the scores, would need random numbers, further passes, and thousands of draws for small levels. The
+    price is power: a bound is up to about ten times the exact p-value, as half a standard error is at 10**-5, and
+    overlaps of segments are not exploited. The e-value is the mean over fixed tilts t of the product of e**(t o) / (1 +
+    (e**t - 1) s); e-BH [2]_ is valid under any dependence.
 
-    *ECCE* [3]_ is taken at the ends of cells: exact where each cell holds one distinct score, which as many cells as
-    rows ensure, else too small, by at most twice the largest share of a segment's outcomes, or of its scores, that a
-    single cell holds. ``sigma`` = sqrt(sum w**2 s (1 - s)) / sum w is exact.
+    *ECCE* [3]_ is computed at the ends of cells: it is exact if each cell holds one distinct score (as with as many
+    cells as rows), and otherwise too small by at most twice the largest share of a segment's outcomes, or of its
+    scores, that a single cell holds. ``sigma`` = sqrt(sum w**2 s (1 - s)) / sum w is exact.
 
-    *Description.* Candidates are segments that are found, whose gap differs for certain from the rest of each segment
-    that they are part of, and that are off without those of their parts that are candidates; if none is so certain,
-    that with the strongest evidence. Of several, that with the strongest evidence is described, then one by one that
-    with the most certain partial effect, until none is certain, less those that are no longer so. A partial effect is
-    the coefficient of a segment in the least squares of o - s on its indicator and, for each of the others, on its
-    indicator and its indicator times s (1 - s), which shifts of their scores are made of, constant or small ones of the
-    log-odds; its variance is the sandwich's, the larger one of that under the null and that of the residuals, with
-    scores at the mean of their cell. Certain is what has a p-value of at most alpha over the number of features of all
-    segments, two-sided. The 256 candidates with the strongest evidence are tried. A summary does not hold what
-    segments share whose features are more than its ``depth``: such pairs, ``overlaps_unknown``, are not told apart.
+    *Description.* Candidates are significant segments whose gap differs significantly from the rest of each segment
+    that contains them, and that remain miscalibrated without those of their parts that are candidates; if there is
+    none, the segment with the strongest evidence is the candidate. Of several candidates, the description takes the one
+    with the strongest evidence, then repeatedly the one with the most significant partial effect until none is
+    significant, and finally drops those that are no longer significant. A partial effect is the coefficient of a
+    segment in the least squares of o - s on its indicator and, for each of the others, on its indicator and its
+    indicator times s (1 - s), which represent constant shifts of their scores and small shifts of their log-odds; its
+    variance is a sandwich estimate, the larger of the one under the null and the one from the residuals, with scores at
+    the mean of their cell. An effect is significant if its two-sided p-value is at most alpha divided by the number of
+    features of all segments. The 256 candidates with the strongest evidence are tried. A summary does not record the
+    overlap of segments that together have more features than its ``depth``: such pairs, ``overlaps_unknown``, cannot be
+    separated.
 
-    *Not excluded.* Ends of Clopper and Pearson for the frequency at 1 - alpha / segments, less the mean score: they
-    hold for independent outcomes of any probabilities; with weights for as many effective rows, approximately.
+    *Not excluded.* Ends of Clopper and Pearson for the frequency at 1 - alpha / segments, less the mean score: they are
+    valid for independent outcomes of any probabilities; with weights they are approximate, for the effective number of
+    rows.
 
     References
     ----------

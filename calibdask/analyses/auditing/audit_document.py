@@ -210,7 +210,7 @@ def not_excluded(result: xr.Dataset) -> Iterator[Element]:
 
 
 def one_way(result: xr.Dataset, prefix: str = "column") -> Iterator[Element]:
-    """Each column by its values, those with the strongest evidence first."""
+    """Each column by its values, the strongest evidence first."""
     single = result.isel(segment=(result.depth == 1).values)
     if not single.sizes["segment"]:
         return

@@ -54,21 +54,21 @@ def attribute(
     setting: str | int | None = None,
     ci: float = 0.95,
 ) -> xr.Dataset:
-    """Attribute a change of the mean gap between two windows to other people (mix) and other behaviour (within).
+    """Split a change of the mean gap between two windows into population (mix) and behaviour (within).
 
     With the shares w, w' of the slices and their mean gaps m, m' (observed rate minus mean prediction), before and
     after::
 
         mix = (w' - w) (m' + m) / 2,    within = (m' - m) (w' + w) / 2,    total = mix + within = w' m' - w m
 
-    whose sums over the slices are the change of the mean gap of all rows.
+    which sum over the slices to the change of the mean gap of all rows.
 
     Parameters
     ----------
     summary : xarray.Dataset
         Of `calibdask.summarize`, without weights; the period is one of its slices.
     before, after : label, sequence of labels, or slice of labels
-        The periods of the two windows, which have none in common; in a text also ``first..last``, or commas.
+        The periods of the two windows, which must not overlap; as text, ``first..last`` or separated by commas.
     by : str or sequence of str, optional
         Slices. None: 20 groups of scores.
     period : str, default "day"
@@ -88,15 +88,15 @@ def attribute(
     Raises
     ------
     TypeError
-        If this is no summary.
+        If the input is not a summary.
     ValueError
-        If the summary has weights, or no such slices, periods or setting; if windows overlap or have no rows.
+        If the summary has weights, or lacks these slices, periods or the setting; if windows overlap or have no rows.
 
     Notes
     -----
-    A slice without rows in one window has no gap there: that of the other is taken, and all of its change is mix.
-    Intervals are normal ones, from the multinomial variance of shares and the variance of o - s within slices in both
-    windows; slices of a few rows have too narrow ones.
+    A slice without rows in one window has no gap there: the gap of the other window is used, and its whole change
+    counts as mix. Intervals are normal approximations, from the multinomial variance of shares and the variance of o -
+    s within slices in both windows; they are too narrow for slices of a few rows.
 
     References
     ----------

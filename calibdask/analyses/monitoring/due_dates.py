@@ -45,7 +45,7 @@ def parse_due(due: Any) -> np.timedelta64:
 
 
 def parse_now(now: Any) -> np.datetime64:
-    """The moment, in universal time; None: the present one.
+    """The moment, in universal time; None: now.
 
     Raises
     ------

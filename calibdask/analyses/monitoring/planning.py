@@ -29,36 +29,36 @@ def watch_power(
     seed: int = 0,
     scores: np.ndarray | list[float] | None = None,
 ) -> xr.Dataset:
-    """Plan a watch: after how many periods `calibdask.watch` catches a shift, by simulation.
+    """Plan monitoring: after how many periods `calibdask.watch` detects a shift, by simulation.
 
     Parameters
     ----------
     rows : int
         Rows of a period.
     shift : float
-        How much more often (negative: less often) outcomes are than scores say, P(o = 1 | s) - s within [0, 1].
+        How much more often (negative: less often) outcomes occur than the scores predict, P(o = 1 | s) - s within [0,
+        1].
     alpha, tolerance : float
         As in `calibdask.watch`.
     calibrated : int, default 0
         Number of periods before the shift in which the model is calibrated.
     periods : int, default 60
-        Number of periods that are simulated from the shift on.
+        Number of simulated periods from the shift on.
     streams : int, default 500
         Number of simulated streams.
     seed : int, default 0
     scores : array, optional
-        Scores that the rows have in equal shares; 20 values spread evenly over [0, 1] by default.
+        Scores of the rows, in equal shares; 20 values spread evenly over [0, 1] by default.
 
     Returns
     -------
     xarray.Dataset
-        Along ``period``, from 1: ``caught``, the share of the streams that have raised an alarm within so many periods
-        after the shift (also those with a false alarm before), ``detected``, the same for the restarting detector,
-        which counts from the shift on. ``median_caught`` and ``median_detected``, the number of periods for half of the
-        streams, NaN where fewer than half are caught; and
-        ``supported_tolerance``, the smallest tolerance within which a new model that is off by twice as much, in the
-        direction of the shift, is caught in its first period in nine of ten streams; NaN if that is above 0.25. With
-        less traffic, allow more, or wait longer.
+        Along ``period``, from 1: ``caught``, the share of the streams that raise an alarm within that many periods
+        after the shift (including those with an earlier false alarm), ``detected``, the same for the restarting
+        detector, counted from the shift on. ``median_caught`` and ``median_detected``, the number of periods for half
+        of the streams, NaN if fewer than half are caught; and ``supported_tolerance``, the smallest tolerance for which
+        a new model that is off by twice as much, in the direction of the shift, is caught in its first period in nine
+        of ten streams; NaN if that is above 0.25. With less traffic, choose a larger tolerance or wait longer.
 
     Raises
     ------
@@ -67,8 +67,8 @@ def watch_power(
 
     Notes
     -----
-    In the first period nothing has been learnt: of the bets of `calibdask.watch` only those with fixed tilts gain,
-    which have half of the capital. The supported tolerance is found by bisection, with the same random numbers of
+    In the first period nothing has been learnt: of the bets of `calibdask.watch` only those with fixed tilts gain, and
+    they hold half of the capital. The supported tolerance is found by bisection, with the same random numbers of
     ``streams`` streams at each step.
 
     Examples

@@ -39,7 +39,7 @@ def watch(
 ) -> xr.Dataset:
     r"""Monitor calibration over time by e-processes whose false-alarm rate is guaranteed.
 
-    Of models that are calibrated within the tolerance at most a share of alpha ever raises an alarm, however long and
+    At most a share alpha of the models that are calibrated within the tolerance ever raises an alarm, however long and
     however often one looks.
 
     Parameters
@@ -49,94 +49,95 @@ def watch(
     period : str, default "day"
         The dimension of the periods, which are taken in the order of their labels.
     by : str or sequence of str, optional
-        Other slices that are watched each for itself; all that are not named are added up.
+        Other slices, each monitored separately; slices that are not named are pooled.
     tolerance : float, default 0
         The null hypothesis is \|P(o = 1 | past, s) - s\| <= tolerance for every row with score s and outcome o.
     alpha : float, default 0.05
-        Alarms are given at E >= 1 / alpha; intervals have the level 1 - alpha.
+        An alarm is raised at E >= 1 / alpha; intervals have the level 1 - alpha.
     setting : str or int, optional
         ``"binary"``, ``"confidence"``, ``"classwise"`` or the number of a class. None: as in `calibdask.evaluate`, or
         the first that the summary has.
     state : mapping or str, optional
-        The attribute ``state`` of an earlier result, which is gone on from: periods of the summary that it has seen are
-        skipped. Periods of the result are then those that are new, its slices those of this summary and of earlier
+        The attribute ``state`` of an earlier result, from which monitoring continues: periods of the summary that it
+        includes are skipped. The result then has only the new periods, and the slices of this summary and of earlier
         ones.
     due : str or timedelta, optional
         How long after the end of a period its outcomes are all known, such as ``"30d"``, ``"12h"`` or ``"2w"``; periods
-        are cohorts by the date of the prediction. Periods that are not due are pending: neither watched nor part of
-        the state. Their labels are dates, ISO texts such as ``"2026-11-22"``, or months ``"2026-11"`` and weeks
-        ``"2026-W47"``; dates further apart label periods as long as the shortest step between them.
+        are cohorts by the date of the prediction. Periods that are not due are pending: they are neither monitored nor
+        part of the state. Their labels are dates, ISO texts such as ``"2026-11-22"``, or months ``"2026-11"`` and weeks
+        ``"2026-W47"``; if dates are further apart, a period is as long as the shortest step between them.
     now : str or datetime, optional
-        The moment, in universal time, by which periods are due. None: the present one.
+        The time (UTC) at which periods must be due. None: now.
     features : bool, default False
         Watch every value of each feature of a summary that `calibdask.summarize` made with features, and all rows:
-        slices are along ``segment``, and ``found`` is a discovery among all of them.
+        slices are along ``segment``, and ``found`` marks discoveries among all of them.
 
     Returns
     -------
     xarray.Dataset
-        By slice (and model, and class) and period, at the end of the period:
+        For each slice (and model, and class) and period, at the end of the period:
 
         ``log_e``, the logarithm of the e-process E; ``pvalue``, min(1, 1 / max E), valid at all periods together;
-        ``alarm``, whether E has reached 1 / alpha by then; ``since``, the period from which on the evidence is largest
+        ``alarm``, whether E has reached 1 / alpha by then; ``since``, the period from which the evidence is largest
         (the period itself before any rows); ``found``, whether the slice is a discovery of e-BH over all slices and
-        classes, whose share of false ones is alpha at most.
+        classes, with a false discovery rate of at most alpha.
 
         ``gap``, the mean of o - s over all rows so far, with ``gap_low``, ``gap_high``, a confidence sequence of the
-        mean offset P(o = 1 | past, s) - s: with probability 1 - alpha it holds at all periods. ``error``, the sum over
-        20 groups of scores of their share times the absolute gap, with ``error_low``, ``error_high``: a tolerance below
-        ``error_low`` is refuted.
+        mean offset P(o = 1 | past, s) - s: with probability 1 - alpha it covers the mean offset at all periods.
+        ``error``, the sum over 20 groups of scores of their share times the absolute gap, with ``error_low``,
+        ``error_high``: a tolerance below ``error_low`` is refuted.
 
-        ``log_detector``, ``detected``, ``run_length``: a detector that forgets, and starts anew after each detection.
+        ``log_detector``, ``detected``, ``run_length``: a detector with limited memory, which restarts after each
+        detection.
 
-        ``period_gap``, ``period_gap_low``, ``period_gap_high``, ``period_pvalue``: of the period alone, for one look;
-        by these a calibrated model raises false alarms again and again. The p-value is twice the smaller tail
-        probability of the number of outcomes, where every score is off by the whole tolerance. Coordinates ``rows``,
-        ``events``, ``mean_score`` and ``frequency`` of the period.
+        ``period_gap``, ``period_gap_low``, ``period_gap_high``, ``period_pvalue``: for the period alone, valid for a
+        single look; used repeatedly, they raise false alarms for calibrated models. The p-value is twice the smaller
+        tail probability of the number of outcomes, with every score off by the whole tolerance. Coordinates
+        ``rows``, ``events``, ``mean_score`` and ``frequency`` of the period.
 
-        The attribute ``state`` is a JSON text from which `watch` goes on, to the same bits as in one call; ``pending``
-        is one of a list of the periods that are not due, each with its rows and the moment when it is.
+        The attribute ``state`` is a JSON text from which `watch` continues, bit for bit as in one call; ``pending``
+        is a JSON list of the periods that are not due, each with its rows and the time when it will be.
 
     Warns
     -----
     UserWarning
-        If a period is new, but not later than all that the state has seen: it is left out.
+        If a new period is not later than all periods of the state: it is left out.
 
     Raises
     ------
     TypeError
-        If this is no summary.
+        If the input is not a summary.
     ValueError
-        If the summary has weights, or no such slices or setting; if the state is of other choices, or has seen other
-        rows of a period than the summary has; if periods are to be due, and their labels are no dates.
+        If the summary has weights, or lacks these slices or the setting; if the state was made with other settings, or
+        from other rows of a period; if ``due`` is given and the labels of periods are not dates.
 
     Notes
     -----
-    A bet on outcomes that are more (or less) frequent than scores say, by the tilt t of the log-odds, multiplies its
-    capital by e**(t o) / (1 + (e**t - 1) s') for each row, where s' is the score moved by the tolerance towards the
-    tilt, within [0, 1]. Under the null hypothesis the expected capital never grows. From the N rows, Y outcomes
-    and the mean score of each fine cell of a period follows
+    A bet that outcomes are more (or less) frequent than the scores predict, by the tilt t of the log-odds, multiplies
+    its capital by e**(t o) / (1 + (e**t - 1) s') for each row, where s' is the score moved by the tolerance towards the
+    tilt, within [0, 1]. Under the null hypothesis the expected capital never grows. From the N rows, the Y outcomes and
+    the mean score of each fine cell of a period it is computed as
 
         log e = sum over cells of (t Y - N log(1 + (e**t - 1) s')),
 
-    at most the logarithm of the product over rows, and less by at most 0.01 for 2 * 10**5 rows. E is half the capital
-    of a bet whose tilts by 20 groups of scores are learnt from earlier periods (level, slope and groups, shrunk towards
-    0), and half the mean capital of the fixed tilts +-0.02, +-0.05, +-0.1, +-0.25, +-0.5 and +-1. Within a period
-    nothing is learnt: an offset beyond the tolerance of less than about 0.01 in the log-odds is caught from the second
-    period on.
+    at most the logarithm of the product over rows, and smaller by at most 0.01 for 2 * 10**5 rows. E is half the
+    capital of a bet whose tilts by 20 groups of scores are learnt from earlier periods (level, slope and groups, shrunk
+    towards 0), and half the mean capital of the fixed tilts +-0.02, +-0.05, +-0.1, +-0.25, +-0.5 and +-1. Nothing is
+    learnt within a period: an offset that exceeds the tolerance by less than about 0.01 in the log-odds is detected
+    from the second period on.
 
     The detector of each bet is M = e (M + 1), with its factor e of the period; their mean, by shares of capital, is at
-    least 1 / alpha after 1 / alpha periods or more on average if the model is calibrated. Use it where a model that was
-    calibrated for long may change: capital that was lost before has to be regained by E, but not by the detector. It
-    counts periods, even without any bet, and does detect something in every 1 / alpha or 2 / alpha periods: with
-    alpha = 0.05 / 365 at most 5 % of calibrated models are detected within 365 periods.
+    least 1 / alpha after 1 / alpha periods or more on average if the model is calibrated. Use it for a model that may
+    change after being calibrated for a long time: E has to regain the capital lost before the change, the detector has
+    not. It counts periods, even those without a bet, and raises a false detection about every 1 / alpha to 2 / alpha
+    periods: with alpha = 0.05 / 365 at most 5 % of calibrated models are detected within 365 periods.
 
-    The confidence sequence of the gap is one of the running mean of offsets, which may differ between rows and over
-    time. Rows of one customer, or repeated ones, depend on each other and are more certain here than in truth.
+    The confidence sequence of the gap covers the running mean of the offsets, which may differ between rows and over
+    time. Rows of one customer, or repeated rows, are dependent, and their evidence is overstated here.
 
-    Outcomes that come late: watch a period when all of its outcomes are known (``due``). Those that are known early are
-    no fair sample of it, such as loans that fail in their first month. A period counts once; the state keeps a digest
-    of the rows of each, so that one which has changed since is noticed.
+    Delayed outcomes: monitor a period once all of its outcomes are known (``due``). The outcomes known early, such as
+    loans that default in their first month, are not a representative sample. Each period counts once; the state keeps a
+    digest of its rows, so that later changes are detected.
 
     References
     ----------
@@ -155,7 +156,7 @@ def watch(
     >>> result.alarm.values.astype(int).tolist(), int(result.since[-1])
     ([0, 0, 0, 0, 0, 0, 1, 1, 1, 1], 6)
 
-    Day by day it is the same:
+    Day by day, the result is the same:
 
     >>> first = cd.watch(summary.isel(day=slice(0, 7)))
     >>> later = cd.watch(summary, state=first.attrs["state"])

@@ -109,7 +109,7 @@ OVER_TIME: Mapping[str, PartInfo] = {
     "pvalue": PartInfo("p-value that is valid at all periods", "pvalue"),
     "alarm": PartInfo("whether the e-process has ever reached 1 / alpha", "choice"),
     "found": PartInfo("whether the slice is a discovery of e-BH at this period", "choice"),
-    "since": PartInfo("the period from which on the evidence is largest", "choice"),
+    "since": PartInfo("the period from which the evidence is largest", "choice"),
     "gap": PartInfo("observed rate minus mean prediction of all rows so far", "difference"),
     "error": PartInfo("mean absolute gap over 20 groups of scores of all rows so far", "error"),
     "log_detector": PartInfo("logarithm of the restarting detector", "statistic"),

@@ -46,25 +46,26 @@ _TERMS = ("round", "offset", "slope", "feature", "value")
 
 
 class MulticalibratedScaling(Calibrator):
-    """Scores mended where an audit finds them off: offsets and slopes of the logit, by segments of features.
+    """Recalibrate the segments that an audit finds miscalibrated, by offsets and slopes of the logit.
 
     ::
 
         z = logit(s);  each round:  z = z + a_k + b_k z  for rows of a segment k of that round;  q = sigmoid(z)
 
-    A round fills the lattice of `calibdask.audit` with the scores as they are mapped so far, takes the segments that
-    are off for certain, and moves those of one set of features; later rounds may move them again.
+    A round fills the lattice of `calibdask.audit` with the scores mapped so far, selects the significantly
+    miscalibrated segments, and adjusts those of one set of features; later rounds may adjust them again.
 
     Parameters
     ----------
     depth : int, default 2
         Largest number of features of a segment.
     min_rows : int, default 100
-        Smaller segments are not looked at, and categories of fewer rows are rare.
+        Smaller segments are not tested, and categories with fewer rows count as rare.
     alpha : float, default 0.05
         Familywise level of the tests of a round.
     values : int, default 5
-        Bins of a number, and most values of a category with ``other``; missing comes on top.
+        Number of bins of a numeric feature, and maximum number of values of a category including ``other``; missing is
+        counted in addition.
     edges : mapping from name to sequence of float, optional
         Edges of numbers in place of quantiles.
     rounds : int, default 30
@@ -72,21 +73,21 @@ class MulticalibratedScaling(Calibrator):
     shrinkage : float, default 1.0
         Precision of the normal prior of offsets and slopes; 0 for maximum likelihood.
     folds : int, default 5
-        Number of folds of the cross-fit, which stops the rounds and tells the improvement.
+        Number of folds of the cross-fit, which decides when to stop and estimates the improvement.
     seed : int, default 0
-        The fold of a row is keyed by it and the number of the row.
+        The fold of a row depends only on the seed and the row number.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
     Attributes
     ----------
     segments_ : tuple of str
-        What was moved, in the order of the rounds; none if nothing is significantly miscalibrated.
+        The adjusted segments, in the order of the rounds; empty if nothing is significantly miscalibrated.
     round_, offset_, slope_ : ndarray of shape (segments,)
-        The round of each, and its a and b.
+        The round, offset a and slope b of each segment.
     improvement_, improvement_low_, improvement_high_, improvement_pvalue_ : float
-        Log loss that maps of this kind take away, cross-fitted: a conservative estimate for the fitted map, which was
-        fitted to more rows; the interval at 95 % of what the fitted map takes away; and the p-value of no improvement.
+        Reduction of the log loss, cross-fitted: a conservative estimate for the fitted map, which was fitted to more
+        rows; the 95 % interval for the fitted map; and the p-value of no improvement.
     loss_ : ndarray
         Cross-fitted log loss before the first round and after each.
     feature_columns_ : tuple of str
@@ -97,35 +98,35 @@ class MulticalibratedScaling(Calibrator):
     Raises
     ------
     ValueError
-        If there are more than two classes, no features, only constant ones, or outcomes that are all alike.
+        If there are more than two classes, no features, only constant ones, or all outcomes are equal.
 
     Warns
     -----
     UserWarning
-        Of features that are left out (constant, all missing, different in every row), that mix types, or that determine
-        the outcome.
+        For features that are left out (constant, all missing, different in every row), that mix types, or that
+        determine the outcome.
 
     Notes
     -----
     *Tests* are those of `calibdask.audit`, of the mean gap over all scores of a segment and over either half of the
-    cells of scores, adjusted by Holm's method. From the second round on they look at rows that the map was fitted to,
-    and find too little rather than too much. Of all sets of features that is moved whose certain segments gain most
-    log-likelihood, less log(tests / alpha) for each: a parent before its many children; a segment that was moved before
-    is moved again where that gains more than 2. Offsets and slopes are the mode
-    of the posterior, from the mean scores of 16 cells; slopes are at least -1, so that no segment reverses the order of
-    its scores.
+    cells of scores, adjusted by Holm's method. From the second round on they use the rows that the map was fitted to,
+    and are conservative. Each round adjusts the set of features whose significant segments gain the most
+    log-likelihood, minus log(tests / alpha) for each segment, so that a parent precedes its many children; a segment is
+    adjusted again if that gains more than 2. Offsets and slopes are the mode of the posterior, from the mean scores of
+    16 cells; slopes are at least -1, so that no segment reverses the order of its scores.
 
-    *Stopping.* Rounds end when nothing is found, or when the cross-fitted log loss does not fall; then the last is
-    dropped. The improvement is that of the maps of folds, with as many rounds, and errs low: they are fitted to fewer
-    rows, and find less. The lower end of the interval is that of this improvement, as for `Refinement`; the upper end
-    is at least that of the fitted map on its own rows, which errs high.
+    *Stopping.* The rounds end when nothing is found, or when the cross-fitted log loss does not fall; in this case the
+    last round is dropped. The improvement is estimated from the maps of the folds, with the same number of rounds; it
+    errs low, as these maps are fitted to fewer rows and find less. The lower end of the interval is that of this
+    improvement, as for `Refinement`; the upper end is at least the improvement of the fitted map on its own rows, which
+    errs high.
 
-    *Cost.* A pass for each round, with one lattice for all rows and for each fold: ``folds=2`` costs two fifths of
-    the time of 5. Memory: folds + 1 lattices. Without weights the map is the same to the last bit for any chunks and
-    workers. The slice-wise maps of ``by`` are those of other calibrators: here a slice is a feature.
+    *Cost.* One pass per round, with one lattice for all rows and one for each fold: ``folds=2`` costs two fifths of
+    the time of 5. Memory: folds + 1 lattices. Without weights the map does not depend on chunks or workers, to the last
+    bit. Other calibrators fit a map per slice of ``by``; here a slice is a feature.
 
     *Values of features* that were not there when the map was fitted belong to ``other``, if there was any, else to no
-    segment of their feature, which `predict_proba` warns of; so do missing values where none were.
+    segment of their feature, which `predict_proba` warns of. The same holds for missing values.
 
     References
     ----------
@@ -203,7 +204,7 @@ class MulticalibratedScaling(Calibrator):
         sample_weight : array of shape (n,) or name of a column, optional
             Non-negative weights.
         features : data frame, mapping from name to array, or names of columns
-            As for `calibdask.audit`. None: all further columns of the frame or the file.
+            As for `calibdask.audit`. None: all other columns of the frame or the file.
         label, score, skip_missing, labels, pos_label : optional
             As for `Calibrator.fit`.
 
@@ -252,21 +253,21 @@ class MulticalibratedScaling(Calibrator):
         Parameters
         ----------
         y_prob : array of shape (n,) or (n, 2)
-            Scores (or logits) as the map was fitted to. Dask arrays are mapped lazily; xarray objects keep their
-            dimensions and coordinates.
+            Scores (or logits) of the kind that the map was fitted to. Dask arrays are mapped lazily; xarray objects
+            keep their dimensions and coordinates.
         features : data frame, or mapping from name to array
-            The features of the rows, of the same names and kinds as where the map was fitted.
+            The features of the rows, with the names and types of the fit.
 
         Raises
         ------
         ValueError
-            If ``y_prob`` does not hold such scores, or features are others.
+            If ``y_prob`` does not hold such scores, or the features differ.
 
         Warns
         -----
         UserWarning
-            Of values of features that were not there when the map was fitted, and of how many rows; not of Dask arrays,
-            which are not looked at yet.
+            For values of features that did not occur in the fit, with the number of rows; not for Dask arrays, which
+            are computed later.
         """
         check_is_fitted(self)
         named = {} if features is None else features_by_name(features)
@@ -283,7 +284,7 @@ class MulticalibratedScaling(Calibrator):
         return mapped_rows(self._row_map(), scores, y_prob, codes, self.classes_)
 
     def predict(self, y_prob: Any, features: Any = None) -> Any:
-        """The class of the largest mended probability, shape (n,)."""
+        """The class with the largest recalibrated probability, shape (n,)."""
         return self._largest(self.predict_proba(y_prob, features))
 
     def to_dict(self) -> dict[str, Any]:

@@ -239,7 +239,7 @@ class CrossFit(Derived[CrossFitted]):
 
     @property
     def fixed_in_replicates(self) -> bool:
-        """Replicates are of the rows that are evaluated; the maps stay."""
+        """Replicates are of the rows that are evaluated; the maps are not refitted."""
         return True
 
     def tiled(self, answer: CrossFitted, times: int) -> CrossFitted:

@@ -39,37 +39,36 @@ class Refinement(Estimator):
         loss = refinement loss + calibration loss
 
     Rows are divided into folds by a hash of their number; those of each fold are calibrated by the map that is fitted
-    to all others. Where the calibration loss is below 0, the map does harm: it adds more noise than it takes error
-    away.
+    to all others. If the calibration loss is below 0, the map does harm: it adds more noise than it removes error.
 
     Parameters
     ----------
     calibrator : Calibrator, optional
-        The map; by default `PlattScaling`, with more than two classes `TemperatureScaling`. `compare_calibrators` tells
-        which to take.
+        The calibrator; by default `PlattScaling`, with more than two classes `TemperatureScaling`.
+        `compare_calibrators` recommends one.
     folds : int, default 5
         Number of folds.
     rule : {"log", "brier"}, default "log"
         The loss.
     seed : int, default 0
-        The fold of a row is keyed by it and the number of the row.
+        The fold of a row depends only on the seed and the row number.
 
     Notes
     -----
-    Parts: the refinement loss itself, ``calibration``, what the map takes away from the loss, and ``score``, the loss
-    before. The passes of the calibrator (maps of one score: one), and one more: states of folds are merged, so that a
-    pass serves the maps of all folds. Slices have maps of their own; where a fold leaves no rows of both outcomes to
-    fit, numbers are NaN, and the attribute ``undefined`` says why.
+    Parts: the refinement loss itself, ``calibration``, the loss removed by the map, and ``score``, the loss before. The
+    passes of the calibrator (maps of one score: one), and one more: states of folds are merged, so one pass serves the
+    maps of all folds. Each slice has its own map; if the rows outside a fold do not have both outcomes, numbers are
+    NaN, and the attribute ``undefined`` says why.
 
     With ``ci``: Student's t, from the variance of the losses over the rows plus that of the maps, which share rows;
-    ends are NaN with fewer than 5 rows of the rarer outcome (of several classes: of right or of wrong predictions; with
-    weights effective rows). The log loss of the scores as they are, and what calibration takes away from it, have no
-    ends where a score is exactly 0 or 1: a single wrong one decides them. In
-    simulations (``experiments/calibration/refinement.md`` of the repository) intervals at 90 % covered what the map of
-    all rows takes away on fresh rows in 88 to 98 %, but in 85 % for a very overconfident model and 100 rows: what a few
-    confident errors cost is skewed, and samples with fewer of them have lower improvements and shorter intervals.
-    Improvements were underrated then, in 14 %, and overrated in 1 %. Without weights everything is the same in any
-    chunking. In replicates of rows, as for `compare`, the maps stay.
+    ends are NaN with fewer than 5 rows of the rarer outcome (with several classes: of right or wrong predictions; with
+    weights: effective rows). The log loss of the uncalibrated scores and its reduction have no interval if a score is
+    exactly 0 or 1, as a single wrong one dominates both. In simulations (``experiments/calibration/refinement.md`` of
+    the repository) intervals at 90 % covered the reduction by the map of all rows on fresh rows in 88 to 98 % of
+    samples, but only in 85 % for a very overconfident model and 100 rows: the cost of a few confident errors is skewed,
+    and samples with fewer of them have lower improvements and shorter intervals. In that case improvements were
+    underestimated in 14 % and overestimated in 1 % of samples. Without weights the results do not depend on chunks.
+    In replicates of rows, as for `compare`, the maps are not refitted.
 
     References
     ----------

@@ -31,16 +31,17 @@ class _Term(NamedTuple):
 class BetaCalibration(LogitCalibrator):
     """Beta calibration: logit(q) = a * log(s) - b * log(1 - s) + c with a, b >= 0, by maximum likelihood.
 
-    The map that is right where the scores of either outcome have beta distributions. It never falls; with
-    a = b = 1 and c = 0 it is the identity.
+    This map is correct if the scores of each outcome have beta distributions. It never decreases; with a = b = 1 and c
+    = 0 it is the identity.
 
     Parameters
     ----------
     parameters : {"abm", "ab", "am"}, default "abm"
-        All three; c = (a - b) * log(2), so that 1/2 stays 1/2; or a = b, which is Platt scaling that cannot fall.
+        All three; c = (a - b) * log(2), so that 1/2 stays 1/2; or a = b, which is Platt scaling restricted to
+        non-decreasing maps.
     setting : {"classwise", "confidence"}, optional
-        Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
-        P(y = 1) is calibrated.
+        For matrices: calibrate each class separately and divide rows by their sums, or calibrate only the largest
+        score. With two classes P(y = 1) is calibrated.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
@@ -49,36 +50,36 @@ class BetaCalibration(LogitCalibrator):
     a_, b_, c_ : float, or ndarray with axes of slices and classes
         The parameters.
     a_se_, b_se_, c_se_ : of the same shape
-        Their standard errors, from the inverse of the Hessian; with weights of the effective number of rows. NaN for
-        a or b of 0.
+        Their standard errors, from the inverse of the Hessian; with weights, for the effective number of rows. NaN if a
+        or b is 0.
     smoothed_ : of the same shape
-        1 where outcomes were smoothed because a score separates them.
+        1 if outcomes were smoothed because a score separates them.
     clipped_ : of the same shape
         Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
     merged_ : of the same shape
-        Rows (effective, with weights) in the outermost cells where rows are cells, within about 4e-9 of 0 or 1; many of
-        them move the parameters.
+        Rows (effective, with weights) in the outermost cells of a grid fit, within about 4e-9 of 0 or 1; many of them
+        change the parameters.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
     Raises
     ------
     ValueError
-        If ``parameters`` is unknown, there are fewer than three distinct scores (two for ``"am"`` and ``"ab"``), or
-        outcomes are all alike.
+        If ``parameters`` is unknown, there are fewer than three distinct scores (two for ``"am"`` and ``"ab"``), or all
+        outcomes are equal.
 
     Warns
     -----
     UserWarning
         If outcomes are separated by a score, so that the likelihood has no maximum: the map of smoothed targets is
-        taken. If higher scores have the outcome less often, so that the map is constant.
+        used. If the outcome is less frequent at higher scores, so that the map is constant.
 
     Notes
     -----
-    Where a or b would be negative it is 0 and the others are fitted anew, as in the package betacal of the authors;
-    where either may be left out, the likelier is. One pass, exact up to four million distinct scores; beyond that, and
-    of a summary, rows are the cells of a fine grid. Scores of 0 and 1 are clipped at the smallest normal number of
-    their type (betacal: at the precision of the type).
+    If a or b would be negative, it is set to 0 and the others are fitted again, as in the authors' package betacal; if
+    either could be left out, the fit with the larger likelihood is used. One pass, exact up to four million distinct
+    scores; beyond that, and for a summary, the cells of a fine grid serve as rows. Scores of 0 and 1 are clipped at the
+    smallest normal number of their type (betacal: at the precision of the type).
 
     References
     ----------

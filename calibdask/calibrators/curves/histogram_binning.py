@@ -22,50 +22,50 @@ from calibdask.statistics.request import Requests
 class HistogramBinning(ColumnCalibrator):
     """Histogram binning: the frequency of the outcome among the rows of the score's bin.
 
-    Bins, edges and frequencies are those of `ECE` and `ReliabilityDiagram` of the same parameters.
+    Bins, edges and frequencies are the same as in `ECE` and `ReliabilityDiagram` with the same parameters.
 
     Parameters
     ----------
     bins : int, "sqrt" or sequence of float, default 15
         Number of bins of [0, 1], the square root of the number of rows, or their edges.
     binning : {"uniform", "equal-mass"}, default "uniform"
-        Bins of equal width, closed on the right, or of equally many rows.
+        Bins of equal width, closed on the right, or with equally many rows.
     bounded : bool, default False
-        Whether a row of either outcome, of weight 1, is added to every bin: (k + 1) / (n + 2) for k of n. No
-        probability is 0 or 1 then, and the logarithmic loss of every row is finite.
+        Whether one row of each outcome, with weight 1, is added to every bin: (k + 1) / (n + 2) for k of n. Then no
+        probability is 0 or 1, and the log loss of every row is finite.
     setting : {"classwise", "confidence"}, optional
-        Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
-        P(y = 1) is calibrated.
+        For matrices: calibrate each class separately and divide rows by their sums, or calibrate only the largest
+        score. With two classes P(y = 1) is calibrated.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
     Attributes
     ----------
     frequency_ : ndarray of shape (..., bins)
-        The map by bin. Bins without rows have what linear interpolation between the centres of their neighbours gives,
-        at the ends the nearest.
+        The map by bin. Values of bins without rows are interpolated linearly between the centres of their neighbours,
+        or copied from the nearest bin at the ends.
     edges_ : ndarray of shape (..., bins + 1)
-        Their edges; NaN, or the last repeated, where slices or classes have fewer bins than others.
+        Their edges; NaN, or the last edge repeated, if a slice or class has fewer bins than others.
     rows_ : ndarray of shape (..., bins)
-        Number of rows in each bin; with weights the effective number.
+        Number of rows in each bin; with weights, the effective number.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
     Raises
     ------
     ValueError
-        If a parameter is unknown, outcomes are all alike, or an edge is not the border of a cell of the summary.
+        If a parameter is unknown, all outcomes are equal, or an edge is not a cell boundary of the summary.
 
     Warns
     -----
     UserWarning
-        If bins have no rows, or frequencies of exactly 0 or 1 rest on fewer than 100 rows.
+        If bins have no rows, or frequencies of exactly 0 or 1 are based on fewer than 100 rows.
 
     Notes
     -----
-    One pass; bins of equal mass mostly two, see `ECE`. Exact whatever the number of rows. From a summary, edges of
-    uniform bins have to be borders of its cells, as those of 10, 15, 20 and 100 bins are, and those of equal mass are
-    put on the nearest border above.
+    One pass; usually two for bins of equal mass, see `ECE`. Exact for any number of rows. From a summary, edges of
+    uniform bins must be cell boundaries, as with 10, 15, 20 and 100 bins, and edges of equal-mass bins are moved to the
+    next cell boundary above.
 
     References
     ----------

@@ -21,31 +21,31 @@ FEW_ROWS = 100
 class IsotonicCalibration(PointsCalibrator):
     """Isotonic regression: the non-decreasing function of the score with the least squared error.
 
-    Frequencies of the outcome by score, neighbours that decrease pooled to their mean until none does. Between scores
-    it is linear, beyond the lowest and the highest constant.
+    It starts from the frequencies of the outcome by score and pools decreasing neighbours to their mean until none is
+    left. Between scores the map is linear, and constant beyond the lowest and the highest.
 
     Parameters
     ----------
     centred : bool, default False
         Each run of equal values is one point at the weighted mean of its scores, and the map is linear in between:
-        strictly increasing from the first point to the last, as in [2]_. Runs of 0 and 1 are points too, so that fewer
-        scores get exactly these.
+        strictly increasing from the first point to the last, as in [2]_. Runs of 0 and 1 are points as well, so fewer
+        scores are mapped to exactly 0 or 1.
     bounded : bool, default False
         Whether a row of outcome 1 is added at the lowest score and one of outcome 0 at the highest, each of weight 1.
-        No probability is 0 or 1 then, and the logarithmic loss of every row is finite.
+        Then no probability is 0 or 1, and the log loss of every row is finite.
     setting : {"classwise", "confidence"}, optional
-        Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
-        P(y = 1) is calibrated.
+        For matrices: calibrate each class separately and divide rows by their sums, or calibrate only the largest
+        score. With two classes P(y = 1) is calibrated.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
     Attributes
     ----------
     probability_, score_ : ndarray of shape (..., knots)
-        The map at its knots: the first and the last score of each run of equal values, or its centre; the last knot
-        is repeated where slices or classes have fewer than others.
+        The map at its knots: the first and the last score of each run of equal values, or its centre; the last knot is
+        repeated if a slice or class has fewer than others.
     certain_ : ndarray of shape (..., 2)
-        Number of rows (effective, with weights) that the map gives exactly 0, and exactly 1.
+        Number of rows (effective, with weights) that are mapped to exactly 0, and to exactly 1.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
@@ -57,15 +57,15 @@ class IsotonicCalibration(PointsCalibrator):
     Warns
     -----
     UserWarning
-        If probabilities of exactly 0 or 1 rest on fewer than 100 rows.
+        If probabilities of exactly 0 or 1 are based on fewer than 100 rows.
 
     Notes
     -----
-    Equal to scikit-learn's ``IsotonicRegression(out_of_bounds="clip")``, 0 and 1 at the ends included, to the last
-    bit; but for scores less than 1e-15 apart, which scikit-learn takes for one.
+    Equal to scikit-learn's ``IsotonicRegression(out_of_bounds="clip")``, 0 and 1 at the ends included, to the last bit,
+    except for scores less than 1e-15 apart, which scikit-learn treats as equal.
 
-    One pass, exact up to four million distinct scores; beyond that, and of a summary, rows are the cells of a fine
-    grid at their mean score (two passes). Of n rows it keeps about 5 n**(1/3) knots, half as many if centred.
+    One pass, exact up to four million distinct scores; beyond that, and for a summary, the cells of a fine grid serve
+    as rows, at their mean score (two passes). For n rows it keeps about 5 n**(1/3) knots, half as many if centred.
 
     References
     ----------

@@ -28,7 +28,7 @@ class LCECalibrator(ColumnCalibrator):
         cal(s) = s + LCE(s) = P(o = 1) f1(s) / f(s)
 
     with the kernel density estimates of `DensityECE`, clipped to [0, 1]. Binary scores are calibrated as P(y = 1);
-    with more classes each class by itself, and rows are divided by their sums.
+    with more classes, each class is calibrated separately, and rows are divided by their sums.
 
     Parameters
     ----------
@@ -37,11 +37,12 @@ class LCECalibrator(ColumnCalibrator):
     bandwidth : float or {"silverman", "isj"}, default "silverman"
         Standard deviation of the kernel in units of the score, or the rule that chooses it for each class.
     monotone : bool, default False
-        Make the map of each class non-decreasing: isotonic regression of the curve, weighted by the density of scores.
+        Make the map of each class non-decreasing by isotonic regression of the curve, weighted by the density of
+        scores.
     step : float, default 0.0003
         Largest width of a cell of the grid on which the curves are computed.
     setting : {"classwise", "confidence"}, optional
-        Of matrices: each class by itself, or the largest score alone.
+        For matrices: calibrate each class separately, or only the largest score.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
@@ -68,9 +69,9 @@ class LCECalibrator(ColumnCalibrator):
     Fitting takes one pass over NumPy or Dask arrays, with the same result for any chunks; predicting is elementwise and
     lazy for Dask arrays. Memory: 115 kB for each class.
 
-    Silverman's rule follows the interquartile range, which is small where most scores of a class are near 0: with few
-    rows the map is then ragged, and probabilities may be 0 for events that do happen. ``monotone=True`` corrects most
-    of that, as does a wider bandwidth.
+    Silverman's rule follows the interquartile range, which is small if most scores of a class are near 0: with few rows
+    the map is then ragged, and probabilities may be 0 for events that do occur. ``monotone=True`` corrects most of
+    that, as does a wider bandwidth.
 
     References
     ----------
@@ -152,14 +153,15 @@ class LCECalibrator(ColumnCalibrator):
         Intervals are pointwise, for each class and score separately: the true frequency of the class among rows of that
         score lies within the interval for about the share ``level`` of predictions. With more than two classes this is
         before rows are divided by their sums. The interval contains the calibrated probability before that division.
-        With ``setting="confidence"`` it is the frequency of the class of the largest score; the others share the rest.
+        With ``setting="confidence"`` the interval is for the frequency of the class with the largest score; the others
+        share the rest.
 
         Notes
         -----
         Wilson's score interval with the effective number of rows of a local quadratic fit, whose window is 0.7 times as
-        wide as that of the density estimates: the bias that mirroring and Silverman's rule leave at the ends of the
-        support and where the curve is steep is then small compared with the error. In simulations with 500 to 20 000
-        rows a level of 0.95 covered 95 to 97 % in the middle and, with few exceptions, 92 to 99 % within 0.05 of an
+        wide as the window of the density estimates: the bias that mirroring and Silverman's rule leave at the ends of
+        the support and where the curve is steep is then small compared with the error. In simulations with 500 to 20
+        000 rows a level of 0.95 covered 95 to 97 % in the middle and, with few exceptions, 92 to 99 % within 0.05 of an
         end. At an end where the true curve is infinitely steep (the square root at 0) coverage falls towards that end.
 
         Raises

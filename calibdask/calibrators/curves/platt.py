@@ -23,20 +23,20 @@ _BEYOND_CHANCE = 3.0
 class PlattScaling(LogitCalibrator):
     """Platt scaling: q = sigmoid(intercept + coef * logit(s)), by maximum likelihood.
 
-    On logits, not on probabilities, so that the identity is among the maps: intercept 0 and coef 1.
+    It is fitted on logits, not on probabilities, so the identity is one of the maps: intercept 0 and coef 1.
 
     Parameters
     ----------
     slope : bool, default True
-        Whether the slope ``coef_`` is fitted. False: it is 1, and the intercept alone is fitted, which corrects
-        calibration in the large where the prevalence differs from that of the training data. The order of the scores
-        and the ratios of odds between them stay.
+        Whether the slope ``coef_`` is fitted. False: the slope is 1 and only the intercept is fitted, which corrects
+        calibration in the large if the prevalence differs from the training data. This keeps the order of the scores
+        and their odds ratios.
     smooth_targets : bool, default False
-        Outcomes count as (N+ + 1) / (N+ + 2) and 1 / (N- + 2) in place of 1 and 0, with N+ and N- the weights of
-        either, as in [1]_.
+        Outcomes count as (N+ + 1) / (N+ + 2) and 1 / (N- + 2) instead of 1 and 0, with N+ and N- the weights of the two
+        classes, as in [1]_.
     setting : {"classwise", "confidence"}, optional
-        Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
-        P(y = 1) is calibrated.
+        For matrices: calibrate each class separately and divide rows by their sums, or calibrate only the largest
+        score. With two classes P(y = 1) is calibrated.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
@@ -45,35 +45,35 @@ class PlattScaling(LogitCalibrator):
     coef_, intercept_ : float, or ndarray with axes of slices and classes
         The parameters.
     coef_se_, intercept_se_ : of the same shape
-        Their standard errors, from the inverse of the Hessian, with weights in the sandwich form; 0 of a slope that is
+        Their standard errors, from the inverse of the Hessian, with weights in the sandwich form; 0 for a slope that is
         not fitted.
     smoothed_ : of the same shape
-        1 where outcomes were smoothed because a score separates them.
+        1 if outcomes were smoothed because a score separates them.
     clipped_ : of the same shape
         Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
     merged_ : of the same shape
-        Rows (effective, with weights) in the outermost cells where rows are cells, within about 4e-9 of 0 or 1; many of
-        them move the parameters.
+        Rows (effective, with weights) in the outermost cells of a grid fit, within about 4e-9 of 0 or 1; many of them
+        change the parameters.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
     Raises
     ------
     ValueError
-        If there are fewer than two distinct scores and the slope is fitted, or outcomes are all alike.
+        If there are fewer than two distinct scores and the slope is fitted, or all outcomes are equal.
 
     Warns
     -----
     UserWarning
         If outcomes are separated by a score, so that the likelihood has no maximum: the map of smoothed targets is
-        taken. If higher scores have the outcome less often, beyond chance.
+        used. If the outcome is significantly less frequent at higher scores.
 
     Notes
     -----
-    One pass, exact up to four million rows (times classes); beyond that, and of a summary, rows are the cells of a fine
-    grid, which moves parameters by about a thousandth of their standard error; more, and with a warning, where many
-    scores are within 4e-9 of 0 or 1 (``merged_``). Scores of 0 and 1 are clipped at the smallest normal number of their
-    type.
+    One pass, exact up to four million rows (times classes); beyond that, and for a summary, the cells of a fine grid
+    serve as rows, which changes parameters by about a thousandth of their standard error; by more, and with a warning,
+    if many scores are within 4e-9 of 0 or 1 (``merged_``). Scores of 0 and 1 are clipped at the smallest normal number
+    of their type.
 
     References
     ----------

@@ -20,14 +20,14 @@ _NAMES = ("intercept", "coef", "curvature")
 class QuadraticScaling(LogitCalibrator):
     """Quadratic scaling: q = sigmoid(intercept + coef * z + curvature * z**2), z = logit(s), by maximum likelihood.
 
-    Platt scaling with a bend: over- and underconfidence may differ between low and high scores. The map turns at
-    z = -coef / (2 * curvature); beyond it, it falls where it rose before.
+    Platt scaling with curvature: over- and underconfidence may differ between low and high scores. The map turns at
+    z = -coef / (2 * curvature); beyond that point an increasing map decreases.
 
     Parameters
     ----------
     setting : {"classwise", "confidence"}, optional
-        Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
-        P(y = 1) is calibrated.
+        For matrices: calibrate each class separately and divide rows by their sums, or calibrate only the largest
+        score. With two classes P(y = 1) is calibrated.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
@@ -36,40 +36,40 @@ class QuadraticScaling(LogitCalibrator):
     intercept_, coef_, curvature_ : float, or ndarray with axes of slices and classes
         The parameters.
     intercept_se_, coef_se_, curvature_se_ : of the same shape
-        Their standard errors, from the inverse of the Hessian; with weights of the effective number of rows.
+        Their standard errors, from the inverse of the Hessian; with weights, for the effective number of rows.
     turning_point_ : of the same shape
         The score at which the map turns; NaN if it does not.
     falling_ : of the same shape
-        Share of the rows, by weight, where the map falls as the score rises.
+        Share of the rows, by weight, for which the map decreases in the score.
     smoothed_ : of the same shape
         1 where outcomes were smoothed because a quadratic in z separates them.
     clipped_ : of the same shape
         Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
     merged_ : of the same shape
-        Rows (effective, with weights) in the outermost cells where rows are cells, within about 4e-9 of 0 or 1; many of
-        them move the parameters.
+        Rows (effective, with weights) in the outermost cells of a grid fit, within about 4e-9 of 0 or 1; many of them
+        change the parameters.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
     Raises
     ------
     ValueError
-        If there are fewer than three distinct scores, or outcomes are all alike.
+        If there are fewer than three distinct scores, or all outcomes are equal.
 
     Warns
     -----
     UserWarning
-        If some rows lie where the map falls; if many rows of a summary are so near to 0 or 1 that their logits are not
-        known; or if outcomes are separated, so that the likelihood has no maximum: the map of smoothed targets is
-        taken.
+        If the map decreases for some rows; if many rows of a summary are so close to 0 or 1 that their logits are
+        unknown; or if outcomes are separated, so that the likelihood has no maximum: the map of smoothed targets is
+        used.
 
     Notes
     -----
-    One pass, exact up to four million distinct scores; beyond that, and of a summary, rows are the cells of a fine
-    grid. Scores of 0 and 1 are clipped at the smallest normal number of their type, z = -708 and 708 in double
-    precision: where such scores are common, the square makes them decide the fit. Of a summary, scores within 4e-9 of
-    0 or 1 have one logit: with one such score in 800 parameters were off by up to 0.04 standard errors of 2 * 10^5
-    rows, with one in 60 by 6; fits of which this is to be expected warn (``merged_``).
+    One pass, exact up to four million distinct scores; beyond that, and for a summary, the cells of a fine grid serve
+    as rows. Scores of 0 and 1 are clipped at the smallest normal number of their type, z = -708 and 708 in double
+    precision: if such scores are common, their squares dominate the fit. In a summary, all scores within 4e-9 of 0 or 1
+    have the same logit: with one such score in 800 parameters were off by up to 0.04 standard errors of 2 * 10^5 rows,
+    with one in 60 by 6; fits that are likely to be affected warn (``merged_``).
 
     Examples
     --------

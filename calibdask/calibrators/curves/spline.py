@@ -36,64 +36,64 @@ class SplineCalibration(LogitCalibrator):
 
         minimise  mean(w * log-loss) / mean(w) + smoothing / 2 * integral of f''(z)**2
 
-    With much smoothing f is straight, which is Platt scaling; with more rows it bends where they ask for it.
+    With strong smoothing f is a straight line, which is Platt scaling; with more rows it can bend.
 
     Parameters
     ----------
     knots : int, default 10
         Number of knots: quantiles of z by weight, the lowest and the highest with half as many rows outside as there
-        are between two. Beyond them f is straight. Fewer where scores are equal.
+        are between two. Beyond them f is linear. Equal scores reduce their number.
     smoothing : float or "reml", default "reml"
-        The smoothing, or restricted maximum likelihood, which takes the bends for random: the smoothing under which the
-        outcomes are likeliest, in Laplace's approximation; with at most one effective parameter of the bends for ten
-        rows of the rarer outcome.
+        The smoothing, or restricted maximum likelihood, which treats the curvature as random and chooses the smoothing
+        under which the outcomes are most likely, in Laplace's approximation; with at most one effective curvature
+        parameter per ten rows of the rarer outcome.
     setting : {"classwise", "confidence"}, optional
-        Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
-        P(y = 1) is calibrated.
+        For matrices: calibrate each class separately and divide rows by their sums, or calibrate only the largest
+        score. With two classes P(y = 1) is calibrated.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
     Attributes
     ----------
     knots_ : ndarray of shape (knots,), or with axes of slices and classes before
-        The knots, as logits; where there are fewer than of another class or slice, the last is repeated.
+        The knots, as logits; if a class or slice has fewer than another, its last knot is repeated.
     values_ : of the same shape
         The logits of the calibrated probabilities at the knots, which determine f.
     values_se_ : of the same shape
-        Their standard errors, in which the smoothing is taken for knowledge (Bayesian, as in [2]_).
+        Their standard errors, with the smoothing as a prior (Bayesian, as in [2]_).
     smoothing_ : float, or ndarray with axes of slices and classes
         The smoothing.
     dof_ : of the same shape
         Effective number of parameters, from 2, a straight line, to the number of knots.
     falling_ : of the same shape
-        Share of the rows, by weight, where the map falls as the score rises.
+        Share of the rows, by weight, for which the map decreases in the score.
     smoothed_ : of the same shape
-        1 where outcomes were smoothed because a score separates them.
+        1 if outcomes were smoothed because a score separates them.
     clipped_ : of the same shape
         Rows (weights) with scores of exactly 0 or 1, whose logits are clipped.
     merged_ : of the same shape
-        Rows (effective, with weights) in the outermost cells where rows are cells, within about 4e-9 of 0 or 1; many of
-        them move the parameters.
+        Rows (effective, with weights) in the outermost cells of a grid fit, within about 4e-9 of 0 or 1; many of them
+        change the parameters.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
     Raises
     ------
     ValueError
-        If an option is invalid, there are fewer than two distinct scores, or outcomes are all alike.
+        If an option is invalid, there are fewer than two distinct scores, or all outcomes are equal.
 
     Warns
     -----
     UserWarning
-        If some rows lie where the map falls, or if outcomes are separated by a score, so that the likelihood has no
-        maximum: the map of smoothed targets is taken.
+        If the map decreases for some rows, or if outcomes are separated by a score, so that the likelihood has no
+        maximum: the map of smoothed targets is used.
 
     Notes
     -----
-    Lucena [1]_ proposes natural cubic splines with a ridge penalty chosen by cross-validation; a penalty of the bends
-    keeps the identity among the maps that cost nothing, and restricted maximum likelihood needs no folds and seldom
-    undersmooths few rows [2]_. One pass, exact up to four million distinct scores; beyond that, and of a summary, rows
-    are the cells of a fine grid. Scores of 0 and 1 are clipped at the smallest normal number of their type.
+    Lucena [1]_ proposes natural cubic splines with a ridge penalty chosen by cross-validation; with a penalty on the
+    curvature, the identity is not penalised, and restricted maximum likelihood needs no folds and rarely undersmooths
+    small samples [2]_. One pass, exact up to four million distinct scores; beyond that, and for a summary, the cells of
+    a fine grid serve as rows. Scores of 0 and 1 are clipped at the smallest normal number of their type.
 
     References
     ----------

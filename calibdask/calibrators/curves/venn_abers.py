@@ -23,22 +23,22 @@ _MANY_NUMBERS = 100_000
 class VennAbers(PointsCalibrator):
     """Inductive Venn-Abers prediction: two probabilities per score, one of them perfectly calibrated.
 
-    For a score s, p0 and p1 are the values at s of the isotonic regressions of the fitted rows and one row more, of
-    score s and outcome 0 or 1. The calibrated probability p1 / (1 - p0 + p1) minimises the largest regret of the
-    logarithmic loss; it is never 0 or 1.
+    For a score s, p0 and p1 are the values at s of the isotonic regressions of the fitted rows plus one row with score
+    s and outcome 0 or 1. The calibrated probability p1 / (1 - p0 + p1) minimises the largest regret of the logarithmic
+    loss; it is never 0 or 1.
 
     Parameters
     ----------
     setting : {"classwise", "confidence"}, optional
-        Of matrices: each class by itself, rows divided by their sums, or the largest score alone. With two classes
-        P(y = 1) is calibrated.
+        For matrices: calibrate each class separately and divide rows by their sums, or calibrate only the largest
+        score. With two classes P(y = 1) is calibrated.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
     Attributes
     ----------
     low_, low_score_ : ndarray of shape (..., steps)
-        p0, from each of the scores on; 0 below the first. The last is repeated where slices or classes have fewer.
+        p0, from each of the scores on; 0 below the first. The last is repeated if a slice or class has fewer.
     high_, high_score_ : ndarray of shape (..., steps)
         p1, from the score before up to each of the scores; 1 above the last.
     classes_ : ndarray of shape (K,)
@@ -57,12 +57,12 @@ class VennAbers(PointsCalibrator):
     Notes
     -----
     If the fitted rows and the new one are exchangeable - the scores come from a model that has not seen either - the
-    one of p0 and p1 that belongs to the new outcome is perfectly calibrated, for any model and number of rows. The
-    statement is about binary outcomes: of a class against all others, before rows are divided by their sums.
+    one of p0 and p1 that corresponds to the new outcome is perfectly calibrated, for any model and number of rows. The
+    statement is about binary outcomes: one class against all others, before rows are divided by their sums.
 
-    p0 and p1 are step functions of s, found for all s at once in O(n log n), and exact at and between the fitted
-    scores up to four million distinct ones; beyond that, and of a summary, rows are the cells of a fine grid at their
-    mean score. Predicting is a look-up. A weight of w stands for w rows; the row added has weight 1.
+    p0 and p1 are step functions of s, computed for all s at once in O(n log n), and exact at and between the fitted
+    scores up to four million distinct ones; beyond that, and for a summary, the cells of a fine grid serve as rows, at
+    their mean score. Prediction is a look-up. A weight of w stands for w rows; the added row has weight 1.
 
     References
     ----------
@@ -104,8 +104,8 @@ class VennAbers(PointsCalibrator):
     def predict_interval(self, y_prob: Any, by: Any = None) -> Interval:
         """The probabilities p0 and p1 of each class, each end of shape (n, K).
 
-        With more than two classes this is before rows are divided by their sums. With ``setting="confidence"`` it is
-        the class of the largest score that has p0 and p1; the others share the rest.
+        With more than two classes this is before rows are divided by their sums. With ``setting="confidence"`` only the
+        class with the largest score has p0 and p1; the others share the rest.
 
         Raises
         ------

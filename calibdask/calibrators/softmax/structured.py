@@ -31,24 +31,25 @@ class StructuredScaling(Calibrator):
         z = log((1 - m) softmax(log(p) / temperature) + m / K),    m = 1 / (n + 1)
         minimise  mean(-log q_y) + (K |diag(W) - 1|**2 + K |b|**2 + K (K - 1) |off-diagonal W|**2) / n
 
-    With ``form="vector"`` (SVS) W has only a diagonal, with ``"matrix"`` (SMS) all entries. The penalty keeps what n
-    rows do not determine near temperature scaling, so that there is always a maximum, and fades with n.
+    With ``form="vector"`` (SVS) W has only a diagonal, with ``"matrix"`` (SMS) all entries. The penalty keeps
+    parameters that n rows do not determine close to temperature scaling, so a maximum always exists; it fades as n
+    grows.
 
     Parameters
     ----------
     form : {"vector", "matrix"}, default "vector"
         ``"matrix"`` for up to 128 classes.
     tolerance : float, default 1e-4
-        How far parameters may be from the minimum, in standard errors.
+        Maximum distance of the parameters from the minimum, in standard errors.
     max_passes : int, default 200
-        The most passes over the data.
+        Maximum number of passes over the data.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
     Attributes
     ----------
     temperature_ : float, or ndarray of shape (slices,)
-        That of the first step.
+        The temperature of the first step.
     coef_ : ndarray of shape (K,), (K, K), (slices, K) or (slices, K, K)
         The diagonal of W, or W.
     intercept_ : ndarray of shape (K,) or (slices, K)
@@ -65,7 +66,7 @@ class StructuredScaling(Calibrator):
     Raises
     ------
     ValueError
-        If labels or scores are invalid, there is one class only, or a matrix would have more than 128 classes.
+        If labels or scores are invalid, there is only one class, or a matrix would have more than 128 classes.
 
     Warns
     -----
@@ -74,10 +75,10 @@ class StructuredScaling(Calibrator):
 
     Notes
     -----
-    Steps are Newton's for a diagonal of up to 32 classes, else those of L-BFGS; each is one pass, in which all slices
-    go on. Sums are exact: without weights parameters do not depend on chunks or workers. Memory for each slice and each
-    block that is merged: 32 K (K + 1) bytes up to 32 classes, else 80 K, of a matrix 16 K**2. There are no standard
-    errors: the penalty biases parameters by as much as they scatter.
+    The fit uses Newton steps for a diagonal of up to 32 classes, and L-BFGS otherwise; each step is one pass for all
+    slices. Sums are exact: without weights the parameters do not depend on chunks or workers. Memory for each slice and
+    each block that is merged: 32 K (K + 1) bytes for up to 32 classes, otherwise 80 K; for a matrix 16 K**2. There are
+    no standard errors: the penalty biases parameters by as much as they scatter.
 
     References
     ----------

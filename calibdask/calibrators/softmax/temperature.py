@@ -19,8 +19,8 @@ from calibdask.statistics.temperature import NODES, TemperatureSums
 class TemperatureScaling(Calibrator):
     """Temperature scaling: q = softmax(z / temperature), z the logarithms of the scores, by maximum likelihood.
 
-    Logits and the logarithms of their softmax differ by a constant in each row, which softmax does not see: the
-    temperature is that of the logits. A vector of P(y = 1) counts as the two columns 1 - p and p.
+    Logits and the logarithms of their softmax differ by a constant in each row, which cancels in the softmax, so the
+    temperature is the same for both. A vector of P(y = 1) is treated as the two columns 1 - p and p.
 
     Parameters
     ----------
@@ -30,36 +30,37 @@ class TemperatureScaling(Calibrator):
     Attributes
     ----------
     temperature_ : float, or ndarray of shape (slices,)
-        Above 1 where scores are too sure.
+        Above 1 if scores are overconfident.
     temperature_se_ : float, or ndarray of shape (slices,)
-        Its standard error, from the second derivative of the likelihood; with weights of the effective number of rows.
-        NaN where there is no maximum.
+        Its standard error, from the second derivative of the likelihood; with weights, for the effective number of
+        rows. NaN if there is no maximum.
     bounded_ : of the same shape
-        1 where the likelihood has no maximum for temperatures between 1/8 and 8 and grows towards 8, -1 where it grows
-        towards 1/8, else 0.
+        1 if the likelihood has no maximum for temperatures between 1/8 and 8 and grows towards 8, -1 if it grows
+        towards 1/8, and 0 otherwise.
     clipped_rows_ : of the same shape
-        Rows with a score below the smallest normal number of its type, whose logarithm is taken of that number.
+        Number of rows with a score below the smallest normal number of its type; these scores are clipped at that
+        number before taking the logarithm.
     classes_ : ndarray of shape (K,)
     n_features_in_ : int
 
     Raises
     ------
     ValueError
-        If labels or scores are invalid, or there is one class only.
+        If labels or scores are invalid, or there is only one class.
 
     Warns
     -----
     UserWarning
         If the likelihood has no maximum between 1/8 and 8, for instance because all predictions are right: the
-        temperature is that end of the range. If the scores of every row are equal: it is 1.
+        temperature is set to that end of the range. If all scores of each row are equal: the temperature is 1.
 
     Notes
     -----
     One pass, 1 kB for each slice: the derivative of the logarithmic score in log beta = -log(temperature), and its own
-    derivative, are summed over rows at 25 values of beta; the root is that of the polynomial through ten of them. The
-    sums are exact, so that without weights the temperature does not depend on chunks or workers. Against minimisation
-    on the rows the temperature is right to a relative 1e-12 for ten classes, 1e-10 for a thousand; 4e-8 at worst, where
-    a thousand classes share one score and rows are all alike.
+    derivative, are summed over rows at 25 values of beta; the root is found on the polynomial through ten of them. The
+    sums are exact, so without weights the temperature does not depend on chunks or workers. Compared with minimisation
+    on the rows, the relative error of the temperature is 1e-12 for ten classes and 1e-10 for a thousand; at worst 4e-8,
+    if a thousand classes share one score and all rows are identical.
 
     References
     ----------

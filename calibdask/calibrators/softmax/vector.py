@@ -25,16 +25,16 @@ from calibdask.statistics.temperature import TemperatureSums
 class VectorScaling(Calibrator):
     """Vector scaling: q = softmax(coef * z + intercept), z the logarithms of the scores, by maximum likelihood.
 
-    A coefficient and an intercept for each class. The logarithms are those of normalised scores: adding a number to all
-    logits of a row changes nothing, other than in the original on raw logits [1]_. Of two classes, a vector of
-    P(y = 1) or a matrix, it is beta calibration: sigmoid(a log p - b log(1 - p) + c).
+    A coefficient and an intercept for each class. The logarithms are those of normalised scores: adding a constant to
+    all logits of a row changes nothing, unlike in the original method on raw logits [1]_. For two classes (a vector of
+    P(y = 1) or a matrix) it is beta calibration: sigmoid(a log p - b log(1 - p) + c).
 
     Parameters
     ----------
     tolerance : float, default 1e-4
-        How far parameters may be from the maximum of the likelihood, in standard errors.
+        Maximum distance of the parameters from the maximum of the likelihood, in standard errors.
     max_passes : int, default 200
-        The most passes over the data.
+        Maximum number of passes over the data.
     logits : bool, default False
         Whether ``y_prob`` are logits.
 
@@ -43,14 +43,14 @@ class VectorScaling(Calibrator):
     coef_, intercept_ : ndarray of shape (K,) or (slices, K)
         The parameters; intercepts sum to 0.
     coef_se_, intercept_se_ : of the same shape
-        Their standard errors, of intercepts relative to their mean, from the inverse of the Hessian; with weights of
+        Their standard errors from the inverse of the Hessian (intercepts relative to their mean); with weights, for
         the effective number of rows. Up to 32 classes; NaN for more.
     converged_ : float, or ndarray of shape (slices,)
         Whether the tolerance was met.
     separated_ : of the same shape
-        Whether the classes are separated: the likelihood has no maximum.
+        Whether the classes are separated, so that the likelihood has no maximum.
     absent_ : ndarray of shape (K,) or (slices, K)
-        Classes without rows: their coefficients stay at 1 / temperature, their intercepts at the mean of the others.
+        Classes without rows: their coefficients remain 1 / temperature, and their intercepts the mean of the others.
     passes_ : float
         Passes over the data, the first of them for the temperature.
     classes_ : ndarray of shape (K,)
@@ -59,20 +59,21 @@ class VectorScaling(Calibrator):
     Raises
     ------
     ValueError
-        If labels or scores are invalid, or there is one class only.
+        If labels or scores are invalid, or there is only one class.
 
     Warns
     -----
     UserWarning
-        If the tolerance was not met, classes are separated, or some are absent. `StructuredScaling` has a maximum in
-        any case.
+        If the tolerance was not met, classes are separated, or some are absent. `StructuredScaling` always has a
+        maximum.
 
     Notes
     -----
-    It starts at temperature scaling. Up to 32 classes steps are Newton's, each one pass: five or six in all. With more
-    they are those of L-BFGS, preconditioned by the Hessian of each class: some tens of passes. Slices are fitted in the
-    same passes. The sums of a pass are exact, so that without weights parameters do not depend on chunks or workers.
-    Memory: 32 K (K + 1) bytes up to 32 classes, else 80 K, for each slice and each block that is merged.
+    The fit starts at temperature scaling. For up to 32 classes it uses Newton steps of one pass each, five or six in
+    all; for more classes L-BFGS, preconditioned by the Hessian of each class, which takes some tens of passes. Slices
+    are fitted in the same passes. The sums of a pass are exact, so without weights the parameters do not depend on
+    chunks or workers. Memory: 32 K (K + 1) bytes for up to 32 classes, otherwise 80 K, for each slice and each block
+    that is merged.
 
     References
     ----------

@@ -38,9 +38,9 @@ class ReliabilityDiagram(BinnedEstimator):
 
     Notes
     -----
-    Intervals of ``outcome`` are those of Clopper & Pearson [2]_, which hold for any number of rows; with weights for as
-    many equal rows as have the sampling variance sum w**2 (o - f)**2 / (sum w)**2 of the frequency f. Those of
-    ``score`` allow for any distribution of scores between the edges. Neither needs replicates.
+    Intervals of ``outcome`` are those of Clopper & Pearson [2]_, which are valid for any number of rows; with weights,
+    for the number of equal rows with the sampling variance sum w**2 (o - f)**2 / (sum w)**2 of the frequency f.
+    Intervals of ``score`` allow any distribution of scores between the edges. Neither needs replicates.
 
     One pass; with equal-mass bins one or two, with weights up to three.
 

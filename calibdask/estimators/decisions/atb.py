@@ -45,7 +45,7 @@ class ATB(ColumnEstimator):
     Truthful: no scores have a smaller expectation than the true probabilities, for any number of rows; other
     calibration errors reward scores that hide the noise of their bins. That expectation is not 0 but mean(s (1 - s)) /
     n without weights: compare ATB with it. ATB is a squared error: its root is comparable with other errors.
-    Class-wise for each class.
+    In the class-wise setting there is one for each class.
 
     Exact up to about four million distinct scores in total; beyond that, and from a summary, borders within a cell of
     a fine grid, 1/3600 wide or less, are left out, and rows of a cell lie at their mean: the attribute ``points`` says

@@ -47,17 +47,18 @@ class ConformalThreshold(Estimator):
         coverage   share of the rows whose set holds the label
         size       mean number of classes in a set
 
-    The set of a further row, exchangeable with these, holds its label with probability at least 1 - alpha, whatever
-    the model.
+    The set of a new row, exchangeable with these, contains its label with probability at least 1 - alpha, for any
+    model.
 
     Parameters
     ----------
     alpha : float, default 0.1
-        Probability that a set lacks the label, at most; between 0 and 1. Its decimal digits count: ranks are exact.
+        Maximum probability that a set lacks the label, between 0 and 1. It is read as a decimal number, so ranks are
+        exact.
     threshold : float, optional
-        A threshold from other rows, from 0 to 1, whose sets are assessed instead.
+        A threshold from other rows, from 0 to 1, to be assessed instead.
     pooled : bool, default False
-        One threshold of all slices, with the coverage in each of them; otherwise each slice has its own, with the
+        One threshold for all slices, with the coverage in each of them; otherwise each slice has its own, with the
         guarantee in each slice.
 
     Raises
@@ -71,23 +72,22 @@ class ConformalThreshold(Estimator):
     coverage holds on average over classes, and may be far lower in one of them.
 
     The order statistic is exact for any number of rows, in bounded memory, whatever the chunks; 1 - s_y is computed in
-    float64. With fewer than about 1 / alpha rows, (n + 1) alpha < 1, the guarantee is that of sets of all classes: the
-    threshold is 1, and the attribute ``all_classes`` counts such slices.
+    float64. With fewer than about 1 / alpha rows, (n + 1) alpha < 1, only sets of all classes satisfy the guarantee:
+    the threshold is 1, and the attribute ``all_classes`` counts such slices.
 
-    The interval of ``coverage`` is that of the coverage of further rows given this threshold, which is distributed as
-    Beta(k, n + 1 - k) for the rank k and continuous scores. Where ties, or cells, put m > k rows up to the threshold it
-    is larger: the upper end is then the quantile of Beta(m + 1, n - m). With weights k, m and n are scaled to Kish's
-    effective number of rows. With ``threshold``, and for ``class_coverage``, limits of Clopper & Pearson; of sizes
-    those of a mean of the same variance.
+    The interval of ``coverage`` is for the coverage of new rows given this threshold, which is distributed as
+    Beta(k, n + 1 - k) for the rank k and continuous scores. If ties or cells put m > k rows up to the threshold, it is
+    larger: the upper end is then the quantile of Beta(m + 1, n - m). With weights k, m and n are scaled to Kish's
+    effective number of rows. With ``threshold``, and for ``class_coverage``, limits of Clopper & Pearson; for sizes,
+    their limits for a mean of the same variance.
 
-    With weights, ranks are of cumulative weight: as if rows were repeated if all are whole numbers, else in units of
-    their mean.
+    With weights, ranks are cumulative weights: integer weights repeat rows, others are in units of their mean.
 
-    From a summary with class-wise histograms, the threshold is the next border of a cell, so that sets are larger by
-    what lies within one of its cells, 1/3600 wide or less; ``class_size`` and the interval of ``size`` are not told
+    From a summary with class-wise histograms, the threshold is the next cell boundary, so that sets are larger by the
+    content of at most one cell, 1/3600 wide or less; ``class_size`` and the interval of ``size`` are not available
     (NaN).
 
-    Three passes or four, two up to 4096 rows; with ``threshold`` one. O(n K) time.
+    Three or four passes; two for up to 4096 rows; one with ``threshold``. O(n K) time.
 
     References
     ----------

@@ -28,10 +28,9 @@ _FEW = f"where rows are fewer than {_FEWEST_IN_A_CELL} for each occupied cell"
 
 @dataclass(frozen=True, kw_only=True)
 class ExcessCost(Estimator):
-    """Expected excess cost of acting on the scores against acting on calibrated ones.
+    """Expected excess cost of acting on the scores instead of calibrated ones.
 
-    With c[a, y] the cost of action a where the class is y, the action is the first one of least expected
-    cost::
+    With c[a, y] the cost of action a if the class is y, the action is the first one with the least expected cost::
 
         a(p) = argmin_a sum_y c[a, y] p_y
 
@@ -48,13 +47,13 @@ class ExcessCost(Estimator):
     Parameters
     ----------
     costs : array of shape (actions, K), optional
-        Costs of actions by class, finite; there may be more or fewer actions than classes, such as to ask an expert.
+        Finite costs of actions by class; there may be more or fewer actions than classes, such as asking an expert.
         None: 0 for the class itself and 1 for any other.
     calibration : {"multiclass", "classwise"}, default "multiclass"
         Estimate of calibrated scores: frequencies in cells of the simplex, suitable for few classes only; or the
         frequencies of every class in bins of its own scores.
     bins : int, default 10
-        Bins of each class, right-closed. With ``bins=1`` and multi-class cells the excess is that of the best
+        Bins of each class, right-closed. With ``bins=1`` and multi-class cells the excess is the gain from the best
         substitution of one action for another.
     binning : {"uniform", "equal-mass"}, default "uniform"
         Binning of the class-wise bins.

@@ -15,7 +15,7 @@ from calibdask.statistics.request import Requests
 
 @dataclass(frozen=True, kw_only=True)
 class MurphyCurve(ThresholdEstimator):
-    """Mean elementary score by threshold: the loss of those who act on the scores, whatever their costs.
+    """Mean elementary score by threshold: the loss of acting on the scores, for all costs at once.
 
     ::
 
@@ -24,8 +24,7 @@ class MurphyCurve(ThresholdEstimator):
                                                         0      otherwise
 
     The Brier score is 2 times the integral of M over t, and any proper score a mixture of S_t: a model whose curve is
-    lower everywhere has the better score by every one of them. If two curves cross, which model is better depends on
-    the costs.
+    lower everywhere is better by every proper score. If two curves cross, which model is better depends on the costs.
 
     Parameters
     ----------
@@ -35,7 +34,7 @@ class MurphyCurve(ThresholdEstimator):
     Raises
     ------
     ValueError
-        If a parameter is invalid; from a summary, if a threshold is not a border of its cells.
+        If a parameter is invalid; from a summary, if a threshold is not a cell boundary.
 
     Notes
     -----

@@ -27,22 +27,22 @@ class NetBenefit(ThresholdEstimator):
         treat_none  0
         avoided     (model - treat_all) (1 - t) / t,  treatments that the model avoids per row at no loss of benefit
 
-    Who treats from the probability t on holds one needless treatment for t / (1 - t) of the benefit of a necessary one:
-    net benefits are in units of the latter per row. A model is of use at the thresholds where it is above both
-    ``treat_all`` and ``treat_none``.
+    Treating from the probability t on means weighing one needless treatment as t / (1 - t) of the benefit of a
+    necessary one: net benefits are in units of the latter per row. A model is useful at the thresholds where it is
+    above both ``treat_all`` and ``treat_none``.
 
     Parameters
     ----------
     thresholds : sequence of float, optional
         Increasing, between 0 and 1. None: 0.01, 0.02, ..., 0.99.
     closed : {"left", "right"}, optional
-        Whether rows are treated whose score is at least the threshold (``"left"``, as dcurves and R's rmda do), or
-        only those above it (``"right"``). None: ``"left"``; from a summary, whose cells do not separate scores at a
-        threshold from those below, ``"right"``. The attribute ``closed`` says which. They differ where scores are
-        rounded, as risks in whole percent are.
+        Whether to treat rows with a score of at least the threshold (``"left"``, as dcurves and R's rmda do), or only
+        those above it (``"right"``). None: ``"left"``; from a summary, whose cells do not separate scores at a
+        threshold from those below, ``"right"``. The attribute ``closed`` says which. They differ for rounded scores,
+        such as risks in whole percent.
     standardized : bool, default False
-        Whether to divide by the frequency of the outcome f: 1 is the most that any model can reach [3]_. Ends are those
-        of the mean of model - (model / f) o, divided by f.
+        Whether to divide by the frequency of the outcome f: then 1 is the maximum for any model [3]_. The ends are
+        those of the mean of model - (model / f) o, divided by f.
     setting : str, int or None
         ``"binary"``, a class, ``"classwise"`` (each class as the outcome), ``"confidence"``, ``"top-k"``; None: binary
         for a vector of scores, class-wise for a matrix.
@@ -52,16 +52,17 @@ class NetBenefit(ThresholdEstimator):
     Raises
     ------
     ValueError
-        If a parameter is invalid; from a summary, if a threshold is not a border of its cells.
+        If a parameter is invalid; from a summary, if a threshold is not a cell boundary.
 
     Notes
     -----
     Parts: the coordinate ``threshold``; ``model``, ``treat_all``, ``treat_none`` and ``avoided``, the net reduction in
-    treatments relative to treating all [2]_ (times 100: per 100 rows), which is never standardized. Sensitive to
-    calibration: of scores in the same order those that are too high or too low at a threshold lose net benefit there.
+    treatments relative to treating all [2]_ (times 100: per 100 rows), which is never standardized. It is sensitive to
+    calibration: scores that are too high or too low at a threshold lose net benefit there, even if their order is the
+    same.
 
     One pass; 72 bytes for each threshold, class and slice. Pointwise intervals of Clopper & Pearson for a mean of the
-    same variance, in which values between -t / (1 - t) and 1 may be missing; they do not account for the choice of a
+    same variance, allowing for unobserved values between -t / (1 - t) and 1; they do not account for the choice of a
     threshold.
 
     References

@@ -38,7 +38,7 @@ class SelectiveEstimator(ColumnEstimator):
 
 @dataclass(frozen=True, kw_only=True)
 class RiskCoverage(SelectiveEstimator):
-    """Area under the risk-coverage curve: the mean error rate among the most confident rows, over all shares of them.
+    """Area under the risk-coverage curve: the mean error rate among the most confident rows, over all coverages.
 
     With rows in falling order of their scores, n their number, E_k the errors among the first k and E all errors::
 
@@ -47,11 +47,12 @@ class RiskCoverage(SelectiveEstimator):
         excess  aurc - best
         augrc   the area under E_k / n by k / n, with straight lines between: errors among the answers per row
 
-    Rows of equal scores count in expectation over their order: m of them, e errors, after N rows with F errors, have
+    Rows with equal scores count in expectation over their order: m such rows with e errors, after N rows with F errors,
+    contribute
 
         e + (F - (e / m) N) (H_{N+m} - H_N)
 
-    of the sum of E_k / k.
+    to the sum of E_k / k.
 
     Parameters
     ----------
@@ -68,20 +69,20 @@ class RiskCoverage(SelectiveEstimator):
 
     Notes
     -----
-    Parts ``aurc``, ``best``, ``excess`` and ``augrc``. AURC depends on the accuracy: ``best`` is what the same errors
-    would allow, ``excess`` (E-AURC) what their order costs. It gives an error among the most confident rows a weight of
-    log n, and one among the others little; AUGRC = (1 - AUROC) a (1 - a) + (1 - a)**2 / 2, for an accuracy a and the
-    AUROC of scores of right and wrong answers, weighs errors evenly [3]_. Tools that connect the points of the curve by
-    straight lines, or leave out its ends, differ from AURC by terms of order log(n) / n.
+    Parts ``aurc``, ``best``, ``excess`` and ``augrc``. AURC depends on the accuracy: ``best`` is the lowest value that
+    the same errors allow, and ``excess`` (E-AURC) the cost of their order. It gives an error among the most confident
+    rows a weight of log n, and other errors little weight; AUGRC = (1 - AUROC) a (1 - a) + (1 - a)**2 / 2, for an
+    accuracy a and the AUROC of scores of right and wrong answers, weighs errors evenly [3]_. Tools that connect the
+    points of the curve by straight lines, or leave out its ends, differ from AURC by terms of order log(n) / n.
 
     Depends only on the order of the scores: monotone recalibration of one column changes nothing.
 
     Weights count in units of sum w**2 / sum w. Exact up to about four million distinct scores in total; beyond that,
-    and from a summary, the rows of a cell of a fine grid count as equal: the attribute ``aurc_bound`` says how far
-    AURC may be off for that, at most. O(n log n) time, one pass (two for the grid).
+    and from a summary, the rows in a cell of a fine grid are treated as equal: the attribute ``aurc_bound`` bounds the
+    resulting error of AURC. O(n log n) time, one pass (two for the grid).
 
     Intervals from the influence functions of the areas, by the limits of Clopper & Pearson for a mean of the same
-    variance, which hold where errors are few; that of ``best`` from the limits of the error rate.
+    variance, which are valid with few errors; the interval of ``best`` comes from the limits of the error rate.
 
     References
     ----------
@@ -195,7 +196,7 @@ class RiskCoverageCurve(SelectiveEstimator):
 
         risk(c) = E_k / k  with k = c n of n rows, in falling order of their scores, and E_k errors among them
 
-    Rows of equal scores count in expectation over their order.
+    Rows with equal scores count in expectation over their order.
 
     Parameters
     ----------
@@ -212,8 +213,8 @@ class RiskCoverageCurve(SelectiveEstimator):
     Notes
     -----
     Parts: the coordinate ``coverage``; ``risk``; and ``threshold``, the score of the last row that is covered. The
-    interval of a risk, of Clopper & Pearson, is for this threshold, each by itself: to choose a threshold with a
-    guarantee use `calibdask.threshold`. Memory and sources as for `RiskCoverage`.
+    interval of a risk, of Clopper & Pearson, is pointwise, for this threshold: to choose a threshold with a guarantee
+    use `calibdask.threshold`. Memory and sources as for `RiskCoverage`.
 
     References
     ----------

@@ -54,8 +54,8 @@ class CORP(ColumnEstimator):
     Exact up to about four million distinct scores in total; beyond that, and from a summary, points are the cells of a
     fine grid, 1/3600 wide or less, at their mean score. Miscalibration and discrimination by the Brier score are then
     too small by at most the share of rows in one cell for each class, the score by 2e-8. The attribute ``points`` says
-    which, ``largest_share`` the largest share in a cell. O(n log n) time, one pass (two for the grid). The logarithm of
-    0 is that of the smallest positive number of the scores' type, as in `calibdask.LogLoss`.
+    which applies, and ``largest_share`` is the largest share in a cell. O(n log n) time, one pass (two for the grid).
+    The logarithm of 0 is that of the smallest positive number of the scores' type, as in `calibdask.LogLoss`.
 
     References
     ----------

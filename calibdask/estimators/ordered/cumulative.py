@@ -52,14 +52,14 @@ class ECCE(ColumnEstimator):
     -----
     Parts: the error itself, and ``pvalue``: for a calibrated model C over sigma, with sigma**2 = sum w**2 s (1 - s) /
     n**2, is approximately a Brownian motion, whose maximum and range have known distributions. The error of a
-    calibrated model has an expectation of about 1.25 sigma (mad) or 1.6 sigma (range). The p-value is NaN where the sum
-    of w (o - s) has a skewness above 1, as with less than one expected outcome. Weights may depend on the outcome:
-    where it is larger the variance is sum w**2 (o - s)**2 / n**2, and the p-value is NaN where all outcomes are equal.
+    calibrated model has an expectation of about 1.25 sigma (mad) or 1.6 sigma (range). The p-value is NaN if the sum of
+    w (o - s) has a skewness above 1, as with less than one expected outcome. Weights may depend on the outcome: if it
+    is larger, the variance used is sum w**2 (o - s)**2 / n**2, and the p-value is NaN if all outcomes are equal.
 
     Exact up to about four million distinct scores in total; beyond that, and from a summary, runs are the cells of a
     fine grid, 1/3600 wide or less: too small by at most half the share of rows in one cell (``kind="range"``: by that
-    share), since the sums within a cell are not seen. The attribute ``points`` says which, ``largest_share`` the
-    largest share in a cell. O(n log n) time, one pass (two for the grid).
+    share), since the sums within a cell are unknown. The attribute ``points`` says which applies, and ``largest_share``
+    is the largest share in a cell. O(n log n) time, one pass (two for the grid).
 
     References
     ----------

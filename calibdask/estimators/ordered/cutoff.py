@@ -39,17 +39,17 @@ class CutoffError(ColumnEstimator):
         sup over intervals I of | E[(o - s) 1{s in I}] |
 
     No policy that acts on scores between two cut-offs, or beyond one, is wrong by more than this share of all rows. The
-    estimate R is the range of the path of cumulative errors, with rows in the order of their scores and ties together::
+    estimate R is the range of the path of cumulative errors, with rows in the order of their scores and ties grouped::
 
         C_k = sum_{i <= k} w_i (o_i - s_i) / sum w,  C_0 = 0,       R = max_k C_k - min_k C_k
 
     Parameters
     ----------
     ends : {"two-sided", "one-sided"}, default "two-sided"
-        What an interval at a level holds: the error, with this probability; or each end by itself, with the probability
-        (1 + level) / 2. A limit asks for one end only, which is nearer then: `calibdask.check` takes these.
+        Coverage of an interval: both ends together with the probability level, or each end separately with the
+        probability (1 + level) / 2. A limit needs only one end, which is then closer: `calibdask.check` takes these.
     method : {"brownian", "freedman"}, default "brownian"
-        ``"freedman"``: ends that hold for any number of rows, given the scores, and are about twice as far away.
+        ``"freedman"``: ends that are valid for any number of rows, given the scores, and about twice as far away.
     setting : str, int or None
         ``"confidence"``, ``"binary"``, a class, ``"top-k"``, ``"classwise"`` (a value for each class); None: binary for
         a vector of scores, confidence for a matrix.
@@ -64,18 +64,19 @@ class CutoffError(ColumnEstimator):
     Notes
     -----
     The estimate is `ECCE` of kind ``"range"``; the number adds an interval. There are no bins, no bandwidth and no
-    assumption on the curve. Errors that oscillate are seen as far as they do not cancel within every interval, and what
-    cancels cannot be acted on. Units: a share of the rows, so that an error of 0.1 for a tenth of the rows is 0.01.
+    assumption on the curve. Oscillating errors count only if they do not cancel within every interval; errors that
+    cancel cannot affect a decision. Units: a share of the rows, so that an error of 0.1 for a tenth of the rows is
+    0.01.
 
     With ``ci``: the path is the true path plus noise, and R differs from the truth by at most the range of the noise.
     Given the scores the noise is a martingale whose variance is at most V = sum w**2 (o - s)**2 / (sum w)**2 on average
-    (the Brier score over n), and about a Brownian motion in another time; as sampled scores have the smaller
-    covariance, V serves the population too [1]_. So the ends are
+    (the Brier score over n), and about a Brownian motion in another time; as sampled scores have a smaller covariance,
+    V is also valid for the population [1]_. The ends are therefore
 
     - two-sided: R - q sqrt(V) and R + q sqrt(V), q the quantile of the range of a Brownian motion on [0, 1] [2]_, 2.50
       at 95 %;
     - one-sided: R - q sqrt(V) with q that of the level (1 + level) / 2, 2.73; and R + z sqrt(V) with the normal
-      quantile z, 1.96, because R is at least the observed error of that one interval whose true error is the largest;
+      quantile z, 1.96, because R is at least the observed error of the interval whose true error is the largest;
     - with few rows or few events: the upper end is never below the limit of Clopper & Pearson for a mean of variance
       n V of values up to 1; the lower one is that of Freedman's inequality [3]_ where sum w**2 (o - s)**2 is below 20
       squares of the largest weight.
@@ -84,13 +85,13 @@ class CutoffError(ColumnEstimator):
     below the variance of the path with a chance of alpha / 2 at most), the error of one interval exceeds
     (L / 3 + sqrt(L**2 / 9 + 2 L v)) / n with a chance of alpha / 2; for the range, twice that with L = log(4 / alpha).
 
-    Near an isolated maximum the noise is that of one difference: a two-sided 95 % interval covers up to 99 %. For
+    Near an isolated maximum the noise comes from a single difference: a two-sided 95 % interval covers up to 99 %. For
     calibrated models R has an expectation of about 1.6 sqrt(V): the interval begins at 0.
 
     One pass. Exact up to 262,144 rows (times columns); beyond that, and from a summary, the path is known at the ends
-    of the cells of a fine grid, 1/3600 wide or less. It may leave the range of these by ``grid_bound`` (an attribute),
-    by which the upper end is raised: the two largest min(sum w o (1 - s), sum w (1 - o) s) of a cell over sum w, and 0
-    for cells of one score.
+    of the cells of a fine grid, 1/3600 wide or less. It may leave the range of these values by at most ``grid_bound``
+    (an attribute), which is added to the upper end: the two largest min(sum w o (1 - s), sum w (1 - o) s) of a cell
+    over sum w, and 0 for cells of one score.
 
     References
     ----------

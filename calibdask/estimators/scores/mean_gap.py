@@ -44,16 +44,16 @@ class MeanGap(GriddedEstimator):
     pass; can be computed from a summary.
 
     With ``ci`` the gap has score intervals [2]_: all gaps d with (gap - d)**2 <= z**2 v(d) / n, where v(d) is the
-    variance of o - s with that of o replaced by that of a frequency of mean score + d. They reach at least as far as
-    ends that hold for any number of events:
+    variance of o - s, with the variance of o replaced by its value at the frequency mean score + d. They are at least
+    as wide as limits that are valid for any number of events:
 
-    - with fewer than 20 rows of either outcome the limits of Clopper & Pearson for the frequency less the mean score,
-      which hold for any scores [3]_;
-    - else, where n v < 10, as of scores that are nearly all certain and right, their limits for a mean of values from
+    - with fewer than 20 rows of either outcome the limits of Clopper & Pearson for the frequency minus the mean score,
+      which are valid for any scores [3]_;
+    - else, where n v < 10, as for scores that are nearly all certain and right, their limits for a mean of values from
       -1 to 1, which allow for errors that did not occur.
 
     With weights n is the number of equal rows whose mean gap has the sampling variance sum w**2 (o - s - gap)**2 /
-    (sum w)**2; of outcomes that did not occur nobody knows the weight.
+    (sum w)**2; the weight of outcomes that did not occur is unknown.
 
     References
     ----------

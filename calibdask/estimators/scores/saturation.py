@@ -29,7 +29,7 @@ class Saturation(GriddedEstimator):
     Parameters
     ----------
     within : float, default 1e-6
-        Largest distance from 0 or 1 that counts as saturated, from 1e-8 to 0.01; rounded down to a border of the
+        Largest distance from 0 or 1 that counts as saturated, from 1e-8 to 0.01; rounded down to a cell boundary of the
         refined grid.
     setting, k, step
         As for `DensityECE`.
@@ -38,8 +38,8 @@ class Saturation(GriddedEstimator):
     -----
     Parts ``at_zero`` and ``at_one``, shares of the weight; ``distinct_scores``, the number of occupied cells of the
     refined grid, a lower bound; ``effective_rows``, the number of rows, with weights Kish's effective number. In the
-    class-wise setting for each class. They describe the data and have no intervals. One pass; can be computed from a
-    summary.
+    class-wise setting there is one for each class. They describe the data and have no intervals. One pass; can be
+    computed from a summary.
 
     Examples
     --------

@@ -27,7 +27,7 @@ class Sharpness(ColumnEstimator):
 
         sharpness = sum w s**2 / sum w - (sum w s / sum w)**2
 
-    Of two calibrated models the sharper one is better: it tells cases further apart. Without calibration sharpness says
+    Of two calibrated models the sharper one is better: it separates cases more. Without calibration sharpness says
     nothing, since scores may be arbitrarily extreme.
 
     Parameters
@@ -37,10 +37,10 @@ class Sharpness(ColumnEstimator):
 
     Notes
     -----
-    Between 0 and 1/4. Class-wise for each class. One pass; with ``ci`` from replicates of the rows, but none (NaN) with
-    fewer than 100 rows (effective ones, with weights). From a summary the scores of a cell count as equal to their
-    mean, which changes the variance by less than 2e-8.
-    Memory: 104 bytes for each class and slice.
+    Between 0 and 1/4. In the class-wise setting there is one for each class. One pass; with ``ci`` from replicates of
+    the rows, but none (NaN) with fewer than 100 rows (effective ones, with weights). From a summary, the scores in a
+    cell are treated as equal to their mean, which changes the variance by less than 2e-8. Memory: 104 bytes for each
+    class and slice.
 
     References
     ----------

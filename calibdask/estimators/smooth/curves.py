@@ -128,22 +128,22 @@ class ReliabilityCurve(_Curve):
     kernel, bandwidth, setting, k, step
         As for `DensityECE`.
     points : int, default 301
-        Number of scores, evenly spaced over the support, at which the curve is given.
+        Number of scores, evenly spaced over the support, at which the curve is evaluated.
     band : {"corrected", "plain"}, default "corrected"
-        How intervals and bands are made; see Notes.
+        Method of the intervals and bands; see Notes.
 
     Notes
     -----
-    Parts: the coordinate ``score``; ``reliability``, NaN where there is no density; ``density`` of the scores; and
-    ``bandwidth``. Class-wise with a dimension ``class``.
+    Parts: the coordinate ``score``; ``reliability``, NaN if there is no density; ``density`` of the scores; and
+    ``bandwidth``. In the class-wise setting they have a dimension ``class``.
 
     With ``ci``: pointwise ends ``reliability_low`` and ``reliability_high``, the ``reliability_median`` of the
     replicates, and a simultaneous band ``reliability_band_low``, ``reliability_band_high`` for the whole curve, from
     multinomial resampling of the histogram (cell x outcome), which is equivalent to resampling rows at a cost that does
     not depend on their number. ``band="plain"``, as in the paper: percentiles of replicates of this curve. They cover
-    its expectation, which is not the true curve: mirroring flattens it at the ends, smoothing rounds off its bends, and
-    where all outcomes within the kernel are equal all replicates agree. ``band="corrected"``: replicates are local
-    quadratic fits with the same kernel, whose bias is of higher order, the pointwise ends are those of
+    its expectation, not the true curve: mirroring flattens it at the ends, smoothing rounds off its bends, and if all
+    outcomes within the kernel are equal, all replicates agree. ``band="corrected"``: replicates are local quadratic
+    fits with the same kernel, whose bias is of higher order, the pointwise ends are those of
     `LCECalibrator.predict_interval`, and the band widens them by one factor so that it contains whole replicates. Near
     an end of the support the band may not contain the curve. Without rows within the kernel it spans 0 to 1.
 
@@ -175,7 +175,8 @@ class LocalCalibrationError(_Curve):
 
         LCE(s) = P(o = 1) f1(s) / f(s) - s
 
-    Takes the arguments of `ReliabilityCurve` and has the same parts, with the local error in place of ``reliability``.
+    Accepts the arguments of `ReliabilityCurve` and has the same parts, with the local error in place of
+    ``reliability``.
 
     References
     ----------

@@ -26,23 +26,24 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class ConsistencyBars(BinnedEstimator):
-    """Reliability diagram with consistency bars: by bin, the frequency, and where that of a calibrated model would be.
+    """Reliability diagram with consistency bars: the frequency in each bin, and its range for a calibrated model.
 
-    A bin of n rows with the mean score s has frequencies of k / n, with k binomially distributed, n rows with the
-    chance s each, if the model is calibrated. Takes the arguments of `ECE` that choose bins.
+    If the model is calibrated, a bin of n rows with the mean score s has the frequency k / n, with k binomially
+    distributed (n trials with probability s). Accepts the arguments of `ECE` that choose bins.
 
     Notes
     -----
-    The parts, with a dimension ``bin`` and, in the class-wise setting, ``class``: ``expected`` (the mean score, what is
-    expected of the frequency; NaN in an empty bin), ``outcome`` (the frequency) and ``count`` (rows).
+    The parts, with a dimension ``bin`` and, in the class-wise setting, ``class``: ``expected`` (the mean score, which
+    is the expected frequency; NaN in an empty bin), ``outcome`` (the frequency) and ``count`` (rows).
 
-    The bars are the ends of ``expected``: with ``ci`` a calibrated model has a frequency outside the bar of a bin in at
-    most 1 - ci of data sets, in each bin by itself; of ten bins half a bin is outside at 95 % on average. They say what
-    the interval of `ReliabilityDiagram` says with the roles of frequency and score exchanged: a bar holds the frequency
-    of honest scores, an interval the true frequency. Scores of a bin count as equal to their mean: bars are too wide by
-    a share of up to their variance over 2 s (1 - s), one in a hundred for bins of 0.1. With weights, which may
-    depend on the outcome, n is sum w / (v1 (1 - s) + v0 s), rounded down, with v1 and v0 the mean weights sum w**2 /
-    sum w of all rows with the outcome and without it; where all outcomes are equal v is that of those that there are.
+    The bars are the ends of ``expected``: with ``ci``, the frequency of a calibrated model is outside the bar of any
+    given bin in at most a share 1 - ci of data sets; of ten bins at 95 %, half a bin is outside on average. They say
+    what the interval of `ReliabilityDiagram` says with the roles of frequency and score exchanged: a bar covers the
+    frequency expected of calibrated scores, an interval the true frequency. Scores of a bin count as equal to their
+    mean: bars are too wide by a share of up to their variance over 2 s (1 - s), one in a hundred for bins of 0.1. With
+    weights, which may depend on the outcome, n is sum w / (v1 (1 - s) + v0 s), rounded down, with v1 and v0 the mean
+    weights sum w**2 / sum w of all rows with the outcome and without it; if all outcomes are equal, both are the mean
+    weight of the observed one.
 
     One pass; with equal-mass bins one or two, with weights up to four. Can be computed from a summary.
 

@@ -28,26 +28,27 @@ _MOST_TIMES = 2.0
 
 @dataclass(frozen=True, kw_only=True)
 class GradeTests(ColumnEstimator):
-    """Tests of rating grades: whether there are more defaults than the mean probability of default (PD) expects.
+    """Tests of rating grades: whether there are more defaults than the mean probability of default (PD) predicts.
 
     ::
 
         binomial = I_PD(k, N - k + 1) = P(at least k defaults),       jeffreys = I_PD(k + 1/2, N - k + 1/2)
 
     with N rows, k defaults (outcomes) and the mean score PD of a grade; I is the regularised incomplete beta function.
-    Both are one-sided: small where the PD is too low.
+    Both are one-sided: small if the PD is too low.
 
     Parameters
     ----------
     edges : sequence of float, optional
-        Edges of the grades on the scores, from the best to the worst, as of a master scale. None: all rows of a slice
-        are one grade, so that ``by="grade"`` (a column) tests each grade, and without slices the portfolio is tested.
+        Edges of the grades on the scores, from the best to the worst, such as those of a master scale. None: all rows
+        of a slice are one grade, so that ``by="grade"`` (a column) tests each grade, and without slices the portfolio
+        is tested.
     closed : {"right", "left"}, default "right"
-        Which end belongs to a grade.
+        Which end is included in a grade.
     lights : pair of float, default (0.05, 0.001)
         The light is green from the first binomial p-value on, red below the second, yellow between them.
     confidence : float, default 0.95
-        Of the upper bound.
+        Level of the upper bound.
     setting : str, int or None
         ``"binary"``, a class, ``"classwise"``, ...; None: binary for a vector of scores and class-wise for a matrix.
     k : int, optional
@@ -61,27 +62,29 @@ class GradeTests(ColumnEstimator):
     Notes
     -----
     Parts: ``pvalue``, the smallest binomial p-value of a grade times the number of grades (Bonferroni), for all grades
-    together; and, with a dimension ``grade`` where there are edges, the p-values ``binomial`` and ``jeffreys``,
+    together; and, with a dimension ``grade`` if edges are given, the p-values ``binomial`` and ``jeffreys``,
     ``jeffreys_level``, ``light`` (0 green, 1 yellow, 2 red), ``bound``, ``count`` (N), ``defaults`` (k), ``pd``,
-    ``rate`` (k / N), and the ``lower`` and ``upper`` edges. NaN in an empty grade.
+    ``rate`` (k / N), and the ``lower`` and ``upper`` edges. They are NaN for an empty grade.
 
     ``bound`` is the upper bound of Pluto & Tasche for the rate of a grade and all worse ones together: the quantile of
-    the beta distribution (d + 1, n - d) of their d defaults among n rows. It holds for a grade without defaults, if
-    rates do not fall from grade to worse grade. Without edges it is that of the slice alone: slices have no order.
+    the beta distribution (d + 1, n - d) of their d defaults among n rows. It is valid even for a grade without
+    defaults, provided that rates do not decrease towards worse grades. Without edges it uses the slice alone, as slices
+    have no order.
 
-    The binomial test is exact for equal PDs and conservative, by a little, where they differ within a grade; since
-    numbers of defaults are whole it rejects less often than its level.
+    The binomial test is exact for equal PDs and slightly conservative if they differ within a grade; as the number of
+    defaults is discrete, it rejects less often than its level.
 
-    Jeffreys' p-value, which ECB's instructions ask for, lies between P(more than k defaults) and P(at least k
-    defaults), and is at its level on average only. ``jeffreys_level`` is the exact probability that it is at most the
-    first of the ``lights``, 0.05, if the PD is right: 0.002 to 0.16 for fewer than one expected default, depending on
-    their number, up to 0.09 from one on, up to 0.07 from 2.5 on, and 1 below 0.002, where no default is enough. Where
-    it is more than twice as large as the light, the p-value is NaN (attribute ``undefined``): take ``binomial``.
+    Jeffreys' p-value, which the ECB's instructions require, lies between P(more than k defaults) and P(at least k
+    defaults), and has its nominal level only on average. ``jeffreys_level`` is the exact probability that it is at most
+    the first of the ``lights``, 0.05, if the PD is correct: 0.002 to 0.16 for fewer than one expected default,
+    depending on their number, up to 0.09 from one on, up to 0.07 from 2.5 on, and 1 below 0.002, where even no default
+    leads to rejection. If it is more than twice as large as the light, the p-value is NaN (attribute ``undefined``):
+    use ``binomial``.
 
-    What is wrong with them: defaults are taken as independent; in a recession they are not, and both reject good grades
-    then. Lights and p-values of single grades are not corrected for the number of grades (at 5 % one of 20 good ones is
-    yellow or red). No test sees PDs that are too high. Weights are not supported. One pass; from a summary where edges
-    are those of its cells.
+    Weaknesses: both assume independent defaults; in a recession defaults are dependent, and both tests then reject
+    well-calibrated grades. Lights and p-values of single grades are not corrected for the number of grades (at 5 %, one
+    of 20 calibrated grades is yellow or red). Neither test detects PDs that are too high. Weights are not supported.
+    One pass; also from a summary, if the edges are edges of its cells.
 
     References
     ----------

@@ -61,31 +61,31 @@ class HosmerLemeshow(ColumnEstimator):
 
     Notes
     -----
-    Parts ``statistic``, ``pvalue``, ``groups`` (G that there are) and ``least_expected``, the smallest number of
-    outcomes, or of rows without it, that a group expects. Where that is below 5, chi-square p-values are too small: of
-    ten groups that expect 0.2 each, 14 % are at most 0.05. The p-value is (1 + #{T* >= T}) / (1 + draws) then, with
-    10,000 draws of binomial outcomes of each group, which holds for any number of rows. With weights, and with
-    ``same_data``, it remains that of chi-square: from 1 to 5 expected up to 8 % are at most 0.05; below 1 it is NaN
-    (attribute ``undefined``): take fewer groups. NaN too without degrees of freedom.
-    The statistic is infinite where a group has outcomes that scores of 0 exclude. With weights, which may depend on the
-    outcome, a group of the mean score s counts as n = sum w / (v1 (1 - s) + v0 s) rows, with v1 and v0 the mean weights
-    sum w**2 / sum w of all rows with the outcome and without it: then O - E has the variance n s (1 - s) of a
-    calibrated model. Where all outcomes are equal the weight of the other one is unknown, and the p-value NaN.
-    `calibdask.ReliabilityDiagram` with ``bins=10, binning="equal-mass"`` shows the same
-    groups.
+    Parts ``statistic``, ``pvalue``, ``groups`` (the actual number G) and ``least_expected``, the smallest expected
+    number of outcomes, or of rows without it, in any group. If it is below 5, chi-square p-values are too small:
+    of ten groups that expect 0.2 each, 14 % are at most 0.05. In this case the p-value is (1 + #{T* >= T}) / (1 +
+    draws), with 10,000 draws of binomial outcomes in each group, which is valid for any number of rows. With weights,
+    and with ``same_data``, the chi-square p-value remains: with 1 to 5 expected, up to 8 % are at most 0.05; below 1 it
+    is NaN (attribute ``undefined``): take fewer groups. It is also NaN without degrees of freedom. The statistic is
+    infinite if a group has outcomes although all its scores are 0. With weights, which may depend on the outcome, a
+    group of the mean score s counts as n = sum w / (v1 (1 - s) + v0 s) rows, with v1 and v0 the mean weights sum w**2 /
+    sum w of all rows with the outcome and without it: then O - E has the variance n s (1 - s) of a calibrated model.
+    If all outcomes are equal, the weight of the other outcome is unknown, and the p-value is NaN.
+    `calibdask.ReliabilityDiagram` with ``bins=10, binning="equal-mass"`` shows the same groups.
 
-    What is wrong with it: the p-value depends on the number of groups and on how ties are cut, so that programs
-    disagree on the same rows; errors of opposite sign within a group cancel; with many rows every model is rejected,
-    with few hardly any; and it does not tell in which direction scores are off. `calibdask.CalibrationSlope`,
-    `calibdask.CalibrationBelt` and intervals of errors do better. It is here since it is asked for.
+    Weaknesses: the p-value depends on the number of groups and on how ties are split, so programs disagree on the same
+    rows; errors of opposite sign within a group cancel; with many rows every model is rejected, and with few rows
+    hardly any; and the test does not show the direction of the error. `calibdask.CalibrationSlope`,
+    `calibdask.CalibrationBelt` and intervals of errors are better choices. The test is provided because reviewers ask
+    for it.
 
-    The edges take two passes (with weights up to three), the sums none or one more, with weights one more.
+    The edges take two passes (up to three with weights), the sums at most one more (always one with weights).
 
     References
     ----------
     .. [1] Hosmer & Lemeshow, Goodness of fit tests for the multiple logistic regression model, 1980.
     .. [2] Hosmer, Hosmer, le Cessie & Lemeshow, A comparison of goodness-of-fit tests for the logistic regression
-       model, 1997, for what is wrong with it.
+       model, 1997, for its weaknesses.
 
     Examples
     --------

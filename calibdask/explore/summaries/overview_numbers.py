@@ -32,7 +32,7 @@ class MapQuery:
 
 @dataclass(frozen=True, eq=False)
 class SliceMap:
-    """The slices that are shown, those with the strongest evidence first, with their gaps by column.
+    """The slices that are shown, the strongest evidence first, with their gaps by column.
 
     Attributes
     ----------

@@ -22,8 +22,8 @@ __all__ = ["CalibrationAccessor"]
 class CalibrationAccessor:
     """Calibration of the scores in a dataset with respect to its labels.
 
-    It is the attribute ``calib`` of every `xarray.Dataset` once a function of calibdask that computes has been used, so
-    results always have it. ``import calibdask`` alone does not import xarray: to have it before, ``import
+    It is available as the attribute ``calib`` of every `xarray.Dataset` once any computing function of calibdask has
+    been used, so results always have it. ``import calibdask`` alone does not import xarray: to have it before, ``import
     calibdask.accessor``, as with ``hvplot.xarray``.
 
     All methods take the names of variables:
@@ -32,14 +32,15 @@ class CalibrationAccessor:
         Class numbers (..., n), or class names from the coordinate of the scores along ``class_dim``; and scores
         (..., n) or (..., n, K). Dimensions other than those of samples and classes are kept.
     pos_label : label, optional
-        For scores without a class dimension whose labels are not 0 and 1: the class whose probability they are.
+        For scores without a class dimension and labels other than 0 and 1: the class whose probability the scores are.
     by : str, sequence of str, or mapping from name to str, optional
         Variables or coordinates along the samples, also components such as ``"time.month"``: a slice for every value,
         or combination of values. The keys of a mapping name the dimensions of the result.
     sample_weight : str, optional
         Weights (..., n).
     sample_dim : str or sequence of str, optional
-        The dimension of samples, or several. None: that of the labels if they have only one, else ``"sample"``.
+        The dimension of samples, or several. None: the dimension of the labels if they have only one, else
+        ``"sample"``.
     class_dim : str, default "class"
         The dimension of classes.
     ``**options``
@@ -94,7 +95,7 @@ class CalibrationAccessor:
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
-        """Metrics, as computed by `calibdask.evaluate`; ``options`` are its further arguments.
+        """Metrics, as computed by `calibdask.evaluate`; ``options`` are passed on to it.
 
         Examples
         --------
@@ -120,7 +121,7 @@ class CalibrationAccessor:
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
-        """A summary that can be added, as computed by `calibdask.summarize`; ``options`` are its further arguments."""
+        """A summary that can be added, as computed by `calibdask.summarize`; ``options`` are passed on to it."""
         return cd.summarize(
             **self._arguments(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim), **options
         )
@@ -137,7 +138,7 @@ class CalibrationAccessor:
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
-        """Reliability diagram by bin; takes the options of `calibdask.reliability_diagram`.
+        """Reliability diagram by bin; accepts the options of `calibdask.reliability_diagram`.
 
         Examples
         --------
@@ -162,18 +163,18 @@ class CalibrationAccessor:
         class_dim: str = "class",
         **options: Any,
     ) -> xr.Dataset:
-        """Reliability curve by score; takes the options of `calibdask.reliability_curve`."""
+        """Reliability curve by score; accepts the options of `calibdask.reliability_curve`."""
         arguments = self._arguments(labels, scores, pos_label, by, sample_weight, sample_dim, class_dim)
         return cd.reliability_curve(**arguments, **options)
 
     def table(self) -> "ResultTable":
-        """The numbers of a result with intervals and meanings; a line for each number, or for each slice.
+        """The numbers of a result with intervals and meanings: one line for each number, or for each slice.
 
         Returns
         -------
         calibdask.render.table.ResultTable
-            Prints as the table of the command line, in a notebook as HTML; ``to_dataframe()`` converts it to a data
-            frame.
+            It prints as the table of the command line, and displays as HTML in a notebook; ``to_dataframe()`` converts
+            it to a data frame.
 
         Raises
         ------
@@ -201,7 +202,7 @@ class CalibrationAccessor:
         return ResultTable(self._dataset)
 
     def to_dataframe(self) -> Any:
-        """The numbers of a result as a pandas data frame, as `table` has them.
+        """The numbers of a result as a pandas data frame with the contents of `table`.
 
         Examples
         --------
@@ -223,7 +224,7 @@ class CalibrationAccessor:
         Raises
         ------
         ValueError
-            If the dataset is no result of such an analysis.
+            If the dataset is not a result of such an analysis.
 
         Examples
         --------

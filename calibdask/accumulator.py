@@ -54,39 +54,39 @@ _ANY = (Layout(), Layout(classes=3, vector=False))
 
 
 class Accumulator:
-    """Metrics of rows that come part by part: as `calibdask.evaluate` gives of all rows, without keeping any.
+    """Metrics of rows that arrive in batches, equal to `calibdask.evaluate` on all rows, without keeping any rows.
 
     Parameters
     ----------
     metrics : estimator, sequence, or mapping from name to estimator, optional
         As for `calibdask.evaluate`. None: the default metrics of a summary.
     settings : sequence of str or int, optional
-        Settings whose fine histograms are kept besides, as by `calibdask.summarize`, with the sums of proper scores:
-        from these come intervals, and metrics that would need several passes, with bins of equal mass on borders of
-        cells. None: confidence and classwise without ``metrics``, otherwise no histograms.
+        Settings whose fine histograms are kept as well, as by `calibdask.summarize`, with the sums of proper scores.
+        They provide intervals, and metrics that would need several passes, with equal-mass bins on cell boundaries.
+        None: confidence and classwise without ``metrics``, otherwise no histograms.
     step : float, default 0.0003
         Largest width of a cell of these histograms.
     classes : int, optional
-        Number of columns of the scores, 1 for a vector of P(y = 1). None: that of the first update.
+        Number of columns of the scores, 1 for a vector of P(y = 1). None: taken from the first update.
     weighted : bool, default False
-        With ``classes``: whether updates have weights, where a state is asked for before the first update.
+        With ``classes``: whether updates have weights, if a state is requested before the first update.
     task, logits, labels, pos_label, ignore_label, sum_tolerance, skip_missing
         As for `calibdask.evaluate`.
 
     Raises
     ------
     ValueError
-        If one pass over the rows does not tell a metric: because it compares pairs of rows, reads them several times,
-        or depends on their order. The message names the metric and the reason.
+        If a metric cannot be computed in one pass, because it compares pairs of rows, reads them several times, or
+        depends on their order. The message names the metric and the reason.
 
     Notes
     -----
-    Metrics that one pass tells are equal to those of `calibdask.evaluate` on all rows to the last bit, without weights
-    for any cut into updates, processes and order; with weights up to rounding. Memory: the states of the metrics, a few
-    kB; 156 kB for each class of ``settings`` (312 kB with weights).
+    Without weights, metrics computed in one pass equal those of `calibdask.evaluate` on all rows to the last bit, for
+    any division into updates, processes and order; with weights up to rounding. Memory: the states of the metrics, a
+    few kB; 156 kB for each class of ``settings`` (312 kB with weights).
 
     *Damage.* States carry a checksum that adds up like everything else, and the identity of the metrics and settings.
-    `load_state_dict` refuses a state that was changed, and one that no rows can have.
+    `load_state_dict` rejects a state that was changed, or that no rows can produce.
 
     *Several processes.* All entries of `state_dict` are arrays of int64, with weights also of float64; added up entry
     by entry over up to 2047 processes, they are the state of all rows. With ``torch.distributed``, and ``classes``
@@ -147,7 +147,7 @@ class Accumulator:
         return self
 
     def update(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> Self:
-        """Add rows, of any kind that `calibdask.evaluate` takes; invalid ones raise its errors and add nothing.
+        """Add rows of any kind that `calibdask.evaluate` accepts; invalid rows raise its errors and add nothing.
 
         Parameters
         ----------
@@ -158,7 +158,7 @@ class Accumulator:
         Raises
         ------
         ValueError
-            If rows are invalid, or differ from earlier ones in classes, precision or having weights.
+            If rows are invalid, or differ from earlier rows in classes, precision or the presence of weights.
         """
         data = Data(y_true, y_prob, {}, sample_weight, options=self._options).read()
         if data.batch:
@@ -178,12 +178,12 @@ class Accumulator:
         return self
 
     def merge(self, other: "Accumulator") -> Self:
-        """Add the rows of another Accumulator with equal metrics and settings.
+        """Add the rows of another Accumulator with the same metrics and settings.
 
         Raises
         ------
         ValueError
-            If its metrics, settings or rows are not alike.
+            If its metrics, settings or rows do not match.
         """
         if (self._metrics, self._settings, self._step) != (other._metrics, other._settings, other._step):
             raise ValueError("merge expects an Accumulator with the same metrics, settings and step.")
@@ -203,12 +203,12 @@ class Accumulator:
         Parameters
         ----------
         ci, ci_method, n_boot, seed
-            As for `calibdask.evaluate` of a summary: replicates are those of the histograms of ``settings``.
+            As for `calibdask.evaluate` with a summary: replicates are drawn from the histograms of ``settings``.
 
         Raises
         ------
         ValueError
-            If there are no rows yet, or intervals are asked for and the ``settings`` that tell them are not kept.
+            If there are no rows yet, or intervals are requested without the ``settings`` that they need.
         """
         if ci is not None and not self._settings:
             raise ValueError("Intervals come from histograms; construct the Accumulator with settings=['confidence'].")
@@ -252,13 +252,13 @@ class Accumulator:
         return {**state, CHECKSUM: checksum(state)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Replace all rows by a state, or by a sum of states, of Accumulators constructed alike.
+        """Replace all rows by a state, or by a sum of states, of Accumulators constructed in the same way.
 
         Raises
         ------
         ValueError
-            If it is the state of another kind of Accumulator, or a sum of states that do not fit each other; if it is
-            damaged, or one that no rows can have.
+            If it is the state of another kind of Accumulator, or a sum of incompatible states; if it is damaged, or a
+            state that no rows can produce.
         """
         if not isinstance(state, Mapping):
             raise ValueError(

@@ -20,11 +20,11 @@ class ReliabilityDisplay:
     """Reliability diagram and curve of a classifier, from one pass over the data; `plot` draws either.
 
     The counterpart of `sklearn.calibration.CalibrationDisplay`, created by the same two methods; it supports several
-    classes, slices, weights, Dask and intervals. It draws with Matplotlib where axes are given, or on request;
+    classes, slices, weights, Dask and intervals. It draws with Matplotlib if axes are given, or on request;
     `calibdask.plot.reliability_diagram` and `calibdask.plot.reliability_curve` draw its ``result`` with HoloViews.
 
-    Bins, and the axis, follow the scores: where these are skewed, bins have equal masses, and the axis ends with the
-    99.5th percentile or is on the logit scale, which is said beneath it with the number of rows beyond.
+    Bins and the axis adapt to the scores: for skewed scores, bins have equal masses, and the axis ends at the 99.5th
+    percentile or is on the logit scale; a note below the axis gives the number of rows beyond it.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class ReliabilityDisplay:
     name : str
         The name of the classifier in legends.
     pos_label : label or None
-        The class whose probability the scores are, if there are two classes and it is known.
+        The class whose probability the scores are; only for two classes, and if known.
     line_, lines_, ax_, figure_
         Once drawn: the line, all lines of several classes or slices, and the Matplotlib axes and figure that hold them.
 
@@ -84,40 +84,40 @@ class ReliabilityDisplay:
         Parameters
         ----------
         y_true : array of shape (n,)
-            Labels: class numbers, or classes as in ``labels`` or ``pos_label``.
+            Labels: class numbers, or class names as in ``labels`` or ``pos_label``.
         y_prob : array of shape (n,) or (n, K)
             Scores.
         bins : int, "auto", "sqrt" or edges, default "auto"
             Number of bins; ``"auto"``: 15, fewer with fewer than 300 rows. Edges and ``"sqrt"`` as for `calibdask.ECE`,
             on a full axis.
         binning : {"auto", "uniform", "equal-mass"}, default "auto"
-            Bins of equal widths, on the scale of the axis, or of equal masses. ``"auto"``: equal masses where a third
-            of the rows would be in one bin of equal widths.
+            Bins of equal widths, on the scale of the axis, or of equal masses. ``"auto"``: equal masses if a third of
+            the rows would fall into one bin of equal width.
         n_bins : int, optional
-            scikit-learn's name of ``bins``.
+            scikit-learn's name for ``bins``.
         strategy : {"uniform", "quantile"}, optional
-            scikit-learn's name of ``binning``; ``"quantile"``: bins of equal masses.
+            scikit-learn's name for ``binning``; ``"quantile"``: bins of equal masses.
         axis : {"auto", "full", "quantile", "logit"}, default "auto"
-            The axis of scores: from 0 to 1, without the lowest and the highest 0.5 % of the rows, or that on the logit
-            scale. ``"auto"``: what shows these scores best.
+            The axis of scores: from 0 to 1, without the lowest and the highest 0.5 % of the rows, or the latter on the
+            logit scale. ``"auto"``: the scale that shows these scores best.
         bandwidth : float or "silverman", optional
             The curve is `calibdask.ReliabilityCurve` with this bandwidth, on a full axis; None: a local linear fit to
-            the nearest rows, which is smooth where these are few, and ends where fewer than 20 are near.
+            the nearest rows, which is smooth where rows are sparse, and ends where fewer than 20 are near.
         setting
-            Of both: ``"confidence"``, ``"classwise"`` (a panel for each class), a class number. None: binary for a
-            vector of scores, confidence for a matrix.
+            Setting of both: ``"confidence"``, ``"classwise"`` (a panel for each class), a class number. None: binary
+            for a vector of scores, confidence for a matrix.
         sample_weight : array of shape (n,), optional
             Non-negative weights.
         labels : sequence of K, optional
-            The classes in the order of the columns of scores, where they are not 0..K-1.
+            The classes in the order of the columns of scores, if they are not 0..K-1.
         pos_label : label, optional
-            For a vector of scores: the class whose probability they are. Not needed for labels 0 and 1.
+            For a vector of scores: the class whose probability the scores are. Not needed for labels 0 and 1.
         name : str, optional
             The name in legends.
         ci : float, optional
-            Level of the intervals; None: none.
+            Level of the intervals; None: no intervals.
         ax, ref_line
-            Where to draw at once, as for `plot`; None: draw on request.
+            Axes to draw on immediately, as for `plot`; None: draw on request.
         **options
             Further arguments of `calibdask.evaluate`, such as ``by``.
 
@@ -162,7 +162,7 @@ class ReliabilityDisplay:
         y : array of shape (n,)
             Labels, among the classes of the estimator.
         pos_label : label, optional
-            For two classes: the one whose probability is evaluated, by default the second.
+            For two classes: the class whose probability is evaluated, by default the second.
         name : str, optional
             The name in legends; None: the name of the estimator's class.
         **options
@@ -175,7 +175,7 @@ class ReliabilityDisplay:
 
         Notes
         -----
-        On the rows that the estimator was fitted on, calibration appears better than it is.
+        On the training rows of the estimator, calibration appears better than it is.
         """
         classes = np.asarray(estimator.classes_).tolist()
         y_prob = estimator.predict_proba(X)
@@ -201,7 +201,8 @@ class ReliabilityDisplay:
         """Draw with Matplotlib, with the intervals that the result has.
 
         To draw several classifiers over each other, give each the axes of the first: ``other.plot(ax=display.ax_)``.
-        The axis of scores is that of the first, long enough for all; what is beyond an axis is said beneath it.
+        They share the axis of scores of the first, long enough for all; a note below the axis counts the rows beyond
+        it.
 
         Parameters
         ----------
@@ -212,7 +213,7 @@ class ReliabilityDisplay:
         name : str, optional
             The name in the legend; None: that of the classifier.
         ref_line : bool, default True
-            Draw the diagonal of calibrated scores, once in each axes.
+            Draw the diagonal of calibrated scores, once per axes.
         figsize : tuple of float, optional
             Width and height of the figure in inches, by default 5 and 5.6; dpi : float, optional, its dots per inch.
             Without effect on given axes.
@@ -222,14 +223,14 @@ class ReliabilityDisplay:
         Returns
         -------
         ReliabilityDisplay
-            Itself, with ``ax_``, ``figure_``, ``line_`` and, of several classes or slices, ``lines_``.
+            The display itself, with ``ax_``, ``figure_``, ``line_`` and, for several classes or slices, ``lines_``.
 
         Raises
         ------
         ImportError
             If Matplotlib is not installed.
         ValueError
-            If the kind is unknown, or the result does not contain it, or more than 10 of it.
+            If the kind is unknown, or the result contains none or more than 10 of it.
         """
         if kind not in ("diagram", "curve"):
             raise ValueError(f"kind expects 'diagram' or 'curve', got {kind!r}.")

@@ -6,7 +6,7 @@ class Damaged(ValueError):
 
 
 class SuspectScoresWarning(UserWarning):
-    """Scores that are probably not meant: of another class, decisions, or decimals that bins tell apart by rounding."""
+    """Scores that are probably wrong: of another class, decisions, or decimals that bins separate by rounding."""
 
 
 class ClusteredRowsWarning(UserWarning):

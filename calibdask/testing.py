@@ -18,19 +18,19 @@ def assert_calibrated(
     y_true, y_prob
         As in `calibdask.check`.
     limit : float
-        The largest error that is accepted.
+        The maximum accepted error.
     confidence : float, default 0.95
-        The error is at most the limit with this confidence: its whole interval has to be.
+        Confidence that the error is at most the limit: its whole interval must be below the limit.
     metric : str, default "ece"
         The error, as `calibdask.check` names it; ``"cutoff-error"`` has a guarantee that does not depend on bins.
     **options
-        Of `calibdask.check`, such as ``by`` and ``sample_weight``.
+        Further arguments of `calibdask.check`, such as ``by`` and ``sample_weight``.
 
     Raises
     ------
     AssertionError
         If the error is larger, or there are too few rows to show that it is not; the message says which, and how many
-        rows would do, of ten slices at most, those that are certainly off first.
+        rows would suffice, for up to ten slices, the significantly miscalibrated ones first.
 
     Examples
     --------

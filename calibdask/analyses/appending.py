@@ -26,43 +26,43 @@ def append(
     *,
     replace: str | None = None,
 ) -> None:
-    """Add periods to a stored summary, such as yesterday: each whole or not at all, whatever happens meanwhile.
+    """Add periods to a stored summary, such as yesterday: each as a whole or not at all, even if interrupted.
 
     Parameters
     ----------
     summary : xarray.Dataset
-        Of `calibdask.summarize`, with the settings, step, classes and dimensions of slices of what is stored.
+        A result of `calibdask.summarize` with the settings, step, classes and dimensions of slices of the store.
     store : str or path
-        A ``.zarr``, local or at any URL that fsspec knows; made by the first call. `calibdask.open_summary` and all
+        A ``.zarr``, local or at any URL that fsspec knows; created by the first call. `calibdask.open_summary` and all
         commands that take a summary read it.
     period : str or mapping, default "day"
-        The slice whose labels are periods, all of which are added together; or the one period that the summary is
-        of, such as ``{"day": "2026-11-22"}``. Labels are texts or whole numbers; dates become texts such as
-        ``"2026-11-22"``, and midnight beside other times of day ``"2026-11-22T00:00:00"``. They may come in any order,
-        and are read in that of their labels.
+        The slice whose labels are periods, all of which are added at once; or the single period of the summary, such as
+        ``{"day": "2026-11-22"}``. Labels are texts or whole numbers; dates become texts such as ``"2026-11-22"``, and
+        midnight among other times of day ``"2026-11-22T00:00:00"``. Periods may be added in any order; they are read in
+        the order of their labels.
     replace : str, optional
-        Why periods that are there already are replaced. The reason is kept, with the time, and told by the attribute
-        ``history`` of the summary that is read.
+        The reason for replacing existing periods. It is stored with the time, in the attribute ``history`` of the
+        summary.
 
     Raises
     ------
     TypeError
         If something is not a summary.
     ValueError
-        If a period is there already, and ``replace`` is None; if it was merged into a coarser one; if the summary is
-        not like those that are there, or one cannot be written there. What is stored stays as it is.
+        If a period already exists and ``replace`` is None; if it was merged into a coarser one; if the summary does not
+        match the stored ones, or the location cannot hold a store. The store remains unchanged.
     calibdask.errors.Unavailable
         If the store does not answer.
 
     Notes
     -----
-    The numbers are written first, under a name that nobody reads; then one small file, which one writer alone can make,
-    says that they belong to the store. Killed before that, nothing was added; the rest is removed by a call after a
-    day, by the clock of the store. A period whose files are damaged can be replaced; all others stay readable. Several
-    may write at the same time, on file systems of this machine and on object stores that write on condition (Amazon S3,
-    Google Cloud Storage, and servers that do as they); elsewhere one at a time, which a warning says.
+    The numbers are written first, under a name that no reader uses; then one small file, which only one writer can
+    create, adds them to the store. If the process is killed before that, nothing is added; the remains are removed by a
+    call after a day, by the clock of the store. A period whose files are damaged can be replaced; all others stay
+    readable. Several processes may write at the same time, on local file systems and on object stores with conditional
+    writes (Amazon S3, Google Cloud Storage and compatible servers); elsewhere only one at a time, as a warning says.
 
-    Slices that a period has not, such as a country on a day without it, have no rows.
+    Slices that a period lacks, such as a country on a day without it, have no rows.
 
     Examples
     --------
@@ -118,17 +118,17 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
     periods : sequence of str or int
         Their labels.
     reason : str
-        Why they are removed. It is kept, with the time, in the attribute ``history`` of the summary that is read.
+        The reason for the removal. It is stored with the time, in the attribute ``history`` of the summary.
 
     Raises
     ------
     ValueError
-        If there is no such store or period, or the reason is empty. What is stored stays as it is.
+        If the store or the period does not exist, or the reason is empty. What is stored stays as it is.
 
     Notes
     -----
-    Nothing of a period is read, so that one with missing or damaged files can be removed as well. Its files are removed
-    by a call of `append` after a day. Records that were lost at the end of the log are given up at the same time.
+    The period is not read, so a period with missing or damaged files can be removed as well. Its files are removed
+    by a call of `append` after a day. This also gives up records that were lost at the end of the log.
 
     Examples
     --------
@@ -163,40 +163,40 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
 
 
 def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = "month") -> dict[str, list[str]]:
-    """Merge old periods of a stored summary into coarser ones: days into months, say.
+    """Merge old periods of a stored summary into coarser ones, such as days into months.
 
     Parameters
     ----------
     store : str or path
-        Where `calibdask.append` adds periods, which are dates.
+        A store of `calibdask.append` whose periods are dates.
     after : str or int, default "90d"
-        A coarser period is merged once it has ended so many days before the latest period that is there begins; the
-        clock has no part in it.
+        A coarser period is merged once it ended this many days before the start of the latest stored period; the clock
+        is not used.
     into : {"day", "month", "year"}, default "month"
-        The coarser period, called by the beginning of the date: ``"2026-08"``.
+        The coarser period, labelled by the first part of the date: ``"2026-08"``.
 
     Returns
     -------
     dict
-        The periods that were merged, by the coarser ones that they are in now. The attribute ``history`` of the summary
-        that is read tells of them too.
+        The merged periods, by the coarser periods that now contain them. The attribute ``history`` of the summary lists
+        them as well.
 
     Raises
     ------
     ValueError
-        If there is no such store, its periods are no dates, or another process has changed them meanwhile; if
-        ``after`` or ``into`` is none of these.
+        If the store does not exist, its periods are not dates, or another process has changed them meanwhile; if
+        ``after`` or ``into`` is invalid.
 
     Notes
     -----
-    Sums over all periods stay the same, to the last bit without weights. A coarser period has its place among the finer
-    ones by its label, ``"2026-08" < "2026-09-01"``. No day of it can be added any more, whether or not it was there: to
-    change a month, replace it by a summary of all of its rows. In memory: a coarser period, and one variable of a finer
-    one at a time. Files of what was merged are removed by a call of `append` or `expire` after a day, so that whoever
-    reads them can go on.
+    Sums over all periods stay the same, to the last bit without weights. A coarser period is sorted among the finer
+    ones by its label, ``"2026-08" < "2026-09-01"``. None of its days can be added any more, whether or not it existed:
+    to change a month, replace it by a summary of all of its rows. Memory: a coarser period, and one variable of a finer
+    one at a time. The files of merged periods are removed by a call of `append` or `expire` after a day, so that
+    current readers can finish.
 
-    To `calibdask.watch` a month is one period, in which it learns nothing from one day to the next. A state that has
-    seen the days goes on from them: only what is later than they is given to it.
+    For `calibdask.watch` a month is a single period, within which it learns nothing. A state that includes the days
+    continues from them: it uses only later periods.
 
     Examples
     --------

@@ -122,7 +122,7 @@ def compare(
         interval; and ``<name>_difference_pvalue``, two-sided, for no difference. With named models differences have the
         dimension ``challenger``. With slices, or more than two models, also ``<name>_difference_pvalue_holm`` and
         ``<name>_difference_pvalue_bh``: adjusted over all slices and challengers by Holm's method
-        (family-wise error) and by Benjamini & Hochberg's (false discoveries). Curves over fixed points, as
+        (family-wise error) and by Benjamini & Hochberg's (false discoveries). Curves over fixed points, such as
         `NetBenefit`, have differences at each point, with pointwise intervals and p-values.
 
     Raises

@@ -85,13 +85,13 @@ def evaluate(
         that can be iterated again, or a function that returns an iterator; or a summary that `calibdask.summarize`
         made; or a container of columns: a data frame of pandas, Polars (lazy ones too), Dask or any other that
         narwhals knows, a table, a dataset or a reader of Arrow, a relation of DuckDB, a dataset of xarray, a mapping, a
-        structured array. Or the path of a file, or the rows of one, as `calibdask.read_rows` reads them.
+        structured array. Or the path of a file, or rows read by `calibdask.read_rows`.
     y_prob : array of shape (..., n) or (..., n, K)
         Scores: P(y = 1), or one column for each class. Leading dimensions (models, replicates) are kept in the result;
         ``y_true`` may lack them if dimension names or class columns identify the sample dimension. Rows of pandas
-        objects belong together by their index. Of very many classes the largest scores, as `TopScores`.
+        objects are aligned by their index. For very many classes, the largest scores, as `TopScores`.
     metrics : estimator, sequence, or mapping from name to estimator, optional
-        None: six numbers, see `calibdask.default_metrics`; ``"all"``: the full panel that they open. Estimators may be
+        None: six numbers, see `calibdask.default_metrics`; ``"all"``: the full panel. Estimators may be
         given as text such as ``"ece(bins=10)"``, as on the command line.
     label : name or sequence of names of columns, optional
         In a container of columns: the labels; with ``task`` one column for each class, as for ``score``. By default the
@@ -99,15 +99,15 @@ def evaluate(
         attribute ``guessed_columns`` say which.
     score : name or sequence of names of columns, optional
         In a container of columns: the scores. One column of P(y = 1), or of lists of K; or one for each class, in their
-        order, which one name stands for where they are called ``<score>_0``, ``<score>_1``, ...; a pattern such as
-        ``"p_*"`` names the classes too, by what its ``*`` stands for. By default ``score``, or the only one with a
-        usual name such as ``y_prob``, ``prob`` or ``p``.
+        order; one name is enough if they are called ``<score>_0``, ``<score>_1``, ...; a pattern such as ``"p_*"``
+        also names the classes, by the text that ``*`` matches. By default ``score``, or the only one with a usual name
+        such as ``y_prob``, ``prob`` or ``p``.
     by : array of shape (n,), or mapping from name to array, optional
         Slices: results are computed for every value (every combination of values), with one dimension for each name.
-        Rows without a value are a slice of their own, the last: NaN among numbers, NaT among dates, else ``"missing"``.
-        Of a container of columns: names of columns.
+        Rows without a value form a separate slice, the last one: NaN among numbers, NaT among dates, otherwise
+        ``"missing"``. For a container of columns: names of columns.
     sample_weight : array of shape (..., n), optional
-        Non-negative weights. Rows of weight 0 are ignored. Of a container of columns: the name of one.
+        Non-negative weights. Rows of weight 0 are ignored. For a container of columns: the name of one.
     skip_missing : bool, default False
         Leave out rows without a label, a score or a weight (NaN, None); the attribute ``rows_skipped`` counts them.
         Otherwise they are an error.
@@ -115,63 +115,64 @@ def evaluate(
         Level of intervals, such as 0.95: variables ``<name>_low`` and ``<name>_high``, for curves also
         ``<name>_median`` and the simultaneous ``<name>_band_low``, ``<name>_band_high``; see Notes.
     ci_method : {"corrected", "percentile", "bca"}, optional
-        How ends are computed from replicates; None: corrected for calibration errors, percentiles for most other
-        numbers. Attributes of the ends record the method.
+        How interval ends are computed from replicates; None: corrected for calibration errors, percentiles for most
+        other numbers. Attributes of the ends record the method.
     n_boot : int, default 200
         Number of replicates.
     seed : int, default 0
         Seed of the replicates, which do not depend on chunks or workers.
     keep_replicates : bool, default False
         With ``ci``: keep the values of all replicates of numbers, as ``<name>_replicates`` along the dimension
-        ``replicate``. Then rows are resampled for every number, so that replicates are paired across metrics, and
-        across models of the same rows in the same order. A summary has no rows: replicates of its slices, and of
-        other summaries, are neither paired nor independent.
+        ``replicate``. In this case rows are resampled for every number, so replicates are paired across metrics, and
+        across models of the same rows in the same order. A summary has no rows: replicates of its slices, and of other
+        summaries, are neither paired nor independent.
     groups : array of shape (n,), or name of a column, optional
         The cluster of each row, such as a patient, a customer or an election: integers, texts or dates. Rows of one
-        cluster may be dependent, clusters are not; see Notes. Blocks have them inside, as ``(y_true, y_prob,
+        cluster may be dependent; clusters are independent. See Notes. Blocks contain them, as ``(y_true, y_prob,
         sample_weight, groups)``, where ``sample_weight`` may be None.
     task : {"binary", "multiclass", "multilabel"}, optional
-        What the axes mean. ``"multiclass"``: scores have a column for each class; labels of the shape of the scores are
-        one-hot rows, which are checked in the pass and decoded. ``"multilabel"``: labels of the shape of the scores,
-        0 or 1; every column is a binary problem of its own, along ``class_dim``, and rows need not sum to 1.
-        ``"binary"``: scores are P(y = 1), and unnamed matrices are (models, n). None: shapes and names of dimensions
-        say it; labels and scores of equal shape without names, of two dimensions, are refused.
+        Meaning of the axes. ``"multiclass"``: scores have a column for each class; labels of the shape of the scores
+        are one-hot rows, which are checked in the pass and decoded. ``"multilabel"``: labels of the shape of the
+        scores, 0 or 1; every column is a separate binary problem, along ``class_dim``, and rows need not sum to 1.
+        ``"binary"``: scores are P(y = 1), and unnamed matrices are (models, n). None: inferred from shapes and names of
+        dimensions; two-dimensional labels and scores of equal shape without names raise an error.
     logits : bool, default False
-        Whether ``y_prob`` are logits: scores are their softmax, for vectors and multilabel columns the sigmoid,
+        Whether ``y_prob`` are logits: scores are their softmax (the sigmoid for vectors and multilabel columns),
         computed in float64 while the blocks are read. Below about -700 the exponential counts as 0.
     labels : sequence of K, optional
-        The classes in the order of the columns of scores, where labels are not 0..K-1. By default those that the
-        columns are called (xarray, data frames), else the declared order of categories, else the distinct labels,
-        sorted as by scikit-learn's classifiers, which must all occur. In Dask collections and blocks text requires it.
+        The classes in the order of the columns of scores, if labels are not 0..K-1. By default the names of the columns
+        (xarray, data frames), else the declared order of categories, else the distinct labels, sorted as by
+        scikit-learn's classifiers; all of them must occur. Required for text labels in Dask collections and blocks.
     pos_label : label, optional
-        For a vector of scores: the class whose probability they are. Not needed for labels 0 and 1.
+        For a vector of scores: the class whose probability the scores are. Not needed for labels 0 and 1.
     ignore_label : label, optional
         Rows with this label, such as 255 or -100 in segmentation, are left out; the attribute ``rows_ignored`` counts
         them.
     sample_dim : str or sequence of str
-        The dimension of samples in xarray input. Several, such as ``("image", "y", "x")``, are samples together, in
-        this order; arrays without names have them last, before the classes.
+        The dimension of samples in xarray input. Several dimensions, such as ``("image", "y", "x")``, together index
+        the samples, in this order; in arrays without names they come last, before the classes.
     class_dim : str
         The dimension of classes in xarray input.
     sum_tolerance : float
         Largest deviation from 1 of the sum of a row of scores.
     population : Population, optional
-        The population that the numbers are of, where its prevalence is not that of the sample or of the training; the
-        attribute ``population`` of the result and of its variables says which. One pass more, which counts labels.
+        The population to which the numbers refer, if its prevalence differs from the sample or the training data; the
+        attribute ``population`` of the result and of its variables describes it. This takes one more pass, which counts
+        labels.
     soft_labels : bool, default False
         Whether labels are shares, as of several raters, of judges or of ties: ``y_true`` between 0 and 1 for scores
-        P(y = 1), or rows of K shares that add up to 1 for scores of K classes. Losses, errors and means are those
-        expected of a label drawn from the shares; rows are resampled as wholes. Held in memory. Shares that are all 0
-        or 1 give the same bits as their labels. Metrics that count labels are refused.
+        P(y = 1), or rows of K shares that add up to 1 for scores of K classes. Losses, errors and means are
+        expectations over a label drawn from the shares; whole rows are resampled. Held in memory. Shares that are all 0
+        or 1 give the same bits as labels. Metrics that count labels raise an error.
 
     Returns
     -------
     xarray.Dataset
         One variable for each metric, ``<name>_<part>`` where a metric has several numbers; bins are a dimension
         ``<name>_bin``. Attributes hold the number of rows, the number of passes and the version; the attribute
-        ``estimator`` of each variable describes it. Coordinates say what the numbers of each slice (and model) rest
-        on: ``rows``; ``events``, ``mean_score`` and ``frequency`` of y = 1 for a vector of scores, of right predictions
-        and their confidence for a matrix; with weights all but ``rows`` are weighted.
+        ``estimator`` of each variable describes it. Coordinates describe the data of each slice (and model): ``rows``;
+        ``events``, ``mean_score`` and ``frequency`` of y = 1 for a vector of scores, of right predictions and their
+        confidence for a matrix; with weights, all but ``rows`` are weighted.
 
     Raises
     ------
@@ -185,59 +186,58 @@ def evaluate(
     Warns
     -----
     SuspectScoresWarning
-        If one minus the scores, or a permutation of the columns, fits the labels far better: of at least 100 rows, with
-        accuracy, and Brier score or confidence, so much better that a calibrated model has it by chance in one of a
-        million data sets at most. Checked where bins of equal width are measured, of columns where bins of equal mass
-        are too, without a pass of its own.
+        If one minus the scores, or a permutation of the columns, fits the labels far better: with at least 100 rows,
+        and an accuracy and a Brier score or confidence so much better that this happens by chance to a calibrated model
+        in at most one of a million data sets. This is checked with metrics in equal-width bins (for permuted columns,
+        also with equal-mass bins), without an additional pass.
 
     Notes
     -----
     Without weights estimates and p-values are the same to the last bit for any chunks, any number of workers and any
-    order of tasks; with weights, and ends from replicates of the rows, within 1e-12, but for medians, ends and bands of
-    curves at scores that the kernels of hardly any rows reach, which rest on rounding there (attribute ``rounding``).
-    Rows are never collected in one place: memory is bounded by the chunks.
+    order of tasks; with weights, and for ends from replicates of the rows, within 1e-12. Exceptions are medians, ends
+    and bands of curves at scores that the kernels of hardly any rows reach, which depend on rounding there (attribute
+    ``rounding``). Rows are never collected in one place: memory is bounded by the chunks.
 
-    *Columns.* Lazy frames, relations, datasets and functions that return readers of Arrow are read batch by batch, anew
-    in each pass, only the columns that are named; one pass more finds the values of ``by``. Whole numbers, booleans,
-    decimals and dictionaries are read as the numbers that they are.
+    *Columns.* Lazy frames, relations, datasets and functions that return readers of Arrow are read batch by batch,
+    again in each pass, with only the named columns; one more pass finds the values of ``by``. Whole numbers, booleans,
+    decimals and dictionaries are read as numbers.
 
     *Replicates.* Metrics that can be computed from a fine histogram of the scores use ``n_boot`` resampled histograms,
-    at a cost that does not depend on the number of rows, for each class and replicate 10 microseconds for sums over
-    bins, else 0.2 to 2 ms (beta kernel: 200 ms): `ECE`, `MCE` and `BrierDecomposition` with right-closed bins on
-    borders of 1/3600 or of equal mass, `CORP`, `ECCE`, `DensityECE`, `SmoothECE` and curves. All other metrics are
+    at a cost that does not depend on the number of rows, per class and replicate 10 microseconds for sums over bins,
+    otherwise 0.2 to 2 ms (beta kernel: 200 ms): `ECE`, `MCE` and `BrierDecomposition` with right-closed bins on
+    multiples of 1/3600 or of equal mass, `CORP`, `ECCE`, `DensityECE`, `SmoothECE` and curves. All other metrics are
     computed from replicates of the rows, each weighted by a Poisson variable keyed by ``seed`` and the row number: in
-    the same pass, at ``n_boot`` times the cost and the memory (twice that for calibration errors). Edges of bins and
-    bandwidths of kernels on the simplex are not re-estimated. Bins of a `ReliabilityDiagram` and means over
-    blocks of rows (`SKCE`) have intervals of Clopper & Pearson, without replicates. Tests have none.
+    the same pass, at ``n_boot`` times the cost and the memory (twice that for calibration errors). Bin edges and
+    bandwidths of kernels on the simplex are not re-estimated. Bins of a `ReliabilityDiagram` and means over blocks of
+    rows (`SKCE`) have intervals of Clopper & Pearson, without replicates. Tests have none.
 
     *Ends.* ``"percentile"``: quantiles of the replicates. ``"bca"``: at levels corrected for median bias and skewness,
     estimated by leaving out 100 random groups of rows in turn. ``"corrected"``: the estimate plus and minus the larger
-    of its distances to the two quantiles; from 0 where calibrated models with the same scores have such an error by
-    chance. A calibration error of resampled rows exceeds that of the rows as the latter exceeds the true error, because
-    noise increases absolute values: percentiles are too high by about twice the bias of the estimate, BCa ends by less,
-    and both are appropriate only for errors far above those by chance. Terms of decompositions that resampling shifts
-    in the same way have corrected ends too.
+    of its distances to the two quantiles; the interval starts at 0 if calibrated models with the same scores have such
+    an error by chance. The calibration error of resampled rows exceeds the error of the rows, just as the latter
+    exceeds the true error, because noise increases absolute values: percentiles are too high by about twice the bias of
+    the estimate, BCa ends by less, and both are appropriate only for errors far above the chance level. Terms of
+    decompositions that resampling shifts in the same way have corrected ends too.
 
     *Clusters.* With ``groups`` whole clusters are resampled: clusters are sent to at most 512 buckets by a hash of
     their value, and the rows of a bucket have one Poisson weight in each replicate, keyed by ``seed``. Blocks, chunks
     and the order of rows do not matter, and a cluster may be in several blocks; memory does not depend on the number of
-    clusters. The relative error of a standard error from B buckets is about 1 / sqrt(2 (B - 1)), 3 % of 512; of many
-    slices, models or classes there are fewer buckets, at least 64 (attribute ``cluster_buckets``). Ends are those of
-    Student's t with one degree of freedom less than there are clusters, and farther away by sqrt(G / (G - 1)) with G
-    clusters: ``"student"`` (on the scale of logarithms for positive numbers) where other intervals have formulas,
-    ``"share"`` (Clopper & Pearson for as many independent rows as have that variance) for shares, ``"corrected"`` and
-    ``"percentile"`` as above. With fewer than 10 clusters there are no ends (NaN); the attribute ``cluster_notes`` says
-    so, and names few and dominant clusters. The coordinate ``clusters`` counts the clusters of each slice (beyond
-    131,072 within 0.4 %), ``effective_rows`` is how many independent rows say as much of the mean gap, and
-    ``<name>_design_effect`` is the variance of a number relative to that if rows were independent. Metrics whose tests
-    or pairs hold for independent rows alone are refused, and left out of the default panel; p-values beside other
-    numbers are NaN.
+    clusters. The relative error of a standard error from B buckets is about 1 / sqrt(2 (B - 1)), 3 % for 512; with many
+    slices, models or classes there are fewer buckets, at least 64 (attribute ``cluster_buckets``). Ends use Student's t
+    with G - 1 degrees of freedom for G clusters, and are widened by sqrt(G / (G - 1)): ``"student"`` (on the scale of
+    logarithms for positive numbers) if the usual intervals have formulas, ``"share"`` (Clopper & Pearson for the number
+    of independent rows with that variance) for shares, ``"corrected"`` and ``"percentile"`` as above. With fewer than
+    10 clusters there are no ends (NaN); the attribute ``cluster_notes`` says so, and names few and dominant clusters.
+    The coordinate ``clusters`` counts the clusters of each slice (beyond 131,072 within 0.4 %), ``effective_rows`` is
+    the number of independent rows with the same information on the mean gap, and ``<name>_design_effect`` is the
+    variance of a number relative to its variance for independent rows. Metrics whose tests or pairs are valid only for
+    independent rows raise an error, and are left out of the default panel; p-values beside other numbers are NaN.
 
-    *Coverage.* Intervals are for the true number, for binned errors the error visible to the bins; coverage rates are
-    in experiments/calibration of the repository. Resampling does not reveal the bias of smoothing: where the true curve
-    is steep, `DensityECE` is too small for its interval, and `SmoothECE` estimates another, smaller quantity.
-    Histograms do not contain the dependence between the classes of one row: pooled over classes, such intervals hold
-    for any dependence and are conservative.
+    *Coverage.* Intervals are for the true number (for binned errors, the error visible in the bins); coverage rates are
+    in experiments/calibration of the repository. Resampling does not reveal the bias of smoothing: if the true curve is
+    steep, `DensityECE` is too small for its interval, and `SmoothECE` estimates another, smaller quantity. Histograms
+    do not contain the dependence between the classes of one row: pooled over classes, such intervals are valid for any
+    dependence and conservative.
 
     Examples
     --------

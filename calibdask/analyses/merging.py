@@ -25,35 +25,35 @@ from calibdask.storage.summary_totals import with_fill, with_totals
 
 
 def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
-    """Merge summaries of different rows: slices are united, and what several summaries say of one slice is added.
+    """Merge summaries of different rows: slices are united, and common slices are added.
 
     Parameters
     ----------
     *summaries : xarray.Dataset
         Results of `calibdask.summarize`, in memory or opened from files, with the same settings, step, classes,
-        dimensions of slices and models; all with weights, or all without.
+        dimensions of slices and models; either all or none with weights.
 
     Returns
     -------
     xarray.Dataset
-        The summary of all rows. Labels along a dimension of slices are sorted, unless all summaries have the same in
-        the same order; slices that no summary has, such as a country on a day without it, have no rows.
+        The summary of all rows. Labels along a dimension of slices are sorted, unless all summaries have the same
+        labels in the same order; combinations that no summary has, such as a country on a day without it, have no rows.
 
     Raises
     ------
     TypeError
         If something is not a summary.
     ValueError
-        If there is none, if summaries are not alike, or one cannot be evaluated, for example because it is a sum that
-        has lost slices.
+        If there are no summaries, if they are incompatible, or if one cannot be evaluated, for example because it is a
+        sum that has lost slices.
 
     Notes
     -----
     Without weights all sums are integers: the result is the same to the last bit in any order and grouping, and equal
-    to the summary of all rows; with weights up to rounding. Whether two summaries hold the same rows cannot be seen:
-    each is to be given once. In memory: the result and one variable of one summary at a time.
+    to the summary of all rows; with weights up to rounding. Two summaries of the same rows cannot be detected: give
+    each summary only once. Memory: the result and one variable of one summary at a time.
 
-    In plain xarray ``a + b`` keeps the slices that both have, and is refused when it is evaluated, unless nothing was
+    In plain xarray ``a + b`` keeps only the slices that both have, and evaluating it raises an error if anything was
     lost.
 
     Examples

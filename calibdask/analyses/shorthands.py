@@ -1,9 +1,9 @@
 """Functions for single metrics, which return floats, or datasets for diagrams and curves.
 
-All accept the arguments of their estimator and those of `evaluate`; its ``labels`` and ``pos_label`` are those of
-scikit-learn's metrics, so that `sklearn.metrics.make_scorer` turns them into scorers with
-``response_method="predict_proba"``: for two classes a scorer receives a vector of scores, of the class ``pos_label``.
-Where a fold may lack a class, name them all by ``labels``.
+All accept the arguments of their estimator and those of `evaluate`; ``labels`` and ``pos_label`` work as in
+scikit-learn's metrics, so `sklearn.metrics.make_scorer` turns them into scorers with
+``response_method="predict_proba"``: for two classes a scorer receives the vector of scores of the class ``pos_label``.
+If a fold may lack a class, name all classes by ``labels``.
 
 A model that always predicts the frequencies of the classes is calibrated but useless: search by `log_loss` or
 `brier_score`, which measure both calibration and discrimination, or among models of similar skill.
@@ -16,7 +16,7 @@ Examples
 >>> from sklearn.model_selection import cross_val_score
 >>> from sklearn.naive_bayes import GaussianNB
 
-Errors are negative as scorers, so that larger is better; further arguments are those of the metric:
+Scorers return negative errors, so that larger is better; further arguments are passed to the metric:
 
 >>> X, y = load_breast_cancer(return_X_y=True)
 >>> scorer = make_scorer(cd.ece, greater_is_better=False, response_method="predict_proba", bins=10)
@@ -170,7 +170,7 @@ def ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options
 
 
 def mce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_MCE]) -> Any:
-    """Maximum calibration error as a float; takes the arguments of `ECE` and `evaluate`.
+    """Maximum calibration error as a float; accepts the arguments of `ECE` and `evaluate`.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def mce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options
 
 
 def brier_score(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Score]) -> Any:
-    """Brier score as a float; takes the arguments of `BrierScore` and `evaluate`.
+    """Brier score as a float; accepts the arguments of `BrierScore` and `evaluate`.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def brier_score(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, *
 
 
 def log_loss(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[EvaluateKeywords]) -> Any:
-    """Logarithmic score as a float; takes the arguments of `evaluate`.
+    """Logarithmic score as a float; accepts the arguments of `evaluate`.
 
     Examples
     --------
@@ -203,7 +203,7 @@ def log_loss(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **op
 
 
 def density_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Density]) -> Any:
-    """ECE_d, the density estimator, as a float; takes the arguments of `DensityECE` and `evaluate`.
+    """ECE_d, the density estimator, as a float; accepts the arguments of `DensityECE` and `evaluate`.
 
     Examples
     --------
@@ -214,7 +214,7 @@ def density_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, *
 
 
 def skce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_SKCE]) -> Any:
-    """Squared kernel calibration error as a float; takes the arguments of `SKCE` and `evaluate`.
+    """Squared kernel calibration error as a float; accepts the arguments of `SKCE` and `evaluate`.
 
     Examples
     --------
@@ -225,7 +225,7 @@ def skce(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **option
 
 
 def smooth_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Smooth]) -> Any:
-    """Smooth calibration error as a float; takes the arguments of `SmoothECE` and `evaluate`.
+    """Smooth calibration error as a float; accepts the arguments of `SmoothECE` and `evaluate`.
 
     Examples
     --------
@@ -238,7 +238,7 @@ def smooth_ece(y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **
 def reliability_diagram(
     y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Diagram]
 ) -> xr.Dataset:
-    """Mean score and frequency of the outcome by bin; takes the arguments of `ReliabilityDiagram` and of `evaluate`.
+    """Mean score and frequency of the outcome by bin; accepts the arguments of `ReliabilityDiagram` and of `evaluate`.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def reliability_diagram(
 def reliability_curve(
     y_true: Any, y_prob: Any = None, *, sample_weight: Any = None, **options: Unpack[_Curve]
 ) -> xr.Dataset:
-    """Frequency of the outcome as a function of the score; takes the arguments of `ReliabilityCurve` and `evaluate`.
+    """Frequency of the outcome as a function of the score; accepts the arguments of `ReliabilityCurve` and `evaluate`.
 
     Examples
     --------

@@ -68,45 +68,45 @@ def shrink_slices(
     Parameters
     ----------
     data : summary, container of columns, path, or array of labels
-        As ``y_true`` of `calibdask.evaluate`; a summary answers alone. Of arrays, labels with ``y_prob``.
+        As ``y_true`` of `calibdask.evaluate`; not needed with a summary. For arrays, the labels, together with
+        ``y_prob``.
     by : names of columns or of slices, array, or mapping from name to array
-        The slices. Of a summary None: all of its slices.
+        The slices. None, for a summary: all of its slices.
     measure : {"mean-gap", "observed-expected"}, default "mean-gap"
-        Mean of o - s, or observed over expected events, sum o / sum s.
+        The mean of o - s, or observed over expected events, sum o / sum s.
     limit : float, optional
-        Adds ``exceeds``: the probability that an effect is larger than this in size; of a ratio, above 1, that it is
-        above the limit or below one over it.
+        Adds ``exceeds``: the probability that an effect exceeds this limit in absolute value; for a ratio, the limit is
+        above 1, and the probability is that the ratio is above it or below its inverse.
     confidence : float, default 0.95
-        Of the intervals, on average over the slices.
+        Level of the intervals, on average over the slices.
     y_prob, sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label, population
-        As for `calibdask.evaluate`. Ratios take no weights.
+        As for `calibdask.evaluate`. Ratios do not support weights.
 
     Returns
     -------
     xarray.Dataset
-        By slice: ``raw``, the number of its rows alone; ``shrunken``, the estimate; ``low`` and ``high``; ``exceeds``
-        with a limit; ``rank``, 1 for the largest shrunken effect; ``rows`` and ``events``. Slices without rows have
-        NaN. Attributes: ``mean`` and ``deviation``, the mean of the effects and their standard deviation, and
-        ``kurtosis``.
+        By slice: ``raw``, the value of its rows alone; ``shrunken``, the estimate; ``low`` and ``high``; ``exceeds``
+        with a limit; ``rank``, 1 for the largest shrunken effect; ``rows`` and ``events``. Slices without rows are NaN.
+        Attributes: ``mean`` and ``deviation``, the mean of the effects and their standard deviation, and ``kurtosis``.
 
     Raises
     ------
     ValueError
-        If there are fewer than three slices, no slices, a limit that is not possible, or as `calibdask.evaluate`.
+        If there are fewer than three slices, no slices, or an impossible limit; and as in `calibdask.evaluate`.
 
     Notes
     -----
     *Gaps.* y_k ~ N(theta_k, v_k) and theta_k ~ (mu, tau**2), whatever their distribution. v_k = sum w**2 p (1 - p) /
     (sum w)**2 over its rows, with p = s + theta_k; tau**2 by Paule & Mandel [3]_. The estimate is w_k y_k + (1 - w_k)
-    mu with w_k = tau**2 / (tau**2 + v_k). Raw gaps of small slices rank noise; these have a smaller mean squared error
-    than those, and than the mean of all. Intervals [1]_ are w_k sqrt(v_k) times a critical value that allows for the
-    bias of shrinking, by the fourth moment of the effects and an upper limit of the second: at least 95 % of all slices
-    are covered, for any distribution of effects. That is a statement on average: slices whose effects are extreme are
-    covered less often.
+    mu with w_k = tau**2 / (tau**2 + v_k). Ranking raw gaps of small slices ranks noise; the shrunken gaps have a
+    smaller mean squared error than the raw gaps, and than the overall mean. Intervals [1]_ are w_k sqrt(v_k) times a
+    critical value that allows for the bias of shrinking, by the fourth moment of the effects and an upper limit of the
+    second: at least 95 % of all slices are covered, for any distribution of effects. This holds on average: slices with
+    extreme effects are covered less often.
 
-    *Ratios.* O_k ~ Poisson(theta_k E_k) with gamma ratios theta_k, by moments [2]_, with the variance of events that
-    are not rare: the estimate is the posterior mean, ends are the outer ones of quantiles of the posterior distribution
-    and of the interval of gaps, (O_k - E_k) / E_k.
+    *Ratios.* O_k ~ Poisson(theta_k E_k) with gamma ratios theta_k, by moments [2]_, with the variance corrected for
+    events that are not rare: the estimate is the posterior mean, and each end is the outer one of the posterior
+    quantile and the end of the interval of gaps, (O_k - E_k) / E_k.
 
     ``exceeds`` is the posterior probability for normal (gamma) effects. One pass, 120 bytes for each slice; rows,
     chunks and summaries give the same numbers, summaries to 1e-8.

@@ -67,24 +67,25 @@ def summarize(
     sample_dim, class_dim, sum_tolerance
         As for `calibdask.evaluate`.
     settings : sequence of str or int, default ("confidence", "classwise")
-        Settings to store: ``"confidence"``, ``"classwise"``, ``"binary"``, the number of a class. Class-wise
-        histograms serve single classes too.
+        Settings to store: ``"confidence"``, ``"classwise"``, ``"binary"``, the number of a class. Class-wise histograms
+        also serve single classes.
     step : float, default 0.0003
         Largest width of a cell; the unit interval is divided into a multiple of 300 cells, 3600 by default.
     features : data frame, mapping from name to array, or names of columns, optional
-        As for `calibdask.audit`, which takes the summary in place of the rows. Not with ``by``, nor with weights.
+        As for `calibdask.audit`, which accepts the summary instead of the rows. Not with ``by`` or weights.
     depth, values, min_rows, edges, score_cells
-        How the features are cut, as for `calibdask.audit`; ``min_rows`` says which categories are rare.
+        How the features are cut, as for `calibdask.audit`; ``min_rows`` determines which categories are rare.
     cuts : xarray.Dataset, optional
-        A summary with features: these rows are cut as its rows were, so that both add up. Categories that are new
+        A summary with features: the features are cut as in this summary, so that both can be added. New categories
         count as ``other``. ``features`` None: the columns of these names.
     population : Population, optional
-        The population that the summary is of, as for `calibdask.evaluate`; it is merged with summaries of the same.
+        The population to which the summary refers, as for `calibdask.evaluate`; only summaries of the same population
+        can be merged.
 
     groups : array of shape (n,), or name of a column, optional
-        The cluster of each row, as for `calibdask.evaluate`: the summary keeps what intervals of clusters need.
+        The cluster of each row, as for `calibdask.evaluate`: the summary keeps the sums that clustered intervals need.
     buckets : int, default 64
-        With ``groups``: to how many buckets clusters are sent by a hash, a power of 2 from 16 to 512.
+        With ``groups``: number of buckets that clusters are hashed into, a power of 2 from 16 to 512.
 
     Returns
     -------
@@ -94,9 +95,9 @@ def summarize(
         sums of weights, and ``<setting>_square``, ``<setting>_rows``); ``rows``, and ``total_rows`` of all slices.
         Settings whose scores have a positive lower bound have a second histogram, ``<setting>_support_count`` and so
         on, on the interval above it. With features ``segment_rows``, ``segment_events`` (..., segment, segment_cell),
-        ``segment_score`` and ``segment_spread``, the sums of audits, and ``segment_cuts``, which says of what.
+        ``segment_score`` and ``segment_spread``, the sums of audits, and ``segment_cuts``, their description.
         ``brier_sum`` and ``log_loss_sum`` are the sums of these scores, without weights
-        as two words in units of ``word_unit``; ``clipped_rows`` those whose logarithm was clipped.
+        as two words in units of ``word_unit``; ``clipped_rows`` counts the rows whose logarithm was clipped.
 
     Raises
     ------
@@ -108,32 +109,33 @@ def summarize(
     -----
     Summaries add: the sum over a dimension of slices **is** the summary of the pooled rows, to the last bit without
     weights, and `calibdask.merge` unites summaries of different rows, for example of different days. In plain xarray
-    ``a + b`` keeps the slices that both have: a summary carries its total, ``total_rows``, and a sum that has lost rows
-    is refused when it is evaluated, and so is a selection of slices of a sum, but not one of a merged summary.
-    Dimensions of models are no slices: a sum over them counts rows several times, and is refused as well. Summaries may
-    be concatenated along a new dimension, as slices.
+    ``a + b`` keeps only the slices that both have: a summary carries its total, ``total_rows``, so evaluating a sum
+    that has lost rows, or a selection of slices of a sum, raises an error; a selection of slices of a merged summary
+    does not. Dimensions of models are not slices: a sum over them counts rows several times, and raises an error as
+    well. Summaries may be concatenated along a new dimension, as slices.
 
     `DensityECE`, `SmoothECE`, curves, binned metrics whose edges are edges of cells (10, 15, 20, 100 or any number of
-    bins that divides 3600) and equal-mass bins on borders of cells can be computed from them, all with intervals and
-    bands; and `BrierScore` and `LogLoss`, whose exact sums are kept, with intervals for a vector of scores. Of
-    decisions `threshold`, `NetBenefit` and `MurphyCurve` (exact), `RiskCoverage`, `ATB` and `ConformalThreshold` (to
-    the width of a cell).
+    bins that divides 3600) and equal-mass bins on cell boundaries can be computed from them, all with intervals and
+    bands; and `BrierScore` and `LogLoss`, whose exact sums are kept, with intervals for a vector of scores. For
+    decisions, they support `threshold`, `NetBenefit` and `MurphyCurve` (exactly), and `RiskCoverage`, `ATB` and
+    `ConformalThreshold` (to the width of a cell).
 
     Cells are finer next to 0 and 1: 32 for every doubling of the distance to the end, down to 4e-9. With a thousand
-    classes, whose scores are mostly below 0.001, equal-mass calibration errors are within 1 % of those of the rows.
+    classes, whose scores are mostly below 0.001, equal-mass calibration errors are within 1 % of their values on the
+    rows.
 
     *Clusters.* With ``groups`` every variable has a second one by bucket of clusters, ``<name>_buckets`` (...,
-    cluster_bucket), and ``cluster_rows`` counts clusters. Buckets of different days, files or slices add up, also where
-    a cluster has rows in several of them; `calibdask.evaluate` resamples them, and takes min(buckets, clusters) - 1
-    degrees of freedom. The relative error of a standard error is about 1 / sqrt(2 (buckets - 1)): 9 % for 64 buckets,
-    3 % for 512. ``drop_dims("cluster_bucket")`` is the summary of the same rows without clusters. Analyses that take
-    rows as independent refuse a summary with clusters.
+    cluster_bucket), and ``cluster_rows`` counts clusters. Buckets of different days, files or slices add up, even if a
+    cluster has rows in several of them; `calibdask.evaluate` resamples them, with min(buckets, clusters) - 1 degrees of
+    freedom. The relative error of a standard error is about 1 / sqrt(2 (buckets - 1)): 9 % for 64 buckets, 3 % for 512.
+    ``drop_dims("cluster_bucket")`` is the summary of the same rows without clusters. Analyses that assume independent
+    rows reject a summary with clusters.
 
-    Memory: 156 kB for each class and slice (312 kB with weights), also for every block of rows that waits to be merged,
-    or where slices are many and small 24 bytes for each occupied cell and class (40 with weights), which are at most as
-    many as rows; such variables hold their occupied cells alone, in files too. With ``groups`` all cells, and as much
-    again for each bucket: 10 MB for each class and slice with 64 of them, 80 MB with 512; more than 4 GB are refused
-    beforehand. One cell holds up to 2**33 rows.
+    Memory: 156 kB for each class and slice (312 kB with weights), also for every block of rows that waits to be merged.
+    With many small slices, 24 bytes for each occupied cell and class (40 with weights), of which there are at most as
+    many as rows; such variables hold only their occupied cells, in files as well. With ``groups``, all cells are
+    stored, and the same again for each bucket: 10 MB for each class and slice with 64 buckets, 80 MB with 512; more
+    than 4 GB raise an error beforehand. One cell holds up to 2**33 rows.
 
     Examples
     --------

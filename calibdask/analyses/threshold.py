@@ -132,8 +132,7 @@ def threshold(
     used: about 200 cell boundaries of a fine grid, half a percent of the rows apart, starting at a tenth of the rows
     (at less with many rows, and at more if even no errors among them would not pass). The first test has half of the
     level 1 - confidence, which each rejecting test passes on to the next; the other half starts at a third of the rows,
-    in case the most confident predictions are not the best [2]_. With few rows there is a single start with the whole
-    level.
+    in case the most confident predictions are not the best [2]_. Few rows have a single start.
 
     Several slices (and classes) start with equal parts of the level; a slice whose tests all reject passes its part on
     to the others; with one test per slice this is Holm's method [3]_. Slices with too few rows are not tested.

@@ -96,7 +96,7 @@ def with_audit(
 
 
 def with_periods(request: RowsRequest, watching: "Watching | None") -> RowsRequest:
-    """A request that reads periods and versions too, if calibration is watched over time."""
+    """A request that reads periods and versions too, if calibration is monitored over time."""
     from dataclasses import replace
 
     if watching is None:

@@ -321,7 +321,7 @@ def pooled(summary: "Summary", by: Sequence[str]) -> "Summary":
     Raises
     ------
     click.UsageError
-        If it has no such slices.
+        If it does not have these slices.
     """
     from calibdask.engine.axes import slice_dimension
 

@@ -32,20 +32,21 @@ Share = float | tuple[float, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class Population(HtmlRepr):
-    """The population that decisions are taken in, where its prevalence is not that of the sample or of the training.
+    """The population in which decisions are made, if its prevalence differs from the sample or the training data.
 
     Parameters
     ----------
     prevalence : float, or sequence of K
         Frequency of y = 1 in the population, or of each class. Rows get the weight t_k / h_k by their label, where h_k
-        is the frequency of class k in the sample (with sample weights the weighted one): an enriched sample counts as
-        one of the population.
+        is the frequency of class k in the sample (with sample weights, the weighted frequency): an enriched sample then
+        represents the population.
     train_prevalence : float, or sequence of K
         Frequencies where the scores were learnt. Scores become proportional to s_k t_k / (train)_k: their odds are
         multiplied by the ratio of the odds. Without ``prevalence`` the target t is the sample.
     sampling_rate : float, or sequence of K
-        Share of the rows without the outcome (or of each class) that were kept for training; all others were. Scores
-        become s / (s + (1 - s) / rate). With ``train_prevalence`` too, that is the prevalence before rows were dropped.
+        Share of the rows without the outcome (or of each class) that was kept for training; all other rows were kept.
+        Scores become s / (s + (1 - s) / rate). Together with it, ``train_prevalence`` is the prevalence before rows
+        were dropped.
 
     Raises
     ------
@@ -54,19 +55,19 @@ class Population(HtmlRepr):
 
     Notes
     -----
-    ``calibdask.evaluate(..., population=...)``, and likewise of `calibdask.summarize`, `calibdask.check`,
+    ``calibdask.evaluate(..., population=...)``, and likewise for `calibdask.summarize`, `calibdask.check`,
     `calibdask.threshold` and reports; at the shell ``--prevalence 0.005 --train-prevalence 0.05 --sampling-rate 0.1``.
-    The attribute ``population`` of results, and of each of their variables, says "at prevalence 0.5 %".
+    The attribute ``population`` of results, and of each of their variables, reads "at prevalence 0.5 %".
 
-    From rows exact: the same as with scores and weights that were changed by hand. The frequencies of the sample take
-    one pass more, which counts labels. Intervals take the weights as given; they contain the chance of the prevalence
-    of the sample, and are wider than with a fixed one. Slices are weighted like all rows, and keep their own
-    prevalence relative to each other.
+    Exact for rows: the result is the same as with scores and weights changed by hand. One more pass counts the labels
+    of the sample. Intervals treat the weights as fixed; they include the sampling variation of the prevalence, so they
+    are wider than with a fixed prevalence. Slices are weighted like all rows, and keep their own prevalence relative to
+    each other.
 
     From a summary of binary scores: weights exactly, and losses to 2e-8; changed scores at the mean of each cell and
     outcome, to the width of a cell. Summaries of several classes do not hold the label beside each score.
 
-    It is valid as far as the distribution of scores within each class is the same in both populations (label shift).
+    It is valid if the distribution of scores within each class is the same in both populations (label shift).
 
     References
     ----------

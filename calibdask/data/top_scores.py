@@ -23,30 +23,30 @@ _ROUNDED = 1e-6
 class TopScores:
     """The m largest scores of each row with their classes, and the score of the label, of ``n_classes`` classes.
 
-    Given to `calibdask.evaluate` as ``y_prob``, in place of rows of 10^5 and more scores. They determine all metrics of
-    the confidence and of the k <= m largest scores, and the log loss; others are refused.
+    Pass them to `calibdask.evaluate` as ``y_prob`` instead of rows with 10^5 or more scores. They determine all metrics
+    of the confidence and of the k <= m largest scores, and the log loss; other metrics raise an error.
 
     Parameters
     ----------
     classes : array of shape (n, m)
         Classes of the largest scores, in the order of the scores; values like those of ``y_true``.
     scores : array of shape (n, m)
-        Their scores, which fall. NumPy or Dask.
+        Their scores, in decreasing order. NumPy or Dask.
     label_scores : array of shape (n,), optional
         Score of the label of each row. Without it there is no log loss.
     n_classes : int
-        Number of classes K, on which bins of the confidence depend.
+        Number of classes K, which the bins of the confidence depend on.
 
     Raises
     ------
     ValueError
         If shapes do not match; while rows are read, if scores rise in a row, a class occurs twice in it, the score of a
-        label is not that in its row, or is above the smallest of the m scores though the label is not among their
-        classes, or sums are above 1.
+        label differs from the one in its row, or exceeds the smallest of the m scores although the label is not among
+        their classes, or sums are above 1.
 
     Notes
     -----
-    m + 1 numbers a row are read in place of K. Results are those of full rows, to the last bit, where equal scores are
+    m + 1 numbers per row are read instead of K. Results equal those of full rows, to the last bit, if equal scores are
     listed in the order of their classes.
 
     Examples

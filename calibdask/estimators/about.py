@@ -70,9 +70,9 @@ class PartInfo:
         None: determined by the kind.
     quantity : {"", "mean-gap", "ratio", "slope", "offset"}
         ``"mean-gap"``: the mean absolute difference of score and frequency, which can be stated in percentage points.
-        ``"ratio"`` and ``"slope"`` are 1 for a calibrated model, ``"offset"`` is 0; all three may be on either side.
+        ``"ratio"`` and ``"slope"`` are 1 for a calibrated model, ``"offset"`` is 0; all three may err on either side.
     bounds : pair of float, optional
-        The range outside which no data have the number, for ``possible``. None: determined by the kind.
+        The range of possible values for any data, for ``possible``. None: determined by the kind.
     """
 
     meaning: str = ""

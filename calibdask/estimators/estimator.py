@@ -61,9 +61,9 @@ class Estimator(HtmlRepr, ABC):
         return FromRows()
 
     def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
-        """The least and the largest value of a row where this part is a mean over rows; None for other parts.
+        """The least and the largest value of a row if this part is a mean over rows; None for other parts.
 
-        Gates need it: large values may be so rare that none of them is among the rows.
+        Gates need it: large values may be so rare that none occurs in the data.
         """
         return None
 
@@ -73,7 +73,7 @@ class Estimator(HtmlRepr, ABC):
         return has_pvalue and isinstance(self.interval(layout), NoInterval)
 
     def cluster_refusal(self, layout: Layout) -> str:
-        """Why this is not computed for clusters of dependent rows, as a clause; empty where it is."""
+        """Why this is not computed for clusters of dependent rows, as a clause; empty if it is."""
         if self.compares_pairs:
             return "its pairs of rows would have to come from different clusters"
         if self.is_test(layout) and not self.tests_clusters:
@@ -83,8 +83,8 @@ class Estimator(HtmlRepr, ABC):
         return ""
 
     def errs_by_chance(self, layout: Layout) -> bool:
-        """Whether a part is positive by chance for a calibrated model: by default, whether one is declared an error.
+        """Whether a part is positive by chance for a calibrated model: by default if any part is an error.
 
-        Replicates of a calibrated model are then drawn as well.
+        If so, replicates of a calibrated model are drawn as well.
         """
         return any(info.kind == "error" for info in self.describe(layout).values())

@@ -62,10 +62,10 @@ class FromRows(IntervalMethod):
 class FromHistograms(IntervalMethod):
     """Intervals from replicates of the histograms that the estimate is computed from.
 
-    ``for_replicates`` is the estimator that is applied to the replicates, a different one where that reduces bias.
+    ``for_replicates`` is the estimator that is applied to the replicates, possibly a different one that has less bias.
     ``coarsened`` maps one histogram on its grid to the record for the coarsest grid that suffices for its replicates.
-    ``above`` maps the estimate to the estimator that is applied to replicates of a calibrated model, where another one
-    tells sooner whether these are above the estimate.
+    ``above`` maps the estimate to the estimator that is applied to replicates of a calibrated model, possibly another
+    one that shows sooner whether these exceed the estimate.
     """
 
     histograms: tuple[GridHistogram, ...]

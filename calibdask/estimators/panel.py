@@ -14,9 +14,9 @@ _FromHistograms = BrierScore | LogLoss | ECE | DensityECE | SmoothECE | MeanGap 
 
 
 def default_metrics(classes: int, vector: bool | None = None, *, full: bool = False) -> dict[str, Estimator]:
-    """The default metrics for scores of ``classes`` classes: six numbers, or the ``full`` panel that they open.
+    """The default metrics for scores of ``classes`` classes: six numbers, or the ``full`` panel.
 
-    The calibration error with bins, smoothed, and on any interval of scores; the mean gap, whose sign says whether
+    The calibration error with bins, smoothed, and on any interval of scores; the mean gap, whose sign shows whether
     scores are too high or too low; the Brier score and the log-loss, which measure discrimination too. The full panel
     adds the decomposition of the Brier score (for a vector of scores), errors of bins of equal mass, by class (for a
     matrix) and of densities, a debiased root mean square error, and the largest gap.
@@ -32,10 +32,10 @@ def default_metrics(classes: int, vector: bool | None = None, *, full: bool = Fa
 
     Notes
     -----
-    The six take one pass, the full panel up to three: those after the first are for bins of equal mass. Not included:
-    `MulticlassECE`, `SKCE` and `CMETest` for whole score vectors; `CORP` and `ECCE`, which order all scores;
-    `ExcessCost` for decisions; tests, whose p-values say nothing of the size of an error and are small for any model
-    with enough rows: the interval of the cut-off error begins above 0 where a calibrated model is excluded.
+    The six take one pass, the full panel up to three: the additional passes are for equal-mass bins. Not included:
+    `MulticlassECE`, `SKCE` and `CMETest` for whole score vectors; `CORP` and `ECCE`, which sort all scores;
+    `ExcessCost` for decisions; tests, whose p-values say nothing about the size of an error and are small for any model
+    with enough rows: the interval of the cut-off error starts above 0 if calibration is rejected.
 
     Examples
     --------

@@ -34,8 +34,8 @@ class Part:
 class Number(Part):
     """Numbers within ``limits``, each with its own interval.
 
-    ``known_ends`` returns the ends at a level where a formula gives them, or percentiles of replicates are not
-    appropriate; ``ends_method`` names the formula. ``is_biased``: resampling shifts the number as sampling did.
+    ``known_ends`` returns the ends at a level if a formula gives them, or if percentiles of replicates are not
+    appropriate; ``ends_method`` names the formula. ``is_biased``: resampling shifts the number just as sampling did.
     """
 
     limits: Limits = (-np.inf, np.inf)
@@ -97,7 +97,7 @@ class Curve(Number):
 
 @dataclass(frozen=True)
 class FixedPart(Part):
-    """Values that are counted or chosen rather than estimated, without intervals."""
+    """Values that are counted or chosen rather than estimated; they have no intervals."""
 
     kind: ClassVar[Kind] = "choice"
 

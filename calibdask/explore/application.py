@@ -33,21 +33,22 @@ def explore(
     Parameters
     ----------
     store : str
-        A cube that `calibdask.run` has filled, or is filling; a summary of `calibdask.summarize`; or other numbers on
-        named axes, such as results, in a Zarr group or a netCDF file. A path, or a URL that fsspec knows.
+        A cube filled by `calibdask.run`, even while it is running; a summary of `calibdask.summarize`; or other numbers
+        on named axes, such as results, in a Zarr group or a netCDF file. A path, or a URL that fsspec knows.
     metrics : estimator, sequence, or mapping from name to estimator, optional
-        Of a summary: shown beside the usual metrics, errors also as an order of the slices. What cannot be computed
-        from a summary is said on the page.
+        For a summary: further metrics beside the usual ones; slices can also be sorted by errors. The page names
+        metrics that cannot be computed from a summary.
     due : str, optional
-        Of a summary by period: when the outcomes of a period are known, such as ``"30d"``. Over time, periods that are
-        not due are shown as pending, and never tested.
+        For a summary by period: the delay until the outcomes of a period are known, such as ``"30d"``. Periods that are
+        not due are shown as pending and not tested.
     address : str, default "127.0.0.1"
-        Where to listen; by default only this machine can see the page. Whoever reaches another address can read the
-        whole store: there are no passwords.
+        Address to listen on; by default only this machine can open the page. Anybody who can reach another address can
+        read the whole store: there are no passwords.
     port : int, default 0
         0: any free port.
     origins : sequence of str
-        ``"HOST:PORT"`` of the page in browsers where that is not its address: behind a proxy, or under another name.
+        ``"HOST:PORT"`` under which browsers open the page, if it differs from its address: behind a proxy, or under
+        another name.
     show : bool, default True
         Open a browser.
     tell : function
@@ -56,17 +57,17 @@ def explore(
     Raises
     ------
     ValueError
-        If there is no such store, it holds no numbers on named axes, or metrics are given for another store than a
-        summary, or under a name that the page uses; if ``due`` is no time, or there are no periods that are dates.
+        If the store does not exist or has no numbers on named axes; if metrics are given for a store other than a
+        summary, or under a name that the page uses; if ``due`` is not a time, or periods are not dates.
     OSError
-        If the port is taken.
+        If the port is in use.
     calibdask.errors.NotInstalled
         Without the packages of ``calibdask[plot]``.
 
     Notes
     -----
     Only axes are read at first: a cube larger than memory opens as quickly as a small one. The state of the page is
-    kept in its URL: the copied URL shows the same again.
+    kept in its URL: a copied URL shows the same view.
     """
     check_extra("plot")
     serve(page_of(store, metrics, due), address=address, port=port, origins=origins, show=show, tell=tell)

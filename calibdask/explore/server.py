@@ -53,7 +53,7 @@ def serve(
     Raises
     ------
     OSError
-        If the port is taken.
+        If the port is in use.
     ValueError
         If the address is none to listen on.
     """

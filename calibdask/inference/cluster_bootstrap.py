@@ -35,7 +35,7 @@ from calibdask.statistics.views.view import view_requests
 
 # With fewer clusters intervals may miss a little more often than stated.
 MANY = 40
-# The bound that is the variance of a number relative to that if rows were independent.
+# The bound that is the variance of a number relative to its variance for independent rows.
 DESIGN_EFFECT = "design_effect"
 # Standard deviations that replicates may be off on average; a square that is 0 for the data is off by 0.7.
 _MOST_SHIFT = 0.4

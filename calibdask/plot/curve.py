@@ -18,21 +18,21 @@ def reliability_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     """Reliability curve: probability of the outcome given the score, with its bands, the density of scores beneath.
 
     Where the curve is below the diagonal (orange) scores are too high, above it (blue) too low. The line breaks where
-    there are no scores. The calibration error in the heading is that of the curve shown: the mean distance from the
-    diagonal, weighted by the density; ``h`` is the bandwidth.
+    there are no scores. The calibration error in the heading is computed from the curve shown: the mean distance from
+    the diagonal, weighted by the density; ``h`` is the bandwidth.
 
     With ``ci`` and a `calibdask.ReliabilityCurve` the dark band is pointwise, the light one simultaneous for the whole
     curve, and the dotted line is the median of the replicates. Unless the curve was computed with ``band="plain"``,
-    they are corrected for the bias of smoothing; the curve itself is not, and may leave them near its ends. The curve
-    of a `calibdask.ReliabilityDisplay` has a pointwise confidence band, and an axis that shows skewed scores.
+    they are corrected for the bias of smoothing; the curve itself is not, and may lie outside them near its ends. The
+    curve of a `calibdask.ReliabilityDisplay` has a pointwise confidence band, and an axis that shows skewed scores.
 
     Parameters
     ----------
     dataset : xarray.Dataset
-        What `calibdask.reliability_curve` returns, or the result of `calibdask.evaluate` with one
+        A result of `calibdask.reliability_curve`, or of `calibdask.evaluate` with one
         `calibdask.ReliabilityCurve`. Classes, slices and other dimensions get a panel each.
     title : str, optional
-        Heading of a single panel, or first words of the heading of each panel.
+        Heading of a single panel, or prefix of the heading of each panel.
 
     Returns
     -------

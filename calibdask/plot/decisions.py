@@ -12,9 +12,9 @@ from calibdask.plot.panels import Panel, in_rows, panels_along
 def decision_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     """Decision curve: net benefit of treating by the scores, of treating all and of treating none, by threshold.
 
-    The model is of use at the thresholds where its line is above both others. Thresholds are shown as far as there is
-    anything to gain, net benefits down to a little below 0, where "treat all" falls without end; to show others, choose
-    them: ``NetBenefit(thresholds=...)``, or ``result.sel(net_benefit_threshold=slice(0.05, 0.3))``.
+    The model is useful at thresholds where its line is above both others. Thresholds are shown as long as there is a
+    benefit to gain, and net benefits down to slightly below 0, as "treat all" decreases without bound; to show other
+    thresholds, choose them: ``NetBenefit(thresholds=...)``, or ``result.sel(net_benefit_threshold=slice(0.05, 0.3))``.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def decision_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
         The result of `calibdask.evaluate` with one `calibdask.NetBenefit`; with ``ci`` the line has its pointwise
         interval. Classes, slices and other dimensions get a panel each.
     title : str, optional
-        Heading of a single panel, or first words of the heading of each panel.
+        Heading of a single panel, or prefix of the heading of each panel.
 
     Returns
     -------
@@ -53,8 +53,8 @@ def decision_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
 def risk_coverage_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     """Risk-coverage curve: the error rate among the most confident rows by their share, beside the best possible.
 
-    The best possible order puts all errors last: no error up to a coverage of the accuracy. An order that tells nothing
-    has the error rate of all rows at each coverage, on average.
+    The best possible order puts all errors last: no error up to a coverage of the accuracy. An uninformative order has,
+    on average, the error rate of all rows at each coverage.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def risk_coverage_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
         The result of `calibdask.evaluate` with one `calibdask.RiskCoverageCurve`; with ``ci`` the line has its
         pointwise interval. Classes, slices and other dimensions get a panel each.
     title : str, optional
-        Heading of a single panel, or first words of the heading of each panel.
+        Heading of a single panel, or prefix of the heading of each panel.
 
     Returns
     -------
@@ -86,10 +86,10 @@ def risk_coverage_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
 
 
 def murphy_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
-    """Murphy curve: the mean elementary score by threshold, beside that of the frequency as the only score.
+    """Murphy curve: the mean elementary score by threshold, beside the curve of a constant score, the frequency.
 
-    Lower is better. The area under the curve is half the Brier score. The line of reference is there where the result
-    knows the frequency of the same outcome, not for classes.
+    Lower is better. The area under the curve is half the Brier score. The reference line is drawn if the result has the
+    frequency of the same outcome, which it lacks for classes.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def murphy_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
         The result of `calibdask.evaluate` with one `calibdask.MurphyCurve`; with ``ci`` the line has its pointwise
         interval. Classes, slices and other dimensions get a panel each.
     title : str, optional
-        Heading of a single panel, or first words of the heading of each panel.
+        Heading of a single panel, or prefix of the heading of each panel.
 
     Returns
     -------
@@ -128,8 +128,8 @@ def murphy_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
 def calibration_belt(dataset: xr.Dataset, *, title: str = "") -> Any:
     """Calibration belt at 80 and 95 % with its polynomial and the diagonal; the p-value of its test in the heading.
 
-    The belt is for the whole curve: if the diagonal leaves it anywhere, calibration is rejected at that level. It ends
-    with the scores that occur; the axes end with the polynomial.
+    The belt is for the whole curve: if the diagonal leaves it anywhere, calibration is rejected at that level. It
+    covers the range of the observed scores; the axes end with the polynomial.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def calibration_belt(dataset: xr.Dataset, *, title: str = "") -> Any:
         The result of `calibdask.evaluate` with one `calibdask.CalibrationBelt`. Classes, slices and other dimensions
         get a panel each.
     title : str, optional
-        Heading of a single panel, or first words of the heading of each panel.
+        Heading of a single panel, or prefix of the heading of each panel.
 
     Returns
     -------

@@ -17,19 +17,19 @@ from calibdask.results.reliability import BinnedReliability, only_metric
 def reliability_diagram(dataset: xr.Dataset, *, title: str = "") -> Any:
     """Reliability diagram: frequency of the outcome against the mean score by bin, rows by bin beneath.
 
-    In bins below the diagonal (orange) scores are too high, above it (blue) too low; the stick between is the gap. Bins
-    with more rows have larger points and stronger sticks. The calibration error in the heading is that of the bins
-    shown: the mean distance from the diagonal, weighted by rows. Intervals are drawn where the result has them, and
-    named in the legend. Results of `calibdask.ReliabilityDisplay` have an axis that shows skewed scores; what is beyond
-    it is said beneath.
+    In bins below the diagonal (orange) scores are too high, above it (blue) too low; the vertical line is the gap. Bins
+    with more rows have larger points and thicker lines. The calibration error in the heading is computed from the bins
+    shown: the mean distance from the diagonal, weighted by rows. Intervals are drawn if the result has them, and named
+    in the legend. Results of `calibdask.ReliabilityDisplay` have an axis adapted to skewed scores; a note below it
+    counts the rows beyond.
 
     Parameters
     ----------
     dataset : xarray.Dataset
-        What `calibdask.reliability_diagram` returns, or the result of `calibdask.evaluate` with one
+        A result of `calibdask.reliability_diagram`, or of `calibdask.evaluate` with one
         `calibdask.ReliabilityDiagram`. Classes, slices and other dimensions get a panel each.
     title : str, optional
-        Heading of a single panel, or first words of the heading of each panel.
+        Heading of a single panel, or prefix of the heading of each panel.
 
     Returns
     -------

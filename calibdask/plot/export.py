@@ -23,7 +23,7 @@ def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "
     Parameters
     ----------
     plot : holoviews object, or mapping from heading to holoviews object
-        Several plots make one page, ``.html`` only.
+        Several plots form one page (``.html`` only).
     path : str or Path
     title, lead : str
         Title and first paragraph of the page.
@@ -33,7 +33,7 @@ def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "
     Raises
     ------
     ValueError
-        If the suffix is none of these, several plots are to be written to an image, or Matplotlib is not installed.
+        If the suffix is not one of these, several plots are to be written to an image, or Matplotlib is not installed.
 
     Examples
     --------

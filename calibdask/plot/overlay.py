@@ -36,10 +36,10 @@ class _Series:
 
 
 def overlaid(results: Mapping[str, xr.Dataset], *, title: str = "") -> Any:
-    """Reliability curves, or diagrams, of several results over each other, with the densities of the scores beneath.
+    """Reliability curves, or diagrams, of several results in one plot, with the densities of the scores below.
 
-    Each result has one colour, with ``ci`` also its pointwise band, or intervals. Beneath diagrams is the share of the
-    rows by bin.
+    Each result has one colour, with ``ci`` also its pointwise band, or intervals. Below diagrams is the share of rows
+    by bin.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def overlaid(results: Mapping[str, xr.Dataset], *, title: str = "") -> Any:
         with one `calibdask.ReliabilityCurve`; or all of them diagrams. Classes, slices and other dimensions, which must
         be the same, get a panel each.
     title : str, optional
-        First words of the heading of each panel.
+        Prefix of the heading of each panel.
 
     Returns
     -------
@@ -58,8 +58,8 @@ def overlaid(results: Mapping[str, xr.Dataset], *, title: str = "") -> Any:
     Raises
     ------
     ValueError
-        If there is one result only, or more than five; if they hold neither one curve each nor one diagram each; or if
-        their panels are not the same.
+        If there is only one result, or more than five; if they hold neither one curve each nor one diagram each; or if
+        their panels differ.
 
     Examples
     --------

@@ -59,42 +59,41 @@ class Measured:
     Attributes
     ----------
     result : xarray.Dataset
-        What `calibdask.evaluate` gives for all rows.
+        The result of `calibdask.evaluate` for all rows.
     slices : mapping from name to xarray.Dataset
-        The same by each column of slices.
+        The same for each column of slices.
     classes : int or None
-        Number of classes, if it is known.
+        Number of classes, if known.
     setting : Setting or None
-        Which scores the pictures show; None: not known.
+        Which scores the plots show; None: unknown.
     source : str
-        What was measured, in words: the name of a file.
+        Description of the data: the name of a file.
     weights : str
-        Where weights came from; empty: there are none.
+        Origin of the weights; empty without weights.
     bare : tuple of str
-        Metrics that are without an interval since rows would have to be resampled, and are too many.
+        Metrics without an interval because there are too many rows to resample.
     notes : tuple of str
-        What the library warned of.
+        Warnings of the library.
     suspects : tuple of str
         Sentences on scores that seem to belong to other classes than the labels.
     shown : xarray.Dataset or None
-        What `calibdask.evaluate` gives for the metrics that are shown besides, by all slices together, if there are
-        such.
+        The result of `calibdask.evaluate` for further metrics, for all combinations of slices, if any.
     recalibration : xarray.Dataset or str
-        What `calibdask.compare_calibrators` gives, or why there is no such comparison.
+        The result of `calibdask.compare_calibrators`, or why there is none.
     over_time : ModelOverTime or None
-        Calibration over time, if it was asked for.
+        Calibration over time, if requested.
     audited : xarray.Dataset or None
-        What `calibdask.audit` gives for the same rows, if it was asked for.
+        The result of `calibdask.audit` for the same rows, if requested.
     gate : Gate or None
-        What `calibdask.check` decided of the same rows: the page begins with it.
+        The result of `calibdask.check` for the same rows: the page begins with it.
     pictures : xarray.Dataset or None
-        What `calibdask.evaluate` gives for the curves that the profile of the gate draws, if there are such.
+        The result of `calibdask.evaluate` for the curves of the profile, if any.
     fingerprint : str
-        That of the rows, see `calibdask.fingerprint`; empty: not known.
+        Fingerprint of the rows, see `calibdask.fingerprint`; empty if unknown.
     receipt : str
-        The hash of the receipt of what was measured; empty without one.
+        The hash of the receipt; empty without one.
     size : str
-        How large the data are, in words.
+        The size of the data, in words.
     """
 
     result: xr.Dataset
@@ -137,40 +136,40 @@ def measure(
     limits: LimitSource = None,
     slice_limits: LimitSource = None,
 ) -> Measured:
-    """Measure what a report says about one model.
+    """Compute the results for a report on one model.
 
     Parameters
     ----------
     y_true, y_prob, metrics, sample_weight, ci, n_boot, seed, ci_method
         As for `calibdask.evaluate`. Or a summary that `calibdask.summarize` made, without ``y_prob``.
     by : array of shape (n,), or mapping from name to array, optional
-        Slices. Each name is measured by itself, with a pass of its own; combinations are not. Of a summary: names of
-        its slices; None: all of them.
+        Slices. Each name is evaluated separately, in a separate pass; combinations are not evaluated. For a summary:
+        names of its slices; None: all of them.
     setting, k
-        What the pictures show, as for `calibdask.ReliabilityDiagram`.
+        Setting of the plots, as for `calibdask.ReliabilityDiagram`.
     source : str
-        What was measured, in words.
+        Description of the data.
     shown : Shown, optional
-        Metrics that are evaluated besides, by all slices together, in the same passes where the report asks for them.
+        Further metrics, evaluated for all combinations of slices.
     reading : mapping, optional
         Arguments of `calibdask.evaluate` that say how arrays are read, such as ``logits`` and ``pos_label``.
     watching : Watching, optional
-        Which of the slices are periods: the others are watched over time, each name by itself, without weights. Of rows
-        that takes a pass more for each of them.
+        The slice that contains the periods: the others are monitored over time, each name separately, without weights.
+        For rows this takes one more pass for each of them.
     limits, slice_limits : as for `calibdask.check`, optional
-        What all rows, and each slice, have to keep: the report begins with what is decided, as by `calibdask.check` at
-        the level ``ci``. Of rows that takes further passes, one for all of them and one for each name of slices.
+        Limits for all rows and for each slice: the report begins with the decisions, as by `calibdask.check` at
+        the level ``ci``. For rows this takes further passes, one for all rows and one for each name of slices.
 
     Raises
     ------
     ValueError
         As `calibdask.evaluate`; as `calibdask.check`, if there are limits; as `calibdask.watch`, if calibration is
-        watched over time.
+        monitored over time.
 
     Notes
     -----
-    Metrics that no histogram of the scores tells have intervals where rows, times classes and replicates, are up to
-    5e8: beyond that resampling rows would take minutes, and the intervals would be narrow.
+    Metrics that cannot be computed from a histogram of the scores have intervals only if rows times classes times
+    replicates are at most 5e8: beyond that, resampling rows would take minutes, and the intervals would be narrow.
 
     Examples
     --------

@@ -44,27 +44,27 @@ def write_report(
     path : str or Path
         Ends in ``.html``; may be a URL.
     results : mapping from name to result, or one result
-        What `measure` gives for each model, which has all that a report can show. Or what `calibdask.evaluate` gives
-        without ``by``: then the report shows those of its metrics, diagrams, curves and tests that are there. A further
-        dimension of it, such as ``model``, makes several models. Where `measure` was given limits the page begins with
-        what is decided: that of `calibdask.check`, and nothing else, judges.
+        The results of `measure` for each model, with everything that a report can show. Or results of
+        `calibdask.evaluate` without ``by``: then the report shows the metrics, diagrams, curves and tests that they
+        contain. A further dimension, such as ``model``, is treated as several models. If `measure` was given limits,
+        the page begins with the decisions of `calibdask.check`.
     title : str, optional
         Heading of the page.
     command : str
         How the results were made, so that they can be reproduced.
     facts : mapping from name to text, optional
-        What the page says about itself at the top: model, version, period, author, purpose.
+        Facts at the top of the page: model, version, period, author, purpose.
     compared : xarray.Dataset or str
-        What `calibdask.compare` gives of these models by their names, the first one the baseline: paired differences on
-        the same rows. Or why there is no such comparison.
+        The result of `calibdask.compare` for these models by name, with the first as the baseline: paired differences
+        on the same rows. Or why there is no such comparison.
     overwrite : bool, default False
-        Replace a file that is there.
+        Replace an existing file.
 
     Raises
     ------
     ValueError
-        If the path ends otherwise, its folder is not there, or the file is and ``overwrite`` is false; if a result has
-        slices, or there is none.
+        If the path has another suffix, its folder does not exist, or the file exists and ``overwrite`` is false; if a
+        result has slices, or there are no results.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def write_cube_report(
     path, command, overwrite
         As for `write_report`.
     store : str or StoredCube
-        The cube: a path, or a URL that fsspec knows; or one that `calibdask.storage.open_store.open_store` has opened.
+        The cube: a path, or a URL that fsspec knows; or a cube opened by `calibdask.storage.open_store.open_store`.
     title : str, optional
         Heading of the page.
 
@@ -140,16 +140,16 @@ def write_audit_report(
     path, command, overwrite
         As for `write_report`.
     result : xarray.Dataset
-        Of `calibdask.audit`, all of it.
+        The complete result of `calibdask.audit`.
     source : str
-        Audited data, in words: the name of a file.
+        Description of the audited data: the name of a file.
     title : str, optional
         Heading of the page.
 
     Raises
     ------
     TypeError
-        If it is no result of `calibdask.audit`.
+        If it is not a result of `calibdask.audit`.
     ValueError
         As `write_report`.
 

@@ -127,7 +127,7 @@ def worst_slices(result: xr.Dataset, metric: str, n: int = 10, *, adjust: Adjust
     Parameters
     ----------
     result : xarray.Dataset
-        What `calibdask.evaluate` or `calibdask.compare` gave, with ``by``. Select a single value along any other
+        The result of `calibdask.evaluate` or `calibdask.compare` with ``by``. Select a single value along any other
         dimension, such as models, first.
     metric : str
         Name of a variable, such as ``"ece"`` or ``"brier_score_difference"``; not that of an end of an interval.

@@ -29,7 +29,7 @@ def is_result(dataset: xr.Dataset) -> bool:
 class Value:
     """One number: name, description, value, and interval ends (None without interval).
 
-    ``pvalue`` is that of a comparison.
+    ``pvalue`` is for comparisons.
     """
 
     name: str
@@ -47,10 +47,10 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class PartResult:
-    """One part of a metric: its values, and what bounds them, by the name of the bound.
+    """One part of a metric: its values, and their bounds by name.
 
-    Bounds are ``low``, ``high``, ``band_low``, ``band_high``, ``median``, ``replicates`` and of comparisons ``pvalue``,
-    ``pvalue_holm``, ``pvalue_bh``.
+    Bounds are ``low``, ``high``, ``band_low``, ``band_high``, ``median``, ``replicates`` and for comparisons
+    ``pvalue``, ``pvalue_holm``, ``pvalue_bh``.
     """
 
     values: xr.DataArray
@@ -97,12 +97,12 @@ class PartResult:
 
     @property
     def label(self) -> str:
-        """The name of the metric in few words, with its main choice."""
+        """A short name of the metric, with its main parameter."""
         return self._attribute("label")
 
     @property
     def meaning(self) -> str:
-        """A few words on the number."""
+        """A short description of the number."""
         return self._attribute("meaning")
 
     @property
@@ -117,7 +117,7 @@ class PartResult:
 
     @property
     def setting(self) -> str:
-        """What of the predictions is measured."""
+        """The setting: which scores are measured."""
         return self._attribute("setting")
 
     @property
@@ -127,7 +127,7 @@ class PartResult:
 
     @property
     def notes(self) -> Mapping[str, Any]:
-        """What else the reader should know, such as what a p-value assumes."""
+        """Further notes, such as the assumptions of a p-value."""
         return {name: value for name, value in self.values.attrs.items() if name not in DESCRIBING}
 
     @property
@@ -146,7 +146,7 @@ class PartResult:
 
     @property
     def own_dims(self) -> tuple[str, ...]:
-        """Own dimensions besides slices and input dimensions: classes, bins, scores."""
+        """Dimensions other than slices and input dimensions: classes, bins, scores."""
         return tuple(str(dim) for dim in self.values.dims if dim not in self.shared_dims)
 
     @property
@@ -161,7 +161,7 @@ class PartResult:
 
     @property
     def interval_method(self) -> str:
-        """How the ends of the interval came about: corrected, percentile, bca or normal; empty without one."""
+        """The method of the interval: corrected, percentile, bca or normal; empty without an interval."""
         return str(self.bounds["low"].attrs.get("interval", "")) if "low" in self.bounds else ""
 
     def at(self, indexers: Mapping[Any, Any]) -> "PartResult":
@@ -174,7 +174,7 @@ class PartResult:
         return PartResult(self.values.isel(own), bounds, self.shared_dims)
 
     def value(self) -> Value:
-        """The one number that is left when slices and classes are chosen.
+        """The single number that remains after selecting slices and classes.
 
         Raises
         ------
@@ -192,17 +192,17 @@ class PartResult:
 
 
 class Results:
-    """A result of `calibdask.evaluate` or `calibdask.compare`, read by what its variables say of themselves.
+    """A result of `calibdask.evaluate` or `calibdask.compare`, read through the descriptions in its variables.
 
     Parameters
     ----------
     dataset : xarray.Dataset
-        The result, of all slices or some.
+        The result, for all slices or some of them.
 
     Raises
     ------
     ValueError
-        If it is no such result, or one of a version whose results do not describe themselves.
+        If it is not such a result, or comes from a version whose results do not describe themselves.
 
     Examples
     --------
@@ -231,7 +231,7 @@ class Results:
 
     @cached_property
     def parts(self) -> tuple[PartResult, ...]:
-        """All parts of all metrics, in the order of the result; p-values of comparisons are parts of their own too."""
+        """All parts of all metrics, in the order of the result; p-values of comparisons are separate parts."""
         bounds: dict[tuple[str, str], dict[str, Any]] = {}
         for name, variable in self._variables.items():
             bound = variable.attrs.get("bound")
@@ -257,12 +257,12 @@ class Results:
 
     @property
     def slices(self) -> tuple[str, ...]:
-        """The dimensions of slices that are left."""
+        """The remaining dimensions of slices."""
         return self._dims("slices")
 
     @property
     def batch(self) -> tuple[str, ...]:
-        """The dimensions of the input that are left, such as models, and those along which results were joined."""
+        """The remaining dimensions of the input, such as models, and dimensions along which results were joined."""
         variables = [variable for variable in self._variables.values() if "metric" in variable.attrs]
         own = {dim for variable in variables for dim in _names(variable.attrs.get("own_dims", []))}
         common = [
@@ -300,10 +300,7 @@ class Results:
 
     @property
     def shown(self) -> tuple[PartResult, ...]:
-        """The numbers that tables show: all, or one of each metric where nobody has named the metrics.
-
-        That one is the number itself, or the p-value of a test.
-        """
+        """The numbers that tables show: all, or one per metric for the default panel."""
         if self.dataset.attrs.get("panel") != DEFAULT_PANEL:
             # Without slices the rows behind a number are among the words on it.
             return tuple(part for part in self.numbers if self.shared_dims or (part.part, part.kind) != BEHIND)
@@ -324,16 +321,16 @@ class Results:
         return tuple(part for part in self.numbers if part.kind == "error")
 
     def of(self, metric: str, part: str | None = None) -> tuple[PartResult, ...]:
-        """The parts of a metric, or that one part."""
+        """The parts of a metric, or one of them."""
         return tuple(one for one in self.parts if one.metric == metric and part in (None, one.part))
 
     def variable(self, name: str) -> PartResult:
-        """The part of this name of a variable.
+        """The part stored in the variable of this name.
 
         Raises
         ------
         KeyError
-            If there is none, or it is a bound of another one.
+            If there is no such variable, or it is a bound of another one.
         """
         for part in self.parts:
             if part.variable == name:
@@ -341,7 +338,7 @@ class Results:
         raise KeyError(name)
 
     def only(self, metrics: Container[str]) -> xr.Dataset:
-        """The result of these metrics alone."""
+        """The result restricted to these metrics."""
         variables = self._variables.items()
         return self.dataset[[name for name, variable in variables if variable.attrs.get("metric") in metrics]]
 
@@ -350,7 +347,7 @@ class Results:
         return Results(self.dataset.isel(indexers, missing_dims="ignore"))
 
     def values(self) -> list[Value]:
-        """The numbers, where slices and the dimensions of the input are chosen."""
+        """The numbers, after slices and dimensions of the input have been selected."""
         return [part.value() for part in self.numbers if not part.values.ndim]
 
     def strata(self, dims: Sequence[str] | None = None) -> Iterator[tuple[dict[str, int], dict[str, Any]]]:

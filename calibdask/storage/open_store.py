@@ -76,8 +76,8 @@ Store: TypeAlias = "StoredRows | Summary | StoredCube | StoredResult"
 def open_store(url: str) -> Store:
     """Open a file or a store, and detect its kind.
 
-    A mark in the store says that it is a summary, the cube of a study or a result; what has none may hold scored rows,
-    under whatever names. No numbers are read but the axes.
+    A mark in the store identifies a summary, the cube of a study or a result; a store without a mark may hold scored
+    rows, under any names. Only the axes are read.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def open_store(url: str) -> Store:
     ------
     ValueError
         If there is no such file, the format is unknown or the file damaged; if it is a summary of another format, or a
-        cube that was not laid out to its end.
+        cube whose layout was interrupted.
 
     Examples
     --------
@@ -132,24 +132,23 @@ def open_store(url: str) -> Store:
 
 
 def open_summary(url: str | os.PathLike[str]) -> "xr.Dataset":
-    """Open a stored summary, written whole or period by period; its numbers are read when they are needed.
+    """Open a stored summary, written as a whole or period by period; its numbers are read lazily.
 
     Parameters
     ----------
     url : str or path
-        A ``.zarr`` or ``.nc`` of ``calibdask summarize``, `calibdask.append` or xarray.
+        A ``.zarr`` or ``.nc`` written by ``calibdask summarize``, `calibdask.append` or xarray.
 
     Returns
     -------
     xarray.Dataset
-        Of Dask arrays. Periods are those that are there now, in the order of their labels; the attribute ``history``, a
-        JSON text, tells of those that were replaced or merged: ``date``, ``action``, ``reason``, ``removed`` and
-        ``added``.
+        Of Dask arrays. The periods are the current ones, in the order of their labels; the attribute ``history``, a
+        JSON text, lists replaced and merged periods: ``date``, ``action``, ``reason``, ``removed`` and ``added``.
 
     Raises
     ------
     ValueError
-        If it is no summary, or is damaged.
+        If it is not a summary, or is damaged.
 
     Examples
     --------
@@ -182,60 +181,60 @@ def read_rows(
     missing_chunks: MissingChunks = "error",
     groups: str | None = None,
 ) -> RowTable:
-    """Open a file or store of scored rows; what does not fit in one block is read lazily, by Dask.
+    """Open a file or store of scored rows; data larger than one block are read lazily, by Dask.
 
     ======================  ============================================================  ==========================
-    name                    what is in it                                                 how it is read
+    name                    contents                                                      reading
     ======================  ============================================================  ==========================
     ``.npz``                arrays ``labels`` (n,) and ``scores`` (n,) or (n, K)          into memory
     ``.zarr``               a group with arrays ``labels`` and ``scores``                 in chunks of the store
     ``.nc``                 variables ``labels`` and ``scores``                           in chunks of the file
     ``.parquet``            columns ``label``; ``score``, or ``score_0 ... score_{K-1}``  in row groups
     ``.csv``, ``.csv.gz``   the same columns; also ``.tsv``, ``.bz2``, ``.xz``, ``.zst``  in blocks of 64 MB; smaller or
-                                                                                          compressed ones into memory
-    ``.jsonl``              the same as keys of objects, one in each line; also           in blocks of 64 MB; compressed
+                                                                                          compressed files into memory
+    ``.jsonl``              the same as keys of objects, one per line; also               in blocks of 64 MB; compressed
                             ``.ndjson``, and compressed as CSV                            ones into memory
-    ``.arrow``              the same columns; also ``.feather``, ``.ipc``                 in record batches; the format
-                                                                                          of streams into memory
+    ``.arrow``              the same columns; also ``.feather``, ``.ipc``                 in record batches; streams
+                                                                                          into memory
     a folder, a pattern     files of one of the last four, such as ``data/*.parquet``     as these
-    a folder of Delta Lake  the last version; expects ``pip install "calibdask[delta]"``  in row groups
+    a folder of Delta Lake  latest version; requires ``pip install "calibdask[delta]"``   in row groups
     ======================  ============================================================  ==========================
 
-    ``-`` is standard input: CSV, JSON Lines, Parquet or Arrow, as its content says.
+    ``-`` is standard input: CSV, JSON Lines, Parquet or Arrow, detected from its content.
 
-    A folder inside a Zarr store is a Zarr group. Several files are read in the order of their names, and names of
-    folders such as ``day=1`` are columns too. A CSV file of more than 64 MB is read once to find where its rows end:
-    texts between quotation marks may hold line breaks. Columns of ``by`` in it are texts unless every text can be had
-    back from its number: ``1.10``, ``01`` and identifiers of 20 digits are texts. The columns of several files are
-    those of all; where one lacks a column, or has only missing values in it, values are missing.
+    A folder inside a Zarr store is a Zarr group. Several files are read in the order of their names, and folders named
+    like ``day=1`` become columns. A CSV file of more than 64 MB is first read once to find the ends of its rows, as
+    quoted texts may contain line breaks. Columns of ``by`` in it are texts unless every text can be recovered from its
+    number: ``1.10``, ``01`` and identifiers of 20 digits are texts. Several files have the union of their columns; if a
+    file lacks a column, or has only missing values in it, its values are missing.
 
     Without ``label`` and ``score`` columns of other common names (``y_true``, ``target``, ``y``; ``y_prob``, ``prob``,
-    ``p``) are taken where there is one of each, with a warning that names them.
+    ``p``) are used if there is exactly one of each, with a warning that names them.
 
     Parameters
     ----------
     url : str or path
         A local path or any URL that fsspec knows.
     label : str or sequence of str, optional
-        Name of the array, variable or column of labels; of one-hot or multilabel columns as for ``score``.
+        Name of the array, variable or column of labels; for one-hot or multilabel columns as for ``score``.
     score : str or sequence of str, optional
-        Name of that of scores: the column of P(y = 1), or of lists of K; or the first part of columns ``<score>_0``,
-        ``<score>_1``, ...; or a column for each class, in their order, whose names are those of the classes; or a
-        pattern such as ``"prob_*"``, whose ``*`` stands for them.
+        Name of the scores: the column of P(y = 1), or of lists of K scores; or the first part of columns ``<score>_0``,
+        ``<score>_1``, ...; or a column for each class, in their order, named after the classes; or a pattern such as
+        ``"prob_*"``, whose ``*`` matches the class names.
     by : sequence of str
         Names of further arrays or columns with one value for each row, to slice by.
     weight : str, optional
         Name of the array or column of sample weights.
     chunk_rows : int, optional
-        About how many rows a block holds, for ``.zarr``, ``.nc`` and ``.parquet``. None: as stored, small ones taken
-        together.
+        Approximate number of rows per block, for ``.zarr``, ``.nc`` and ``.parquet``. None: as stored, with small
+        blocks combined.
     skip_missing : bool, default False
         Analyses of the table leave out rows without a label, a score or a weight; its arrays have all rows.
     missing_chunks : {"error", "fill"}, default "error"
-        What a chunk is that is not in a Zarr store. Zarr leaves out chunks that hold nothing but the fill value, unless
-        it is told to write them (``write_empty_chunks``), so that they cannot be told from those that were lost.
+        How to treat chunks that are missing in a Zarr store. Zarr leaves out chunks that hold nothing but the fill
+        value, unless ``write_empty_chunks`` is set, so they cannot be distinguished from lost chunks.
     groups : str, optional
-        Name of the array or column that says which cluster a row belongs to, such as a patient.
+        Name of the array or column with the cluster of each row, such as a patient.
 
     Returns
     -------

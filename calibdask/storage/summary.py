@@ -46,15 +46,15 @@ class Summary:
     axes : tuple of Axis
         All dimensions of the numbers of rows: slices, and models or replicates.
     batch : tuple of str
-        Those of them that are models or replicates: adding them up would count rows twice.
+        The dimensions of models or replicates: summing over them would count rows twice.
     class_labels : array or None
-        Names of the classes, where a variable has them.
+        Names of the classes, if a variable has them.
     url : str
-        Where it is stored; empty for one in memory.
+        Location of the summary; empty for one in memory.
     by_period : Summary or None
-        The same without slices but periods, where the store keeps them so: it is read without reading slices.
+        The same summary with no slices other than periods, if the store has it: it is read without reading slices.
     period : str or None
-        The name of the periods, of a store of them.
+        The name of the periods, for a store of periods.
 
     Examples
     --------
@@ -182,12 +182,12 @@ class Summary:
         return [name for histogram in self.source.histograms for name in variables_of(self.dataset, histogram)]
 
     def pooled(self, by: Sequence[str] = ()) -> "Summary":
-        """The summary with these slices alone, in this order; all others are added up.
+        """The summary with only these slices, in this order; all others are pooled.
 
         Raises
         ------
         ValueError
-            If it has no such slices.
+            If it does not have these slices.
         """
         by = [name if name in self.slices else str(slice_dimension(name)) for name in by]
         if unknown := [name for name in by if name not in self.slices]:

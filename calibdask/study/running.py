@@ -104,43 +104,43 @@ def run(
     resume : bool, default True
         Continue an existing cube; False: refuse one.
     overwrite : bool, default False
-        Replace an existing cube, of whatever study.
+        Replace an existing cube of any study.
     shard : (int, int), optional
         Compute only this shard, counted from 0, of this number of shards, in a cube written by `lay_out`: independent
         processes together compute all of them.
     stop : callable, optional
-        Called repeatedly; once it returns True no further tasks are started, and those running on threads finish.
+        Called repeatedly; once it returns True no further tasks are started, and running tasks on threads finish.
 
     Returns
     -------
     CellCounts
-        ``done``, ``failed``, ``todo`` and ``computed`` (in this run), of all cells or of those of the shard.
+        ``done``, ``failed``, ``todo`` and ``computed`` (in this run), for all cells or for the cells of the shard.
 
     Raises
     ------
     ValueError
-        If the cube there belongs to another study, other parameters or another format: all differences are named. If
-        something other than a cube is there, which is never replaced; if the study is inconsistent; if the versions of
-        workers differ from those of this process, or their BLAS kernels from one another.
+        If the existing cube has another study, other parameters or another format; the message names all differences.
+        If something other than a cube exists there, which is never replaced; if the study is inconsistent; if the
+        versions of workers differ from those of this process, or their BLAS kernels from one another.
     Unavailable
         If the store cannot be written, or the cluster is lost and does not come back. Cells that are done are kept.
 
     Warns
     -----
     UserWarning
-        If other versions of Python or of packages, or other BLAS kernels, computed existing cells, or computed others
-        at the same time; if a lost scheduler is reconnected.
+        If existing cells were computed, or other cells are being computed, with other versions of Python or packages or
+        other BLAS kernels; if a lost scheduler is reconnected.
 
     Notes
     -----
     Every cell writes its values and then its status, so it is either done or not, and a run may be killed at any time;
     the next one computes the remaining cells. The traceback of a cell that raises is stored in the cube (``error``)
-    while the others continue; the next run computes it again. If workers die, the cells that they were computing are
-    tried again one at a time, and a cell that kills its workers alone has failed. A lost cluster is reopened. Results
-    do not depend on the order of cells, on the cluster or on interruptions, because random numbers are keyed by
-    coordinates (`Seeds`). Cells that train models are as reproducible as BLAS, whose rounding depends on the processor:
-    the kernels are recorded in the cube (``versions``, ``blas``) with the first cell that a process writes, and workers
-    with others are refused.
+    while the others continue; the next run computes it again. If workers die, their cells are retried one at a time,
+    and a cell that kills its worker again has failed. A lost cluster is reopened. Results do not depend on the order of
+    cells, on the cluster or on interruptions, because random numbers are keyed by coordinates (`Seeds`). Cells that
+    train models are as reproducible as BLAS, whose rounding depends on the processor: the kernels are recorded in the
+    cube (``versions``, ``blas``) with the first cell that a process writes, and workers with other kernels are
+    rejected.
 
     Tasks return numbers of cells, never arrays. Worker processes must be able to import the class of the study: define
     it in a module.

@@ -17,7 +17,7 @@ class Seeds:
 
     They do not depend on the order of cells, the number of workers or interruptions: a generator is keyed by the root
     and by the values of coordinates. Generators keyed by a subset of coordinates are shared by cells that differ only
-    in the others: leave the model out for all models to see the same draws.
+    in the others: leave the model out to give all models the same draws.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class Seeds:
     at: tuple[tuple[str, Hashable], ...]
 
     def generator(self, *names: str, **more: Hashable) -> np.random.Generator:
-        """A generator for the named coordinates (all, if none are named) and any further keys.
+        """A generator for the named coordinates (all by default) and any further keys.
 
         Raises
         ------

@@ -39,7 +39,7 @@ class Study(HtmlRepr, ABC):
     presets : mapping from str to mapping
         Values of parameters by name of a preset; ``--set preset=quick`` selects those of ``"quick"``.
     views : mapping from str to mapping
-        What a page of the cube shows first: by variable, the labels of an axis; the first variable first.
+        Initial view of a page of the cube: labels of an axis by variable, the first variable first.
     batch : int
         Cells per task: enough for a task to take seconds.
     version : int
@@ -103,7 +103,7 @@ class Study(HtmlRepr, ABC):
         """
 
     def problems(self) -> Iterable[str]:
-        """Problems of the parameters, as sentences; a study with problems is refused."""
+        """Problems of the parameters, as sentences; a study with problems does not run."""
         return ()
 
     def inputs(self) -> Mapping[str, Any]:
@@ -119,7 +119,7 @@ class Study(HtmlRepr, ABC):
 
     @property
     def name(self) -> str:
-        """Name of the study, which is that of its class."""
+        """Name of the study: the name of its class."""
         return type(self).__name__
 
     def coordinates(self) -> Iterator[dict[str, Any]]:

@@ -105,9 +105,8 @@ def audit(
     setting : str or int, optional
         ``"binary"``, ``"confidence"``, or the number of a class. None: binary for a vector, confidence for a matrix.
     values : int, optional
-        Number of bins of a numeric feature, and maximum number of values of a category including ``other``; missing is
-        counted in addition. None: 5 bins; 50 values of a category, or fewer (at least 5) if there would be more than
-        100,000 segments.
+        Maximum number of bins or categories of a feature, including ``other`` but not missing. None: 5 bins; 50 values
+        of a category, or fewer (at least 5) if there would be more than 100,000 segments.
     edges : mapping from name to sequence of float, optional
         Edges of numbers in place of quantiles; an edge belongs to the bin below it.
     score_cells : int, optional

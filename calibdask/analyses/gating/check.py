@@ -49,70 +49,71 @@ def check(
     ignore_label: Any = None,
     population: Population | None = None,
 ) -> Gate:
-    """Hold numbers against limits that were declared beforehand: each is met, broken or cannot be decided.
+    """Test numbers against limits that were declared beforehand: each is met, broken or undecided.
 
     Parameters
     ----------
     y_true, y_prob : array of shape (n,); y_prob (n,) or (n, K)
         As in `calibdask.evaluate`; or, without ``y_prob``, a data frame, the path of a file, or a summary.
     limits : mapping from metric to number, or texts such as ``"ece=0.03"``
-        What all rows have to keep. A number is the largest size of an error or a difference, the largest value of a
-        loss, the smallest of what is better the higher it is; ``(0.9, 1.1)``, or as text
+        Limits for all rows. A number is the maximum of a loss or of the absolute value of an error or difference, or
+        the minimum of a metric for which higher is better; ``(0.9, 1.1)``, or as text
         ``"calibration-slope.slope=0.9..1.1"``, is a range. Metrics are written as on the command line, parts follow a
         dot.
     slice_limits : the same, optional
-        What each slice has to keep; by default the limits of all rows.
+        Limits for each slice; by default the limits for all rows.
     by : array, mapping from name to array, or names of columns, optional
-        Slices; each name by itself. Of a summary: names of its slices.
+        Slices; each name is handled separately. For a summary: names of its slices.
     not_worse : the same as limits, optional
         By how much the scores may be worse than the baseline, such as ``{"log-loss": 0.001}``.
     baseline : array of the shape of y_prob, optional
         Scores of another model for the same rows.
     profile : {"", "default", "ml", "clinical", "credit", "ads", "forecast"}
-        Numbers that are measured besides, see the notes.
+        Profile of additional numbers, see Notes.
     confidence : float, default 0.95
-        Each decision uses intervals of this level; of slices of level 1 - (1 - confidence) / slices, so that all of
-        them hold together.
+        Each decision uses intervals of this level; for slices the level is 1 - (1 - confidence) / slices, so that all
+        of them hold simultaneously.
     n_boot, seed : int
-        Replicates of intervals that need them, more where many slices make the level high, and their seed.
+        Number of replicates for intervals that need them (more are used if many slices raise the level), and their
+        seed.
     sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label
         As in `calibdask.evaluate`.
     population : Population, optional
-        The population that the limits are of, as for `calibdask.evaluate`. With a prevalence rows are weighted: events
-        count as weighted ones do, see the notes.
+        The population to which the limits refer, as for `calibdask.evaluate`. A prevalence weights the rows, and events
+        count as with weights, see Notes.
     groups : array of shape (n,), or name of a column, optional
-        The cluster of each row, as for `calibdask.evaluate`: intervals are those of clusters, events count as many as
-        the independent rows that say as much, and with fewer than 10 clusters nothing is decided.
+        The cluster of each row, as for `calibdask.evaluate`: intervals allow for clusters, events count as the
+        equivalent number of independent rows, and with fewer than 10 clusters nothing is decided.
 
     Returns
     -------
     Gate
-        With ``outcome``, ``judgements`` and what was measured.
+        With ``outcome``, ``judgements`` and the measured numbers.
 
     Raises
     ------
     ValueError
-        If there are no limits and no profile, or no such metrics; if a limit does not say which values keep it; and as
-        in `calibdask.evaluate`.
+        If there are no limits and no profile, or no such metrics; if a limit does not define which values meet it; and
+        as in `calibdask.evaluate`.
 
     Notes
     -----
     A limit is *met* if the whole interval keeps it, *broken* if none of it does, and else *cannot be decided*: a limit
-    that is the true value is met in about (1 - confidence) / 2 of data sets at most. Of calibration errors with bins,
-    and of mean gaps, the interval is widened to ends that hold with few rows and few events too. Other intervals hold
-    with enough events only: with fewer than 20 events, or fewer than 20 rows without one (for several classes right and
-    wrong predictions, or those of the class that a metric is about), they decide nothing, unless they are exact ones.
-    With weights no interval is exact, and events count as (sum w)**2 / sum w**2 over those with the outcome: at most
-    as many as there are, whatever they weigh. Slices of fewer than 10 rows are never decided.
+    that is the true value is met in about (1 - confidence) / 2 of data sets at most. Intervals of binned calibration
+    errors and of mean gaps are widened so that they are also valid with few rows and few events. Other intervals are
+    valid only with enough events: with fewer than 20 events, or fewer than 20 rows without one (for several classes:
+    right and wrong predictions, or rows of the class of the metric), they decide nothing unless they are exact. With
+    weights no interval is exact, and events count as (sum w)**2 / sum w**2 over those with the outcome: at most their
+    actual number, whatever the weights. Slices of fewer than 10 rows are never decided.
 
-    Means over rows, such as the Brier score, have ends that allow for the largest losses that did not occur, those of
-    Clopper & Pearson for a mean of the same variance. The log loss has no largest one: a limit on it is undecided
-    unless it states a bound, as in ``"log-loss(clip=0.001)=0.4"``.
+    Means over rows, such as the Brier score, have ends that allow for large losses that did not occur: the limits of
+    Clopper & Pearson for a mean of the same variance. The log loss is unbounded: a limit on it is undecided unless it
+    states a bound, as in ``"log-loss(clip=0.001)=0.4"``.
 
     Profiles: ``default`` (six numbers), ``ml`` (calibration errors, proper scores, risk and coverage, conformal sets),
     ``clinical`` (observed to expected, calibration intercept and slope, ICI, belt, net benefit, c statistic, Brier
     score), ``credit`` (observed to expected, tests of grades, Hosmer-Lemeshow, AUC; the first two of each slice too),
-    ``ads`` (normalized entropy and observed to expected, of each slice too; calibration by score decile),
+    ``ads`` (normalized entropy and observed to expected, also by slice; calibration by score decile),
     ``forecast`` (decompositions of Brier score and log loss, reliability with consistency bars, CORP, Murphy curve).
 
     Examples

@@ -48,21 +48,21 @@ _COLUMNS = (
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Limits held against data.
+    """The result of testing data against limits.
 
     Attributes
     ----------
     judgements : tuple of Judgement
-        One for each limit of all rows, and of each slice.
+        One for each limit, for all rows and for each slice.
     result : xarray.Dataset
-        What was measured of all rows, as by `calibdask.evaluate`, with the numbers of the profile.
+        The measured numbers for all rows, as from `calibdask.evaluate`, including those of the profile.
     confidence : float
-        At which each decision holds, for all slices of a column together.
+        Confidence of each decision, simultaneous for all slices of a column.
     profile : str
         The profile; empty without one.
     slices : mapping from name to xarray.Dataset
-        The same of the slices of each column, with those numbers of the profile that are measured of slices; intervals
-        have the level at which all slices of the column hold together.
+        The same for the slices of each column, with the numbers of the profile that apply to slices; intervals hold
+        simultaneously for all slices of the column.
     """
 
     judgements: tuple[Judgement, ...]
@@ -73,7 +73,7 @@ class Gate:
 
     @property
     def outcome(self) -> Outcome:
-        """``"broken"``, if one limit is; ``"met"``, if all are; else, or without limits, ``"cannot be decided"``."""
+        """``"broken"`` if any limit is; ``"met"`` if all are; otherwise, or without limits, ``"cannot be decided"``."""
         return overall(self.judgements)
 
     @property
@@ -171,7 +171,7 @@ def value_text(judgement: Judgement) -> str:
 
 
 def accepted(judgement: Judgement) -> str:
-    """The values that keep the limit."""
+    """The values that meet the limit."""
     least, most = (f"{end:g}".replace("-", "−") for end in (judgement.least, judgement.most))
     if math.isinf(judgement.least):
         return f"at most {most}"

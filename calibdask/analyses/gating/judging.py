@@ -54,30 +54,30 @@ _RANGE_BY_CHANCE, _NORMAL_REACH = math.sqrt(8 / math.pi), 1.96
 
 @dataclass(frozen=True)
 class Judgement:
-    """One limit, held against one number.
+    """The decision on one limit.
 
     Attributes
     ----------
     limit : str
         The metric, and its part.
     least, most : float
-        The values that keep the limit.
+        The values that meet the limit.
     where : mapping from name to text
         The slice; empty for all rows.
     value, low, high : float
-        The number with the ends that decide: they hold at the stated confidence for all slices together.
+        The number with the interval used for the decision, simultaneous for all slices at the stated confidence.
     rows : float
-        How many it rests on; NaN where nobody has counted them.
+        Number of rows behind it; NaN if unknown.
     rows_needed : float
-        How many would decide it; NaN where it is decided, or that cannot be said.
+        Number of rows that would decide it; NaN if it is decided, or if the number is unknown.
     title, meaning : str
-        What the number is.
+        Description of the number.
     reason : str
-        Why it has no ends that decide.
+        Why there is no interval for a decision.
     leaning : {"met", "broken", "cannot be decided"}
-        What these rows would decide if the number stayed what it is; the last where that cannot be said.
+        What that many rows would decide if the number stayed the same; unknown if this cannot be determined.
     scope : str
-        ``"of the bins"`` where the number is an error of bins: errors that cancel within them are not seen.
+        ``"of the bins"`` if the number is a binned error: errors that cancel within bins are not detected.
     """
 
     limit: str

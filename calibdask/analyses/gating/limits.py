@@ -25,21 +25,21 @@ _EXAMPLE = "ece=0.03, or a range such as calibration-slope.slope=0.9..1.1"
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit of one number.
+    """A limit for one number.
 
     Parameters
     ----------
     metric : Expression
-        The metric, with its choices.
+        The metric, with its options.
     part : str
-        The part of the metric; empty for its number.
+        The part of the metric; empty for its main number.
     bound : float, optional
-        The largest size of an error or a difference, the largest value of a loss, the smallest of what is better the
-        higher it is.
+        The maximum of a loss or of the absolute value of an error or difference, or the minimum of a metric for which
+        higher is better.
     low, high : float
-        A range, in place of a bound.
+        A range instead of a bound.
     of_slices : bool
-        Whether each slice has to keep it; else all rows together.
+        Whether it applies to each slice; otherwise to all rows together.
 
     Examples
     --------

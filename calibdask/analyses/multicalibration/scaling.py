@@ -64,12 +64,11 @@ class MulticalibratedScaling(Calibrator):
     alpha : float, default 0.05
         Familywise level of the tests of a round.
     values : int, default 5
-        Number of bins of a numeric feature, and maximum number of values of a category including ``other``; missing is
-        counted in addition.
+        Maximum number of bins or categories of a feature, including ``other`` but not missing.
     edges : mapping from name to sequence of float, optional
-        Edges of numbers in place of quantiles.
+        Edges of numeric features instead of quantiles.
     rounds : int, default 30
-        At most so many.
+        Maximum number of rounds.
     shrinkage : float, default 1.0
         Precision of the normal prior of offsets and slopes; 0 for maximum likelihood.
     folds : int, default 5

@@ -57,7 +57,7 @@ def fingerprint(
     ignore_label: Any = None,
     groups: Any = None,
 ) -> str:
-    """Fingerprint of rows: 64 hexadecimal digits, independent of order, chunks, workers and file format.
+    """Fingerprint of rows: 64 hexadecimal digits that do not depend on order, chunks, workers or file format.
 
     Parameters
     ----------
@@ -71,19 +71,19 @@ def fingerprint(
     Raises
     ------
     TypeError
-        If this is a summary.
+        If the input is a summary.
     ValueError
-        As in `calibdask.evaluate`; if there are several models.
+        As in `calibdask.evaluate`; and if there are several models.
 
     Notes
     -----
     The sum, modulo 2**64 in each of four words, of a hash of every row: the number of its class, its scores and weight
-    as float64, and the texts of its slices. Scores count as numbers: those of float32 are the float64 of the same
-    value. A change of any one number of one row, a row more or less, changes the fingerprint for certain; two different
-    sets of rows have the same one with a probability of about 2**-128. It finds accidents and careless changes; sums
-    of hashes are no protection from somebody who makes up rows in order to hit a given sum.
+    as float64, and the texts of its slices. Scores are compared as numbers: float32 scores are converted to float64.
+    Changing a single number, or adding or removing a row, always changes the fingerprint; two different sets of rows
+    have the same fingerprint with a probability of about 2**-128. It detects accidents and careless changes; sums of
+    hashes do not protect against somebody who constructs rows to match a given sum.
 
-    One pass, of some 50 ns a row on one core.
+    One pass, about 50 ns per row on one core.
 
     Examples
     --------

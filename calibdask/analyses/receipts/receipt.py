@@ -77,9 +77,9 @@ def receipt(
     y_true, y_prob, by, sample_weight, label, score, skip_missing, task, logits, labels, pos_label, ignore_label, groups
         As in `calibdask.evaluate`.
     metrics : str or sequence of str
-        Metrics as on the command line.
+        Metrics, written as on the command line.
     limits, slice_limits
-        As in `calibdask.check`: the decisions are on the receipt.
+        As in `calibdask.check`: the decisions are stored in the receipt.
     confidence, n_boot, seed
         Level of the intervals and of the decisions, replicates and their seed.
 
@@ -87,28 +87,27 @@ def receipt(
     -------
     dict
         Plain values for JSON: ``data`` with the rows and their fingerprint (see `calibdask.fingerprint`), ``request``
-        with all choices, ``numbers`` with all digits, ``decisions`` with the
-        numbers that they are of, the version, and ``hash``, SHA-256 over all of
-        it, which a second party finds again. ``made`` says where and when;
-        ``checksum`` is SHA-256 over all entries, ``made`` and ``hash`` included.
+        with all settings, ``numbers`` with all digits, ``decisions`` with the numbers that they are based on, the
+        version, and ``hash``, a SHA-256 that a second party can reproduce. ``made`` records the place and time, and is
+        not part of the hash; ``checksum`` is the SHA-256 of all entries, including ``made`` and ``hash``.
 
     Raises
     ------
     TypeError
-        If this is a summary, which has no rows.
+        If the input is a summary, which has no rows.
     ValueError
         If a metric depends on the order of rows: tests that draw outcomes or pairs at random, `SKCE` by pairs or blocks
         of rows, kernels with the median distance of a sample; and as in `calibdask.evaluate`.
 
     Notes
     -----
-    Without weights the hash is the same for any chunks, workers, order of tasks and of rows, format of files and
-    machine. Intervals for which rows are resampled by their numbers, those of metrics that no histogram tells, depend
-    on the order of rows and are left out; decisions of limits on such metrics may depend on it. With weights numbers
-    agree within rounding, and `verify` compares them within 1e-9. With ``groups`` clusters are resampled by their
-    values, whatever the order of rows, and the fingerprint is one of the clusters too.
+    Without weights the hash does not depend on chunks, workers, the order of tasks or rows, the file format or the
+    machine. Intervals of metrics that cannot be computed from a histogram resample rows by their number, so they depend
+    on the order of rows and are left out; decisions on limits of such metrics may depend on it. With weights, numbers
+    agree up to rounding, and `verify` compares them within 1e-9. With ``groups`` clusters are resampled by their
+    values, whatever the order of rows, and the fingerprint includes the clusters.
 
-    A receipt proves nothing about who made it: sign the file, by minisign or sigstore.
+    A receipt does not prove who made it: sign the file, for example with minisign or sigstore.
 
     Examples
     --------
@@ -220,12 +219,12 @@ def _json(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Verification:
-    """What a second measurement says of a receipt.
+    """Result of recomputing a receipt.
 
     Attributes
     ----------
     problems : tuple of str
-        What differs, a sentence each; empty where everything agrees.
+        The differences, one sentence each; empty if everything agrees.
     again : dict
         The receipt of the second measurement.
     """
@@ -240,26 +239,26 @@ class Verification:
 
 
 def verify(receipt: Document | str | Path, y_true: Any, y_prob: Any = None, **options: Any) -> Verification:
-    """Measure again what a receipt says, and compare all of it.
+    """Recompute the numbers of a receipt and compare them.
 
     Parameters
     ----------
     receipt : dict, or path of a JSON file
     y_true, y_prob
-        As in `calibdask.receipt`; rows that `calibdask.read_rows` has read have their slices and weights.
+        As in `calibdask.receipt`; rows from `calibdask.read_rows` already have their slices and weights.
     **options
-        Where the rows are: ``by``, ``sample_weight``, ``groups``, ``label``, ``score``. All other choices are those
-        of the receipt.
+        Arguments that locate the data: ``by``, ``sample_weight``, ``groups``, ``label``, ``score``. All other settings
+        are taken from the receipt.
 
     Returns
     -------
     Verification
-        ``agrees``, and what differs in ``problems``.
+        ``agrees``, and the differences in ``problems``.
 
     Raises
     ------
     ValueError
-        If this is no receipt; if slices or weights are missing; and as in `calibdask.evaluate`.
+        If this is not a receipt; if slices or weights are missing; and as in `calibdask.evaluate`.
 
     Examples
     --------

@@ -30,7 +30,7 @@ from calibdask.statistics.square_sums import SquareSums
 @understands_scikit_learn
 @dataclass(frozen=True, kw_only=True)
 class ReliabilityDiagram(BinnedEstimator):
-    """Mean score and frequency of the outcome by bin; takes the arguments of `ECE` that choose bins.
+    """Mean score and frequency of the outcome by bin; accepts the arguments of `ECE` that choose bins.
 
     The parts, with a dimension ``bin`` and, in the class-wise setting, ``class``: ``score`` and ``outcome`` (means, NaN
     in an empty bin), ``count`` (rows; under a convex mapping the sum of their shares), ``weight`` (sum of weights),

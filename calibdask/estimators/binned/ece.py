@@ -48,7 +48,7 @@ class ECE(BinnedEstimator):
         l2   sqrt( (1/N) sum_j n_j gap_j**2 ),  gap_j the difference of the bin's means, n_j = sum_i W_ij
         max  max_j |gap_j| over non-empty bins
 
-    In the class-wise setting the mean over classes (for ``max`` the maximum).
+    In the class-wise setting, the mean over classes (for ``max`` the maximum).
 
     Parameters
     ----------
@@ -58,8 +58,8 @@ class ECE(BinnedEstimator):
         How bins are chosen: of equal width, or of equally many rows with exact order statistics as edges and ties never
         split.
     mapping : {"hard", "convex", "inverted"}, default "hard"
-        How rows go to bins: each to its bin; or shared between the two nearest bin centres by linear interpolation; or
-        the latter with the larger weight to the farther centre, as [1]_ prints it and its code does.
+        How rows are assigned to bins: each to its bin; or shared between the two nearest bin centres by linear
+        interpolation; or likewise with the larger weight for the farther centre, as [1]_ prints it and its code does.
     setting : str, int or None
         Which scores are measured: ``"confidence"``, ``"classwise"``, ``"binary"``, a class, ``"top-k"``; None: binary
         for a vector of scores, confidence for a matrix.
@@ -68,14 +68,15 @@ class ECE(BinnedEstimator):
     norm : {"l1", "l2", "max"}, default "l1"
         How gaps are pooled.
     closed : {"right", "left"}, default "right"
-        Which end a bin includes. 0 and 1 always belong to the first and the last bin.
+        Which end of a bin is included. 0 and 1 always belong to the first and the last bin.
     debias : bool, default False
-        Subtract what sampling adds: from each squared gap, with ``norm="l2"``, the sampling variance [2]_ of its bin,
-        ybar (1 - ybar) / (n_j - 1). Bins of one row, with weights of fewer than two effective rows, add nothing.
+        Correct for sampling noise: subtract from each squared gap, with ``norm="l2"``, the sampling variance [2]_ of
+        its bin, ybar (1 - ybar) / (n_j - 1). Bins of one row (with weights, of fewer than two effective rows)
+        contribute nothing.
     range : (float, float), default (0, 1)
-        What uniform bins divide, and the outer edges of equal-mass bins.
+        The interval that uniform bins divide, and the outer edges of equal-mass bins.
     compat : {"scikit-learn", "netcal", "torchmetrics", "euranova"}, optional
-        Take the choices of that tool for ``bins``, ``closed`` and ``range`` where none is given, and its edges;
+        Use the edges of that tool, and its defaults for ``bins``, ``closed`` and ``range``;
         the table is in `calibdask.estimators.compat`.
 
     scikit-learn's names are accepted as well: ``n_bins`` for ``bins``, and ``strategy="uniform"`` or ``"quantile"`` for
@@ -88,11 +89,11 @@ class ECE(BinnedEstimator):
 
     Notes
     -----
-    The plain estimate is biased upward for a calibrated model, more so with more bins. One pass over the data; with
-    equal-mass bins two, with weights or convex mapping three (for exceptions see
+    The plain estimate is biased upward for a calibrated model, more so with more bins. One pass over the data; two with
+    equal-mass bins, three with weights or convex mapping (for exceptions see
     ``calibdask.statistics.bins.binnings.EqualMass``). Memory: 72 bytes (convex: 120) for each class, bin and slice.
-    From a summary edges of equal mass lie on borders of cells, 1/3600 wide or less: each takes the rest of its cell to
-    its bin, which changes the error by at most twice the share of rows in the cell.
+    From a summary, equal-mass edges lie on cell boundaries, at most 1/3600 apart; this changes the error by at most
+    twice the share of rows in the cell of an edge.
 
     References
     ----------
@@ -110,7 +111,7 @@ class ECE(BinnedEstimator):
         "Expected calibration error (ECE)",
         "Rows are binned by their score. The gap of a bin is the absolute difference between its mean score and its "
         "frequency of the outcome; the ECE is the mean gap, weighted by rows: ECE = sum_j (n_j / N) |mean outcome_j - "
-        "mean score_j|. In the class-wise setting the mean over classes.",
+        "mean score_j|. In the class-wise setting, the mean over classes.",
         "Naeini, Cooper & Hauskrecht, 2015; Guo et al., On calibration of modern neural networks, 2017",
         "ECE",
     )
@@ -171,10 +172,10 @@ class ECE(BinnedEstimator):
 
 
 def MCE(**choices: Unpack[MCEKeywords]) -> ECE:
-    """Maximum calibration error: `ECE` with ``norm="max"``; takes the other arguments of `ECE`.
+    """Maximum calibration error: `ECE` with ``norm="max"``; accepts the other arguments of `ECE`.
 
     ``max_j |gap_j|`` over non-empty bins; in the class-wise setting also over classes. The part ``rows`` is the number
-    of rows in that bin: the largest gap is often that of a bin of few rows, and then due to chance.
+    of rows in that bin: the largest gap often occurs in a bin with few rows, and is then due to chance.
 
     Examples
     --------
@@ -187,7 +188,7 @@ def MCE(**choices: Unpack[MCEKeywords]) -> ECE:
 def ece_l(**choices: Unpack[PresetKeywords]) -> ECE:
     """ECE_l, the legacy estimator of Posocco & Bonnefoy: uniform bins, hard mapping.
 
-    It takes the other arguments of `ECE`.
+    It accepts the other arguments of `ECE`.
 
     Examples
     --------
@@ -200,7 +201,7 @@ def ece_l(**choices: Unpack[PresetKeywords]) -> ECE:
 def ece_a(**choices: Unpack[PresetKeywords]) -> ECE:
     """ECE_a of Posocco & Bonnefoy: equal-mass bins, hard mapping.
 
-    It takes the other arguments of `ECE`.
+    It accepts the other arguments of `ECE`.
 
     Examples
     --------
@@ -214,7 +215,7 @@ def ece_a(**choices: Unpack[PresetKeywords]) -> ECE:
 def ece_c(**choices: Unpack[PresetKeywords]) -> ECE:
     """ECE_c of Posocco & Bonnefoy: uniform bins, convex mapping; inverted, as in their code, with its ``compat``.
 
-    It takes the other arguments of `ECE`.
+    It accepts the other arguments of `ECE`.
 
     Examples
     --------
@@ -230,7 +231,7 @@ def ece_c(**choices: Unpack[PresetKeywords]) -> ECE:
 def ece_ac(**choices: Unpack[PresetKeywords]) -> ECE:
     """ECE_ac of Posocco & Bonnefoy: equal-mass bins, convex mapping; inverted with ``compat="euranova"``.
 
-    It takes the other arguments of `ECE`.
+    It accepts the other arguments of `ECE`.
 
     Examples
     --------

@@ -49,9 +49,9 @@ class MulticlassECE(VectorEstimator):
     ----------
     partition : {"uniform", "median-variance"}, default "uniform"
         How score vectors are divided into cells: a cell is where the scores share one of ``bins`` uniform bins in every
-        class; or sets of rows are split for as long as they can be: at the class of the highest variance (ties: the
-        lowest class), at the median of its scores, element floor(n_A / 2) counted from 0, scores below it to one side,
-        the others to the other.
+        class; or sets of rows are split repeatedly, as long as possible: at the class with the highest variance (ties:
+        the lowest class), at the median of its scores (element floor(n_A / 2), counted from 0), with lower scores on
+        one side and the others on the other.
     bins : int, default 10
         Bins in each dimension, right-closed with edges i / bins.
     min_size : int, default 10
@@ -69,7 +69,7 @@ class MulticlassECE(VectorEstimator):
     Notes
     -----
     Biased upward for a calibrated model, more so with fewer rows per cell. The attribute ``cells`` holds the number
-    of occupied cells (a list of them where there are several slices or replicates, in order).
+    of occupied cells (a list if there are several slices or replicates, in order).
 
     With sample weights, means and medians are weighted, and rows of positive weight count for ``min_size``.
 
@@ -77,13 +77,13 @@ class MulticlassECE(VectorEstimator):
     (with weights 16) and, for its key at 10 bins, 8 for every 15 classes.
 
     *Median-variance*: about log2(n / min_size) + 1 levels of two passes each, one for sums and one for medians; three
-    or four while the sets that are not final yet have more than 2**20 rows. O(n (K + depth)) time a level, since each
-    row descends the tree to its set. Memory: 56 bytes for each class of each such set (with weights 24), 20 for each
-    split, and about 50 MB for medians. There are up to n / min_size of them: choose ``min_size`` accordingly.
+    or four as long as the unfinished sets have more than 2**20 rows. O(n (K + depth)) time per level, as each row
+    descends the tree to its set. Memory: 56 bytes for each class of each such set (24 with weights), 20 for each split,
+    and about 50 MB for medians. There are up to n / min_size of them: choose ``min_size`` accordingly.
 
     The variances compared are exact for scores rounded to multiples of 2**-52. Standard deviations within 2**-50, or a
     share of 2**-40, of the highest count as ties, so that rounding never decides a split: the columns 1 - p and p
-    always tie. Without weights cells do not depend on the chunks; with weights they can only where deviations lie at
+    always tie. Without weights the cells do not depend on chunks; with weights they can, but only if deviations lie at
     that limit.
 
     References

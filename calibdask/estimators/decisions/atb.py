@@ -23,12 +23,13 @@ _FEW = "where fewer than 3 rows have the rarer outcome"
 class ATB(ColumnEstimator):
     """Averaged two-bin calibration error, a truthful measure of calibration.
 
-    With bins below and above a border q, averaged over q, n rows (the sum of weights), scores s and outcomes o::
+    Two bins, below and above a boundary q, averaged over q; with n rows (the sum of weights), scores s and outcomes o::
 
         ATB = integral over q from 0 to 1 of [ (sum_{s_i < q} w_i (s_i - o_i))**2
                                              + (sum_{s_i >= q} w_i (s_i - o_i))**2 ] / n**2 dq
 
-    The integrand is constant between neighbouring scores, so that the integral is a sum, without choices.
+    The integrand is constant between neighbouring scores, so the integral is a sum, and there are no parameters to
+    choose.
 
     Parameters
     ----------
@@ -43,14 +44,14 @@ class ATB(ColumnEstimator):
     Notes
     -----
     Truthful: no scores have a smaller expectation than the true probabilities, for any number of rows; other
-    calibration errors reward scores that hide the noise of their bins. That expectation is not 0 but mean(s (1 - s)) /
-    n without weights: compare ATB with it. ATB is a squared error: its root is comparable with other errors.
-    In the class-wise setting there is one for each class.
+    calibration errors reward scores that hide the noise of their bins. Without weights this expectation is mean(s (1 -
+    s)) / n, not 0: compare ATB with it. ATB is a squared error: its root is comparable with other errors. In the
+    class-wise setting there is one for each class.
 
-    Exact up to about four million distinct scores in total; beyond that, and from a summary, borders within a cell of
-    a fine grid, 1/3600 wide or less, are left out, and rows of a cell lie at their mean: the attribute ``points`` says
-    which. O(n log n) time, one pass (two for the grid). With ``ci`` from replicates of the histogram, none (NaN)
-    with fewer than 3 rows of the rarer outcome.
+    Exact up to about four million distinct scores in total; beyond that, and from a summary, boundaries within a cell
+    of a fine grid, 1/3600 wide or less, are left out, and rows of a cell are placed at their mean: the attribute
+    ``points`` says which applies. O(n log n) time, one pass (two for the grid). Intervals (``ci``) come from replicates
+    of the histogram; there are none (NaN) with fewer than 3 rows of the rarer outcome.
 
     References
     ----------

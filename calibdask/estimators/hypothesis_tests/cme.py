@@ -48,21 +48,21 @@ class CMETest(KernelTest):
 
         T = n zbar^T S**-1 zbar   is approximately chi-square distributed with m degrees of freedom.
 
-    That holds for many rows, but not where a few rows with unlikely outcomes make up most of T. The effective number of
-    rows is n**2 m (m + 2) / sum_i E (z_i^T S**-1 z_i)**2, the expectation given the predictions, of a sample of up to
-    2000 rows: n if z were normal, and with rare outcomes no more than their number. Below 300 the p-value is
-    (1 + #{T* >= T}) / (1 + draws), T* with outcomes drawn from the predictions of the sample.
+    This is valid for many rows, but not if a few rows with unlikely outcomes make up most of T. The effective number of
+    rows is n**2 m (m + 2) / sum_i E (z_i^T S**-1 z_i)**2, with the expectation given the predictions of a sample of up
+    to 2000 rows: n if z were normal, and at most the number of events with rare outcomes. Below 300 the p-value is (1 +
+    #{T* >= T}) / (1 + draws), T* with outcomes drawn from the predictions of the sample.
 
     Parameters
     ----------
     locations : int, or (array of shape (m, K), array of shape (m,)), default 10
-        Number of test locations: predictions of a random sample of rows, with labels drawn from them, which leaves the
-        p-value as it is, since it holds given the predictions. Or scores and labels.
+        Number of test locations: predictions of a random sample of rows, with labels drawn from them; the p-value
+        remains valid, as it is conditional on the predictions. Or scores and labels.
     covariance : {"observed", "calibrated"}, optional
         How S, the covariance of z, is estimated: the sample covariance with the divisor n - 1, as in [1]_; or the mean
-        over rows of the covariance that z has given the prediction p if the model is calibrated, from that of the
-        residual, diag(p) - p p^T. None: observed for locations that are given, calibrated for random ones, which may
-        lie near each other, so that the observed covariance is almost singular.
+        over rows of the covariance of z given the prediction p under calibration, computed from the covariance of the
+        residual, diag(p) - p p^T. None: observed for given locations; calibrated for random locations, which may lie
+        close to each other and make the observed covariance almost singular.
     draws : int, default 1000
         Draws of outcomes.
     kernel, distance, bandwidth, matrix, setting, seed
@@ -75,15 +75,15 @@ class CMETest(KernelTest):
 
     Notes
     -----
-    Parts ``statistic`` and ``pvalue``; the attribute ``degrees_of_freedom`` is the rank of S, lower than m where
-    locations are redundant: directions of z whose variance is below 1e-4 of the largest (observed: 1e-7) are ignored.
-    NaN unless there are more rows than locations. The attribute ``effective_rows`` is their effective number. O(n m**2
-    K) time in two passes, for any number of rows.
+    Parts ``statistic`` and ``pvalue``; the attribute ``degrees_of_freedom`` is the rank of S, lower than m if locations
+    are redundant: directions of z whose variance is below 1e-4 of the largest (observed: 1e-7) are ignored. NaN unless
+    there are more rows than locations. The attribute ``effective_rows`` is their effective number. O(n m**2 K) time in
+    two passes, for any number of rows.
 
-    With up to 2000 rows drawn p-values are exact: the labels and the draws have their statistics from the same
-    computation, so that equal outcomes are tied. In simulations of calibrated models chi-square p-values below 0.01
-    occurred in up to 11 % of data sets with 50 rows and rare outcomes, and in 5 % with 5 expected outcomes in 500 rows;
-    there outcomes are drawn.
+    With up to 2000 rows drawn p-values are exact: the statistics of the labels and of the draws come from the same
+    computation, so equal outcomes are tied. In simulations of calibrated models chi-square p-values below 0.01 occurred
+    in up to 11 % of data sets with 50 rows and rare outcomes, and in 5 % with 5 expected outcomes in 500 rows; in these
+    cases outcomes are drawn.
 
     References
     ----------

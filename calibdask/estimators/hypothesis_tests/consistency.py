@@ -37,14 +37,14 @@ class ConsistencyTest(Estimator):
     Parameters
     ----------
     statistic : Estimator, default ``ECE()``
-        Any estimator of one number that is large for miscalibrated models.
+        Any estimator of a single number that is large for miscalibrated models.
     resamples : int, default 1000
         Number R of replicates.
     predictions : {"fixed", "resampled"}, default "fixed"
-        Predictions of the replicates: as they are; or for each replicate as many drawn from them with replacement [1]_,
+        Predictions of the replicates: fixed; or, for each replicate, the same number drawn with replacement [1]_,
         which rejects calibrated models: resampled predictions repeat, and fewer distinct ones show a smaller error.
     seed : int, default 0
-        Labels are drawn from random numbers keyed by the seed and the row number.
+        The random numbers of the labels depend only on the seed and the row number.
 
     Raises
     ------
@@ -52,19 +52,19 @@ class ConsistencyTest(Estimator):
         If a parameter is invalid, or ``predictions="resampled"`` is combined with weights or a statistic without
         weights.
     TypeError
-        If ``statistic`` is not an estimator of one number.
+        If ``statistic`` is not an estimator of a single number.
 
     Notes
     -----
     Parts ``statistic`` and ``pvalue``, which is never 0. Rows are assumed to be independent. Valid for any number of
-    rows: given the predictions, the labels of a calibrated model have the distribution that is drawn from. Weights may
+    rows: given the predictions, the labels of a calibrated model have exactly the simulated distribution. Weights may
     depend on the outcome: with v_k the mean weight sum w**2 / sum w of the rows of class k, classes are drawn in
-    proportion to score_k / v_k, and a row gets its weight times v of the drawn class over v of its own. Where all
-    outcomes are equal the weight of the other one is unknown, and the p-value with weights is NaN.
+    proportion to score_k / v_k, and a row gets its weight times v of the drawn class over v of its own. If all outcomes
+    are equal, the weight of the other outcome is unknown, and the p-value with weights is NaN.
 
-    Replicates are a batch axis of the statistic: the passes over the data are twice those of the statistic (three times
-    for resampled predictions; with weights one more), the cost R times, memory R times its state. The same for any
-    chunks.
+    Replicates are a batch axis of the statistic: the test takes twice the passes of the statistic (three times for
+    resampled predictions; one more with weights), R times its cost, and R times its memory. The result does not depend
+    on chunks.
 
     References
     ----------

@@ -24,7 +24,7 @@ from calibdask.statistics.views.view import view_requests
 
 @dataclass(frozen=True, kw_only=True)
 class NoiseFloor(Estimator):
-    """Noise floor: what an error is by chance for a calibrated model with the scores of these rows.
+    """Noise floor: the error of a calibrated model with the scores of these rows, by chance.
 
     Labels are drawn from the scores R times, and the error is computed from each of these replicates. An error at its
     floor is no evidence of miscalibration; few rows and many bins raise it.
@@ -32,26 +32,26 @@ class NoiseFloor(Estimator):
     Parameters
     ----------
     statistic : Estimator, default ``ECE()``
-        Any estimator of one number that is large for miscalibrated models.
+        Any estimator of a single number that is large for miscalibrated models.
     resamples : int, default 1000
         Number R of replicates.
     seed : int, default 0
-        Labels are drawn from random numbers keyed by the seed and the row number.
+        The random numbers of the labels depend only on the seed and the row number.
 
     Raises
     ------
     ValueError
         If a parameter is invalid.
     TypeError
-        If ``statistic`` is not an estimator of one number.
+        If ``statistic`` is not an estimator of a single number.
 
     Notes
     -----
-    Parts: ``mean`` over the replicates, and ``high``, which 5 % of them exceed. Rows are assumed to be independent and
-    labels to be 0 or 1; not for clusters, nor for soft labels. Weights may depend on the outcome, as in
-    `ConsistencyTest`, which compares the error with the same replicates; with weights both are NaN where all outcomes
-    are equal. Replicates are a batch axis of the statistic: the cost is R times, memory R times its state. The same for
-    any chunks.
+    Parts: ``mean`` over the replicates, and ``high``, exceeded by 5 % of them. Rows are assumed to be independent and
+    labels to be 0 or 1; clusters and soft labels are not supported. Weights may depend on the outcome, as in
+    `ConsistencyTest`, which compares the error with the same replicates; with weights, both are NaN if all outcomes are
+    equal. Replicates are a batch axis of the statistic: this takes R times its cost and memory. The result does
+    not depend on chunks.
 
     References
     ----------

@@ -64,15 +64,15 @@ class SKCETest(KernelTest):
     Parameters
     ----------
     method : {"asymptotic", "distribution-free"}
-        An asymptotic p-value, or a bound that holds for any number of rows.
+        An asymptotic p-value, or a bound that is valid for any number of rows.
     estimator : {"unbiased", "biased", "linear", "block", "features"}
         As in `SKCE`. "biased" is distribution-free only, "features" asymptotic only.
     draws : int, default 1000
-        Draws of the bootstrap or of outcomes.
+        Number of draws of the bootstrap or of outcomes.
     ddof : int, default 1
         The variance of the estimates of blocks has the divisor blocks - ddof; the tables of [1]_ use 0.
     delta : float, optional
-        Test SKCE >= delta instead: by bounds for unbiased, linear and block, from the variance for linear and block.
+        Test SKCE >= delta instead: by bounds for unbiased, linear and block; from the variance for linear and block.
         At significance 1 - ``level`` exactly the values of delta above the part ``bound`` are rejected.
     level : float, default 0.95
         Level of the ``bound``, an upper limit of SKCE.
@@ -90,29 +90,30 @@ class SKCETest(KernelTest):
     Parts: ``estimate``, ``statistic``, ``pvalue``, and ``bound`` where ``delta`` is supported. The attribute
     ``assumes`` states the assumptions of the p-value. Weights are not supported.
 
-    With 10**6 rows or more practically every model is rejected. Then test how large the error is, with ``delta``.
+    With 10**6 rows or more, practically every model is rejected. In this case test the size of the error with
+    ``delta``.
 
-    With delta, and for ``bound``, the mean of blocks counts as that of N = blocks * floor(block / 2) pairs of rows,
-    each within +-B, of variance v = floor(block / 2) s**2. Of all distributions of this mean and variance the most
-    skewed has the values B, with the share q = v / (v + (B - t)**2), and a = t - v / (B - t). As Clopper & Pearson do
-    for a share, p0 = P(a + (B - a) X > delta), X of the beta distribution with the parameters N q + 1 and N (1 - q);
-    since s is estimated, p is the probability that Student's distribution with blocks - 1 degrees of freedom has below
-    the normal quantile of p0. Few rows cannot show that an error is small: with no pair in error the bound is 3 B / N
-    at 95 %. That p <= 0.05 occurs in at most 5 % of data sets whose true error is delta is no theorem, unlike the
-    distribution-free bound, but held in simulations with outcomes of rates from 0.5 to 50 % and 30 to 20,000 rows. NaN
-    with a single block.
+    With delta, and for ``bound``, the mean of blocks is treated as the mean of N = blocks * floor(block / 2) pairs of
+    rows, each within +-B, of variance v = floor(block / 2) s**2. Among all distributions with this mean and variance,
+    the most skewed takes the value B with the share q = v / (v + (B - t)**2), and a = t - v / (B - t). As in the method
+    of Clopper & Pearson for a share, p0 = P(a + (B - a) X > delta), X of the beta distribution with the parameters N q
+    + 1 and N (1 - q); as s is estimated, p is the probability of Student's distribution with blocks - 1 degrees of
+    freedom below the normal quantile of p0. Few rows cannot show that an error is small: with no pair in error the
+    bound is 3 B / N at 95 %. Unlike for the distribution-free bound, it is not proven that p <= 0.05 occurs in at most
+    5 % of data sets whose true error is delta, but it held in simulations with outcome rates from 0.5 to 50 % and 30 to
+    20,000 rows. NaN with a single block.
 
     Cost in addition to that of `SKCE`: for the bootstrap n**2 / 2 times ``draws`` multiplications, as products of
-    matrices; its draws are keyed by the seed and the position of a row in its slice. For the features the predictions
-    of a sample of 2000 rows (with many classes fewer), from which outcomes are drawn: with no more rows than that the
-    p-value is exact, with more each sampled prediction stands for several rows.
+    matrices; its draws depend only on the seed and the position of a row in its slice. For random features, outcomes
+    are drawn from the predictions of a sample of 2000 rows (fewer with many classes): with at most that many rows the
+    p-value is exact; with more, each sampled prediction represents several rows.
 
-    The bootstrap and the normal distribution reject too often where rows, or rows of an outcome, are few: at a level of
+    The bootstrap and the normal distribution reject too often with few rows, or few rows of an outcome: at a level of
     5 % they rejected up to 86 % of calibrated models with 30 rows and outcomes of rate 0.5 %. The effective number of
     rows is ``(sum_i E |r_i|**2)**2 / sum_i E |r_i|**4`` with residuals r_i = e_yi - p_i and the expectation given the
-    predictions of the sample; with rare outcomes it is about their number. Below 20 outcomes are drawn for unbiased,
-    linear and block too, and compared with the estimate; pairs and blocks of sampled rows are those of their order. The
-    attribute ``effective_rows`` is this number.
+    predictions of the sample; with rare outcomes it is close to the number of events. If it is below 20, outcomes are
+    drawn for unbiased, linear and block as well, and compared with the estimate; pairs and blocks of sampled rows
+    follow their order. The attribute ``effective_rows`` is this number.
 
     References
     ----------

@@ -50,15 +50,15 @@ class SpiegelhalterTest(ColumnEstimator):
 
     Notes
     -----
-    Parts ``statistic`` (z) and ``pvalue``. Where all scores are 0, 1/2 or 1 they are NaN, or infinite and the smallest
-    positive number if a score of 0 or 1 is wrong, which cannot be if the model is calibrated. Without weights NaN too
-    where all scores are so close to these, within 2e-6 of 1/2 or 4e-12 of 0 and 1, that the variance is lost in the
-    rounding of its terms to 2**-44. Rows are assumed to be independent and many: the p-value is NaN where the sum of
-    terms has a skewness above 1, as with less than one expected outcome; up to there a test at 5 % rejects up to 8.4 %
-    of calibrated models with equal scores. Weights are importance weights, not numbers of repeated rows. They may
-    depend on the outcome: where it is larger the variance is sum w**2 (1 - 2 s)**2 (o - s)**2, and the p-value is NaN
-    where all outcomes are equal, since the weight of the other one is unknown. One pass, O(n) time for each column.
-    From a summary the rows of a cell with one outcome have their mean score.
+    Parts ``statistic`` (z) and ``pvalue``. If all scores are 0, 1/2 or 1, both are NaN; if in addition a score of 0 or
+    1 is wrong, which is impossible for a calibrated model, they are infinite and the smallest positive number. Without
+    weights they are also NaN if all scores are so close to these values (within 2e-6 of 1/2 or 4e-12 of 0 and 1) that
+    the variance is lost in the rounding of its terms to 2**-44. Rows are assumed to be independent and many: the
+    p-value is NaN if the sum of terms has a skewness above 1, as with less than one expected outcome; below that, a
+    test at 5 % rejects up to 8.4 % of calibrated models with equal scores. Weights are importance weights, not numbers
+    of repeated rows. They may depend on the outcome: if it is larger, the variance used is sum w**2 (1 - 2 s)**2 (o -
+    s)**2, and the p-value is NaN if all outcomes are equal, as the weight of the other outcome is unknown. One pass,
+    O(n) time for each column. From a summary, rows of a cell with the same outcome are placed at their mean score.
 
     With clusters of dependent rows (``groups``) terms are added up within each of G clusters (or of as many buckets of
     clusters as `calibdask.evaluate` keeps), and clusters are independent::

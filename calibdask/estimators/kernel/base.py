@@ -110,8 +110,8 @@ class Kernel(HtmlRepr):
     profile : {"exponential", "gaussian"}
         The function f.
     distance : {"tv", "euclidean"}
-        The distance d. The Gaussian kernel of the total variation distance is positive definite for two classes, not in
-        general.
+        The distance d. The Gaussian kernel of the total variation distance is positive definite for two classes, but
+        not in general.
     bandwidth : float, "median" or "median-full", default "median"
         A number, or the median of the distances between all pairs of rows, or the median of the whole n x n matrix with
         its zero diagonal.

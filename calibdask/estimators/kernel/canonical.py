@@ -32,7 +32,7 @@ _LEAST = -745.0
 
 @dataclass(frozen=True, kw_only=True)
 class KernelCanonicalECE(VectorEstimator):
-    """Expected calibration error of whole score vectors by Dirichlet kernels, each row left out of its own estimate.
+    """Expected calibration error of whole score vectors by Dirichlet kernels with leave-one-out estimates.
 
     ::
 
@@ -51,7 +51,7 @@ class KernelCanonicalECE(VectorEstimator):
     seed : int, default 0
         Seed of the sample.
     max_pairs : int, default 10**10
-        Largest number of pairs of rows; more are an error.
+        Maximum number of pairs of rows; more raise an error.
 
     Raises
     ------
@@ -64,9 +64,9 @@ class KernelCanonicalECE(VectorEstimator):
     bias of the ratio decreases with the number of rows; with few rows it is upward, as for all calibration errors.
 
     With weights r_j = sum_{i != j} w_i k_ij e_yi / sum_{i != j} w_i k_ij, and the mean is weighted; the bandwidth is
-    chosen without them.
+    chosen without weights.
 
-    O(n**2 K) time in two rounds, since the distance of a row requires the densities of all others. The result does not
+    O(n**2 K) time in two rounds, as the distance of a row requires the densities of all others. The result does not
     depend on chunks: densities are summed as multiples of 2**-44 of the largest one. Intervals take 2 ``n_boot`` times
     as long: for tens of thousands of rows use few replicates.
 

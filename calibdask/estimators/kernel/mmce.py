@@ -24,7 +24,7 @@ class MMCE(Estimator):
 
         sqrt( (1/n**2) sum_ij (o_i - s_i) (o_j - s_j) exp(-|s_i - s_j| / bandwidth) )
 
-    with s the largest score and o whether its class is the label; for a vector of scores P(y = 1), s = p and o = y.
+    with s the largest score and o = 1 if its class is the label; for a vector of scores P(y = 1), s = p and o = y.
     This is the kernel calibration error of the confidence.
 
     Parameters

@@ -49,11 +49,11 @@ class SKCE(KernelEstimator):
     distance : {"tv", "euclidean"}, default "tv"
         Distance between predictions; total variation is half the sum of absolute differences.
     bandwidth : float, "median" or "median-full", default "median"
-        Bandwidth of the kernel: a number, or the median of the distances of all pairs, or that of the n x n matrix with
-        its zero diagonal, which the tables of [1]_ need. Of more than 10000 rows that of the pairs of a random sample,
-        which the attribute ``bandwidth_sample`` then says.
+        Bandwidth of the kernel: a number, or the median of the distances of all pairs, or the median of the n x n
+        matrix with its zero diagonal, which the tables of [1]_ need. With more than 10000 rows, the median over the
+        pairs of a random sample; the attribute ``bandwidth_sample`` then gives its size.
     matrix : array of shape (K, K), optional
-        Positive semi-definite matrix that the kernel is multiplied with; None: the identity.
+        Positive semi-definite matrix by which the kernel is multiplied; None: the identity.
     setting : {"multiclass", "confidence", "binary"}, int or `Lens`
         Whole score vectors, the largest score, one class against the rest, or the model derived by a lens. Binary
         scores P(y = 1) = p count as the vector (1 - p, p), whose total variation distance is ``|p - p'|``.
@@ -65,7 +65,7 @@ class SKCE(KernelEstimator):
     seed : int, default 0
         Seed of the sample of rows and of the frequencies.
     max_pairs : int, default 10**10
-        Largest number of pairs of rows; more are an error.
+        Maximum number of pairs of rows; more raise an error.
 
     Raises
     ------
@@ -76,16 +76,16 @@ class SKCE(KernelEstimator):
     Notes
     -----
     Intervals of ``linear`` and ``block`` allow for the largest value of the kernel, as ``bound`` of `SKCETest` does:
-    with few rows they are wide, since pairs of rare outcomes may be missing.
+    with few rows they are wide, as pairs of rare outcomes may be missing.
 
     Unbiased estimates may be negative. With weights, means over pairs are weighted by w_i w_j; blocks support no
     weights.
 
     Without weights results do not depend on chunks, workers or order. float32 scores are compared in single precision:
-    relative errors of h_ij of 1e-6. Every h_ij is rounded to a multiple of 6e-14 of its bound, so that for a
-    model whose residuals are all below 1e-5 fewer than four digits are significant. Time on one core for K = 10: some 4
-    ns a pair (float32 2 ns) and 2 us a row for 512 features. Memory: blocks of 2048 rows; for features 32 D K bytes for
-    each slice.
+    relative errors of h_ij of 1e-6. Every h_ij is rounded to a multiple of 6e-14 of its bound, so fewer than four
+    digits are significant for a model whose residuals are all below 1e-5. Time on one core for K = 10: about 4 ns per
+    pair (2 ns for float32) and 2 us per row for 512 features. Memory: blocks of 2048 rows; for features 32 D K bytes
+    for each slice.
 
     References
     ----------

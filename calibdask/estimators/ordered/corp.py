@@ -36,8 +36,8 @@ class CORP(ColumnEstimator):
         Score of a prediction s and an outcome o: (s - o)**2, or -o log s - (1 - o) log(1 - s).
     setting : str, int or None
         ``"confidence"``, ``"binary"``, a class, ``"top-k"``, ``"classwise"``; None: binary for a vector of scores and
-        class-wise for a matrix. Class-wise terms are summed over classes, so that with the Brier score ``score`` is
-        that of whole vectors, ``BrierScore(reduction="sum")``.
+        class-wise for a matrix. Class-wise terms are summed over classes, so with the Brier score, ``score`` is the
+        score of whole vectors, ``BrierScore(reduction="sum")``.
     k : int, optional
         Number of classes of the setting ``"top-k"``.
 
@@ -49,7 +49,7 @@ class CORP(ColumnEstimator):
     Notes
     -----
     Parts ``score``, ``miscalibration``, ``discrimination`` and ``uncertainty``; the first three terms are never
-    negative. Neither bins nor bandwidths are chosen. Rows of equal score form one point of the regression.
+    negative. There are no bins or bandwidths to choose. Rows with equal scores form one point of the regression.
 
     Exact up to about four million distinct scores in total; beyond that, and from a summary, points are the cells of a
     fine grid, 1/3600 wide or less, at their mean score. Miscalibration and discrimination by the Brier score are then

@@ -38,17 +38,17 @@ class BrierDecomposition(BinnedDecomposition):
         As for `ECE`. The setting None means binary for a vector of scores and class-wise for a matrix; class-wise terms
         are summed over classes, so that ``score`` is ``BrierScore(reduction="sum")``.
     debias : bool, default False
-        Subtract what sampling adds: to the terms [3]_ [4]_, with V = B/A (1 - B/A) / (n - 1) in a bin of n rows and
+        Subtract the sampling noise of the terms [3]_ [4]_, with V = B/A (1 - B/A) / (n - 1) in a bin of n rows and
         v = obar (1 - obar) / (n - 1) of all rows, (1/N) sum A V from reliability and resolution, and v from
         uncertainty and resolution with the opposite sign; the identity holds. For bins of one row nothing is
         subtracted. With weights n is Kish's (sum w)**2 / sum w**2, and for bins with n up to 1.5 nothing is subtracted.
 
     Notes
     -----
-    The within-bin terms vanish where all scores of a bin are equal, and are too small with few rows. They, resolution
-    and refinement loss have no interval (NaN) with fewer than 10 rows for each bin that is not empty, and all but the
-    variance none with fewer than 10 rows of an outcome either. One pass; with equal-mass bins two or three.
-    Memory: 104 bytes for each class, bin and slice.
+    The within-bin terms vanish if all scores of a bin are equal, and are too small with few rows. These terms, the
+    resolution and the refinement loss have no interval (NaN) with fewer than 10 rows per non-empty bin; all but the
+    variance also have none with fewer than 10 rows of an outcome. One pass; with equal-mass bins two or three. Memory:
+    104 bytes for each class, bin and slice.
 
     References
     ----------

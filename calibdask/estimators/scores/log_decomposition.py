@@ -45,12 +45,12 @@ class LogLossDecomposition(BinnedDecomposition):
 
     Notes
     -----
-    ``score`` is the log-loss of (s, 1 - s); for a vector of scores that of `LogLoss`, with scores of 0 clipped
-    likewise. ``within`` may be negative, and infinite reliability is clipped like the scores. One pass; with equal-mass
+    ``score`` is the log-loss of (s, 1 - s); for a vector of scores it equals `LogLoss`, with scores of 0 clipped in the
+    same way. ``within`` may be negative; an infinite reliability is clipped like the scores. One pass; with equal-mass
     bins one to three; one more where the mean score of a bin is within 6e-8 of 0 or 1 and not all outcomes there agree
-    with it, for its exact sum. From a summary the rows of a cell with one outcome have their mean score, and there are
-    no intervals. The resolution has no interval with as few rows as that of `BrierDecomposition`, and ``score``,
-    ``reliability`` and ``within`` have none where a score is exactly 0 or 1.
+    with it, for its exact sum. From a summary, rows of a cell with the same outcome are placed at their mean score, and
+    there are no intervals. The resolution has no interval under the same conditions as in `BrierDecomposition`, and
+    ``score``, ``reliability`` and ``within`` have none if a score is exactly 0 or 1.
 
     References
     ----------

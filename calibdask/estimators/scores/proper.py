@@ -20,23 +20,23 @@ from calibdask.statistics.score_sums import ScoreSums
 class BrierScore(Estimator):
     """Brier score: mean over rows of sum_c (p_c - 1[y = c])**2.
 
-    Of two classes it is half of that, the mean of (p_1 - y)**2, whether as a vector or as scores (n, 2), and lies
-    between 0 and 1; of three and more between 0 and 2: the convention of `sklearn.metrics.brier_score_loss`, whose
-    default is ``scale_by_half="auto"``.
+    For two classes it is half of that, the mean of (p_1 - y)**2, whether for a vector or for scores (n, 2), and lies
+    between 0 and 1; for three or more classes it lies between 0 and 2. This is the convention of
+    `sklearn.metrics.brier_score_loss`, whose default is ``scale_by_half="auto"``.
 
     Parameters
     ----------
     reduction : {"auto", "sum", "mean"}, default "auto"
-        How classes are pooled. ``"auto"``: mean over two classes, sum over more of them. ``"sum"``, ``"mean"``: of any
-        number of columns; a vector of P(y = 1) has (p - y)**2 in any case.
+        How classes are pooled. ``"auto"``: mean over two classes, sum over more. ``"sum"``, ``"mean"``: for any number
+        of columns; for a vector of P(y = 1) it is always (p - y)**2.
 
     Notes
     -----
     One pass, 64 bytes for each slice; a summary holds the same sums. Smaller is better.
-    With ``ci`` from replicates of the rows; from a summary of binary scores from those of its cells, while the
-    histograms of several classes do not tell how the sum over classes varies, and there is no interval. Where all
-    outcomes (of several classes: whether predictions are right) are alike there is none either, the ends are NaN: the
-    loss of an outcome that did not occur shows in no replicate. Of few events intervals are too narrow.
+    With ``ci`` from replicates of the rows; from a summary of binary scores, from replicates of its cells; the
+    histograms of several classes do not determine the variance of the sum over classes, so there is no interval. The
+    ends are also NaN if all outcomes are equal (with several classes: if all predictions are right, or all wrong), as
+    no replicate shows the loss of an outcome that did not occur. With few events intervals are too narrow.
 
     References
     ----------
@@ -98,8 +98,8 @@ class LogLoss(Estimator):
     Parameters
     ----------
     clip : float, default 0
-        Smaller scores of the label count as this one, so that no row has a loss above -log(clip): 6.9 for 0.001. 0:
-        the smallest positive number of the type of the scores. From 0 to below 0.5.
+        Smaller scores of the label are raised to this value, so that no row has a loss above -log(clip): 6.9 for 0.001.
+        0: the smallest positive number of the type of the scores. From 0 to below 0.5.
 
     Raises
     ------
@@ -109,10 +109,11 @@ class LogLoss(Estimator):
     Notes
     -----
     The attribute ``clipped_rows`` is the number of rows whose score was clipped. One pass, 64 bytes for each slice; a
-    summary holds the same sums, and of binary scores the cells that clipped ones follow from. Never negative; smaller
-    is better. Intervals as for `BrierScore`. Without ``clip`` a single row may decide the number, and no interval
-    allows for rows that did not occur: there is none where a score is exactly 0 or 1 (of several classes: where that of
-    a predicted class is 1), and a limit on it is never decided, one on ``log-loss(clip=0.001)`` is.
+    summary holds the same sums, and for binary scores the cells from which clipped losses are computed. Never negative;
+    smaller is better. Intervals as for `BrierScore`. Without ``clip`` a single row may dominate the number, and no
+    interval allows for rows that did not occur: there is no interval if a score is exactly 0 or 1 (with several
+    classes: if the score of a predicted class is 1), and a limit on it is never decided, while a limit on
+    ``log-loss(clip=0.001)`` can be.
 
     References
     ----------

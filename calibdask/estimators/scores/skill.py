@@ -35,7 +35,7 @@ class RelativeScore(Estimator):
         return (0.0, np.inf) if self.is_logarithmic else None
 
     def ratio(self) -> Requests[Array]:
-        """The score over that of the base rates; NaN where outcomes are all alike."""
+        """The score over that of the base rates; NaN if all outcomes are equal."""
         layout = yield from Layout()
         sums = yield from ScoreSums()
         outcomes = yield from OutcomeSums(Setting("class", 1) if layout.vector else Setting("classwise"))
@@ -68,12 +68,12 @@ class NormalizedEntropy(RelativeScore):
 
         NE = mean of -log(score of the label) / -sum_k f_k log f_k,     f_k the frequency of class k
 
-    Below 1: better than always stating the base rates; 0 is perfect. The log loss of rare outcomes is small whatever
-    the model, normalized entropies of samples with different base rates can be compared.
+    Below 1: better than always predicting the base rates; 0 is perfect. The log loss of rare outcomes is small for any
+    model, while normalized entropies are comparable between samples with different base rates.
 
     Notes
     -----
-    NaN where outcomes are all alike. With a `calibdask.Population` the base rates are those of the population. One
+    NaN if all outcomes are equal. With a `calibdask.Population` the base rates of the population are used. One
     pass; from a summary for a vector of scores, and for several classes if it holds their histograms. With ``ci`` from
     replicates of the rows, in which base rates vary too; not from a summary.
 
@@ -131,13 +131,13 @@ class BrierSkillScore(SkillScore):
 
         BSS = 1 - mean of sum_k (p_k - 1[y = k])**2 / sum_k f_k (1 - f_k),     f_k the frequency of class k
 
-    1 is perfect, 0 as good as always stating the base rates, below 0 worse. In clinical papers it is the scaled Brier
-    score, or the index of prediction accuracy.
+    1 is perfect, 0 as good as always predicting the base rates, below 0 worse. In clinical papers it is the scaled
+    Brier score, or the index of prediction accuracy.
 
     Notes
     -----
-    As for `NormalizedEntropy`. Of several samples with different base rates pooled, some of the skill is knowing which
-    sample a row belongs to.
+    As for `NormalizedEntropy`. If samples with different base rates are pooled, part of the skill comes from knowing
+    which sample a row belongs to.
 
     References
     ----------
@@ -166,7 +166,7 @@ class BrierSkillScore(SkillScore):
 class LogSkillScore(SkillScore):
     """Logarithmic skill score: 1 - log loss / entropy of the base rates, 1 - `NormalizedEntropy`.
 
-    1 is perfect, 0 as good as always stating the base rates, below 0 worse.
+    1 is perfect, 0 as good as always predicting the base rates, below 0 worse.
 
     Notes
     -----

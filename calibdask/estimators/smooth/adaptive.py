@@ -125,8 +125,8 @@ class AdaptiveDiagram(Adaptive):
     bins : int or "auto", default "auto"
         Number of bins on the axis. ``"auto"``: 15, and fewer, but 3, with fewer than 300 rows.
     binning : {"auto", "uniform", "equal-mass"}, default "auto"
-        Bins of equal widths on the scale of the axis, or of equal masses. ``"auto"``: equal masses where a third of the
-        rows would be in one bin of equal widths.
+        Bins of equal widths on the scale of the axis, or of equal masses. ``"auto"``: equal masses if a third of the
+        rows would fall into one bin of equal width.
     axis : {"auto", "full", "quantile", "logit"}, default "auto"
         See `ScoreAxis.chosen`.
     setting, k, step

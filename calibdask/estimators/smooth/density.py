@@ -31,13 +31,13 @@ _RESIDUAL = About(
 class DensityECE(SmoothedEstimator):
     """Expected calibration error by kernel density estimates, ECE_d.
 
-    With f the density of the scores, f1 that of the scores of rows with outcome 1, both estimated with one bandwidth on
-    the support of the scores ([0, 1]; for confidences [1/K, 1])::
+    With f the density of the scores and f1 the density of the scores of rows with outcome 1, both estimated with one
+    bandwidth on the support of the scores ([0, 1]; for confidences [1/K, 1])::
 
         ratio     ∫ f(s) | P(o = 1) f1(s) / f(s) - s | ds
         residual  ∫ | (1/N) sum_i (o_i - s_i) K_h(s - s_i) | ds
 
-    In the class-wise setting the mean over classes.
+    In the class-wise setting, the mean over classes.
 
     Parameters
     ----------
@@ -47,11 +47,11 @@ class DensityECE(SmoothedEstimator):
     bandwidth : float or {"silverman", "isj"}, default "silverman"
         Bandwidth of the kernel: its standard deviation (of the beta kernel: in the middle of the support), in units of
         the score. Silverman's rule or the improved Sheather-Jones method [3]_, for each column of scores. The latter
-        resolves several modes, which Silverman's rule smooths over; where the density grows without bound towards an
-        end, or scores are rounded, it finds a bandwidth so small that the estimate is mostly noise: then give a number.
+        resolves several modes, which Silverman's rule smooths over; if the density grows without bound towards an end,
+        or scores are rounded, its bandwidth is so small that the estimate is mostly noise: give a number in this case.
     form : {"ratio", "residual"}, default "ratio"
-        Ratio of densities, or smoothed residuals: the residual form [4]_ takes each residual at the score of its row;
-        it is another number.
+        Ratio of densities, or smoothed residuals: the residual form [4]_ places each residual at the score of its row;
+        it is a different quantity.
     setting : str, int or None
         As for `ECE`.
     k : int, optional
@@ -69,15 +69,15 @@ class DensityECE(SmoothedEstimator):
     Warns
     -----
     UserWarning
-        Where the bandwidth would be below one step of the grid; where all outcomes or all scores are equal; where a
-        beta kernel ignores rows at the ends of the support.
+        If the bandwidth would be below one step of the grid; if all outcomes or all scores are equal; if a beta kernel
+        ignores rows at the ends of the support.
 
     Notes
     -----
-    Within 1e-6 of direct kernel sums for bandwidths from 0.033 on, 5e-6 from 0.01 on. The beta kernel gives no weight
-    to scores of exactly 0 or 1, little to those next to them, and its densities need not integrate to 1. One pass
-    over the data; then 0.3 ms for each column and bandwidth (beta kernel: 0.2 s), independent of the number of rows.
-    Memory: 115 kB for each class and slice.
+    The result is within 1e-6 of direct kernel sums for bandwidths of at least 0.033, and within 5e-6 for at least 0.01.
+    The beta kernel gives no weight to scores of exactly 0 or 1, little weight to scores close to them, and its
+    densities need not integrate to 1. One pass over the data; then 0.3 ms for each column and bandwidth (beta kernel:
+    0.2 s), independent of the number of rows. Memory: 115 kB for each class and slice.
 
     References
     ----------
@@ -151,7 +151,7 @@ class DensityECE(SmoothedEstimator):
 def ResidualECE(**choices: Any) -> DensityECE:
     """Residual measure of the poster: `DensityECE` with ``form="residual"`` and its other arguments.
 
-    ∫ | (1/N) sum_i (o_i - s_i) K_h(s - s_i) | ds, without a division by the density.
+    ∫ | (1/N) sum_i (o_i - s_i) K_h(s - s_i) | ds, without dividing by the density.
 
     Examples
     --------

@@ -149,7 +149,7 @@ class SmoothedEstimator(GriddedEstimator):
         return FromHistograms((self.histogram(layout),), chosen, partial(chosen.coarsened, layout))
 
     def for_replicates(self) -> "SmoothedEstimator":
-        """The estimator that is applied to replicates; a different one where that reduces bias."""
+        """The estimator that is applied to replicates; possibly a different one that has less bias."""
         return self
 
     def coarsened(self, layout: Layout, gridded: Gridded) -> FromHistograms:

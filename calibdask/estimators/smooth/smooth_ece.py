@@ -39,7 +39,7 @@ class SmoothECE(GriddedEstimator):
 
         smECE_σ = ∫ | (1/N) sum_i (o_i - s_i) K_σ(t - s_i) | dt,   smECE = smECE_σ at the σ with smECE_σ = σ
 
-    with the Gaussian kernel K_σ reflected at 0 and 1. In the class-wise setting the mean over classes.
+    with the Gaussian kernel K_σ reflected at 0 and 1. In the class-wise setting, the mean over classes.
 
     Parameters
     ----------
@@ -51,9 +51,10 @@ class SmoothECE(GriddedEstimator):
     Parts: the number, and ``bandwidth``, the largest σ with smECE_σ >= σ (class-wise for each class), at least one step
     of the grid. A consistent measure: within constant factors of the distance to the nearest perfectly
     calibrated predictor. One pass; then 2 ms a column. Memory: 115 kB for each class and slice. Intervals come from
-    replicates on the coarsest grid whose cells are a tenth of the bandwidth at most, 0.2 ms each where that is 0.03.
-    They are too narrow with few events: at 90 % they held in 0.85 (standard error 0.03) of data sets with 2 expected
-    events whose scores are four times too low, and end too low where no event occurs.
+    replicates on the coarsest grid whose cells are at most a tenth of the bandwidth (0.2 ms each for a bandwidth of
+    0.03). They are too narrow with few events: at 90 % they covered the true value in 0.85 (standard error 0.03) of
+    data sets with 2 expected events whose scores are four times too low, and their upper end is too low if no event
+    occurs.
 
     References
     ----------

@@ -23,7 +23,7 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True, kw_only=True)
 class CStatistic(ColumnEstimator):
-    """c statistic (AUC, AUROC): the chance that a row with the outcome has a larger score than one without.
+    """c statistic (AUC, AUROC): the probability that a row with the outcome has a larger score than a row without it.
 
     ::
 
@@ -46,16 +46,17 @@ class CStatistic(ColumnEstimator):
 
     Notes
     -----
-    It measures discrimination, not calibration: no increasing map of the scores changes it. 0.5 is chance, 1 perfect.
-    Where all rows have the outcome, or none, it is NaN; the attribute ``undefined`` counts such columns of scores.
+    It measures discrimination, not calibration: increasing transformations of the scores do not change it. 0.5 is
+    chance, 1 perfect. It is NaN if all rows have the outcome, or none; the attribute ``undefined`` counts such
+    columns of scores.
 
     Exact up to about four million distinct scores in total; beyond that, and from a summary, rows in the same cell of a
-    fine grid, 1/3600 wide or less, count as tied: the attribute ``c_bound`` says how far c may be off, at most.
+    fine grid, 1/3600 wide or less, count as tied: the attribute ``c_bound`` bounds the resulting error of c.
     O(n log n) time, one pass (two for the grid).
 
     With ``ci``: the variance of DeLong et al., of the placements of rows among those of the other outcome, in the
     limits of Clopper & Pearson for a mean of this variance over as many values as there are rows of the rarer outcome.
-    They stay below 1, and above 0, where the scores separate the outcomes. NaN with fewer than 2 rows of
+    They stay below 1, and above 0, even if the scores separate the outcomes. They are NaN with fewer than 2 rows of
     either outcome. With weights placements have the variance sum w**2 (v - c)**2 / (sum w)**2 over the rows of each
     outcome, which count as (sum w)**2 / sum w**2 rows.
 

@@ -40,19 +40,19 @@ class CalibrationBelt(ColumnEstimator):
 
         logit P(o = 1) = b_0 + b_1 logit(s) + ... + b_m logit(s)**m
 
-    with m up to 4, selected forwards: another degree is taken where its likelihood ratio exceeds 3.84, the 95 %
+    with m up to 4, selected forwards: another degree is added if its likelihood ratio exceeds 3.84, the 95 %
     quantile of chi-square with one degree of freedom. The test compares the selected polynomial with the diagonal,
-    b_1 = 1 and 0 otherwise. The belt is what the curves of its likelihood region cover: it leaves the diagonal
-    somewhere at a level if and only if the test rejects at that level.
+    b_1 = 1 and 0 otherwise. The belt is the area covered by the curves of its likelihood region: at any level, it
+    misses the diagonal somewhere if and only if the test rejects at that level.
 
     Parameters
     ----------
     same_data : bool, default False
-        Whether the model was fitted to these rows, by logistic regression: selection starts with the square then, as
-        the straight line is the diagonal whatever the model is worth.
+        Whether the model was fitted to these rows, by logistic regression: if so, selection starts with the square, as
+        the straight line is the diagonal for any model.
     points : int, default 81
-        Number of scores at which the belt is given, with evenly spaced logits from -10 to 10 (scores from 0.00005 to
-        0.99995).
+        Number of scores at which the belt is evaluated, with evenly spaced logits from -10 to 10 (scores from 0.00005
+        to 0.99995).
     setting : str, int or None
         ``"confidence"``, ``"binary"``, a class, ``"top-k"``, ``"classwise"`` (each class by itself); None: binary for a
         vector of scores and class-wise for a matrix.
@@ -67,24 +67,24 @@ class CalibrationBelt(ColumnEstimator):
     Notes
     -----
     Parts ``statistic`` and ``pvalue``, ``degree`` (m), the coordinates ``score`` and ``level`` (0.8 and 0.95), the
-    curve ``frequency``, and ``lower`` and ``upper`` ends of the belt by level and score; NaN outside the scores that
-    occur.
+    curve ``frequency``, and ``lower`` and ``upper`` ends of the belt by level and score; NaN outside the range of the
+    scores.
 
     The p-value allows for the selection: given m, the statistic is the sum of chi-squares of which those of the
     selected degrees exceed 3.84 [1]_, and so is the region of the belt. The naive p-value, of chi-square with m + 1
     degrees of freedom, rejects calibrated models at 5 % in about 8 % of data sets. Both are asymptotic:
     ``ConsistencyTest(statistic=CalibrationBelt(points=2))`` draws labels from the scores instead.
 
-    NaN where outcomes are all alike, and where a score separates them in the selected polynomial (attribute
+    They are NaN if all outcomes are equal, or if a score separates them in the selected polynomial (attribute
     ``undefined``). Logits of scores of 0 and 1 are clipped as for `calibdask.CalibrationSlope` (attribute
-    ``clipped_logits``); powers make such rows decide the curve. With weights, likelihood ratios are divided by the
-    largest eigenvalue of M1^-1 M2, M1 = sum w x x' r**2 and M2 = sum w**2 x x' r**2 with x = (1, logit s) and r = o -
-    s: the largest ratio of the sandwich variance to that of rows of weight 1 if the model is calibrated.
+    ``clipped_logits``); through powers, such rows dominate the curve. With weights, likelihood ratios are divided by
+    the largest eigenvalue of M1^-1 M2, M1 = sum w x x' r**2 and M2 = sum w**2 x x' r**2 with x = (1, logit s) and r = o
+    - s: the largest ratio of the sandwich variance to that of rows of weight 1 if the model is calibrated.
 
-    What is wrong with it: four degrees see no sudden jumps; the belt is for the whole curve at once, so that it is wide
-    where scores are few, and reading where it leaves the diagonal as if that were a test of its own at that score is
-    too strict. One pass, points as for `calibdask.CalibrationSlope`; the ends of the belt solve a problem of few
-    unknowns for each score and level, on at most 512 groups of rows, about 50 ms for each slice and class.
+    Weaknesses: polynomials of degree four cannot follow sudden jumps; the belt is simultaneous for the whole curve, so
+    it is wide where scores are sparse, and its position at a single score is not a test at that score. One pass, points
+    as for `calibdask.CalibrationSlope`; the ends of the belt solve a problem of few unknowns for each score and level,
+    on at most 512 groups of rows, about 50 ms for each slice and class.
 
     References
     ----------

@@ -48,8 +48,8 @@ class CalibrationSlope(ColumnEstimator):
         logit P(o = 1) = a + slope * logit(s),       logit P(o = 1) = intercept + logit(s)
         statistic = 2 (log-likelihood at the best a, slope  -  log-likelihood at a = 0, slope = 1)
 
-    A slope below 1: scores are too extreme, as of a model that is fitted too closely; above 1: not extreme enough. An
-    intercept below 0: scores are too high on average (on the scale of logits); above 0: too low.
+    A slope below 1 means that scores are too extreme, as for an overfitted model; above 1: not extreme enough. An
+    intercept below 0 means that scores are too high on average (on the logit scale); above 0: too low.
 
     Parameters
     ----------
@@ -68,26 +68,27 @@ class CalibrationSlope(ColumnEstimator):
     -----
     Parts ``slope``, ``intercept`` (with the logit as an offset, that is with the slope fixed at 1), ``statistic`` and
     ``pvalue`` of the joint likelihood-ratio test of a = 0 and slope = 1, chi-square with 2 degrees of freedom if the
-    model is calibrated. In the class-wise setting each for each class.
+    model is calibrated. In the class-wise setting there is one of each per class.
 
     With ``ci``: Wald intervals from the inverse of the Hessian; none (NaN) with fewer than 3 rows of the rarer outcome.
-    In simulations with 30 to 1000 rows (``experiments/calibration`` of the repository) intervals at 90 % missed in up
-    to 13 % of data sets, and the test at 5 % rejected up to 7 % of calibrated models. With weights, standard errors are
-    those of the sandwich form, from w**2 and the residuals of the rows, and the statistic is multiplied by the ratio of
-    the Wald statistics of the two covariances; it and the p-value are NaN with fewer than 10 effective rows of the
-    rarer outcome, where the sandwich variance is too small.
+    In simulations with 30 to 1000 rows (``experiments/calibration`` of the repository) intervals at 90 % missed the
+    true value in up to 13 % of data sets, and the test at 5 % rejected up to 7 % of calibrated models. With weights,
+    standard errors have the sandwich form, from w**2 and the residuals of the rows, and the statistic is multiplied by
+    the ratio of the Wald statistics of the two covariances; it and the p-value are NaN with fewer than 10 effective
+    rows of the rarer outcome, where the sandwich variance is too small.
 
-    NaN where outcomes are all alike, where fewer than two scores are distinct (the intercept is given), and where a
-    score separates the outcomes, so that the slope is infinite; the attribute ``undefined`` says so. Logits of scores
-    of 0 and 1 are those of the smallest normal number of their type (-708 and 708, of float32 -87 and 87); such rows
-    may decide the slope, the attribute ``clipped_logits`` is their weight. The slope has no interval then, and a limit
-    on it is undecided: move such scores inside before, for example to 1 / (2 n) and 1 - 1 / (2 n) of n rows.
+    They are NaN if all outcomes are equal, if fewer than two scores are distinct (the intercept is still given), and if
+    a score separates the outcomes, so that the slope is infinite; the attribute ``undefined`` says so. Scores of 0 and
+    1 are clipped at the smallest normal number of their type (logits of -708 and 708, for float32 -87 and 87); such
+    rows may dominate the slope; the attribute ``clipped_logits`` is their weight. In this case the slope has no
+    interval, and a limit on it is undecided: first move such scores inside, for example to 1 / (2 n) and 1 - 1 / (2 n)
+    of n rows.
 
-    The two numbers see a straight line in the logits only: a slope of 1 and an intercept of 0 do not prove calibration
-    (see `calibdask.ReliabilityCurve` or `calibdask.CalibrationBelt`). On the rows that a logistic regression was fitted
-    to they are 1 and 0 whatever the model is worth. One pass, exact up to four million rows (times columns); beyond
-    that, and from a summary, rows are the cells of a fine grid, which moves numbers by about a thousandth of their
-    standard error.
+    The two numbers describe only a straight line in the logits: a slope of 1 and an intercept of 0 do not prove
+    calibration (see `calibdask.ReliabilityCurve` or `calibdask.CalibrationBelt`). On the rows that a logistic
+    regression was fitted to, they are 1 and 0 for any model. One pass, exact up to four million rows (times columns);
+    beyond that, and from a summary, the cells of a fine grid serve as rows, which changes numbers by about a thousandth
+    of their standard error.
 
     References
     ----------

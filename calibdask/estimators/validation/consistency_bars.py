@@ -37,8 +37,8 @@ class ConsistencyBars(BinnedEstimator):
     is the expected frequency; NaN in an empty bin), ``outcome`` (the frequency) and ``count`` (rows).
 
     The bars are the ends of ``expected``: with ``ci``, the frequency of a calibrated model is outside the bar of any
-    given bin in at most a share 1 - ci of data sets; of ten bins at 95 %, half a bin is outside on average. They say
-    what the interval of `ReliabilityDiagram` says with the roles of frequency and score exchanged: a bar covers the
+    given bin in at most a share 1 - ci of data sets; of ten bins at 95 %, half a bin is outside on average. They
+    correspond to the interval of `ReliabilityDiagram` with the roles of frequency and score exchanged: a bar covers the
     frequency expected of calibrated scores, an interval the true frequency. Scores of a bin count as equal to their
     mean: bars are too wide by a share of up to their variance over 2 s (1 - s), one in a hundred for bins of 0.1. With
     weights, which may depend on the outcome, n is sum w / (v1 (1 - s) + v0 s), rounded down, with v1 and v0 the mean

@@ -45,7 +45,7 @@ class HosmerLemeshow(ColumnEstimator):
     Parameters
     ----------
     groups : int, default 10
-        Number of groups G: deciles of risk. Rows of equal score stay together, so that there may be fewer.
+        Number of groups G: deciles of risk. Rows with equal scores stay together, so there may be fewer groups.
     same_data : bool, default False
         Whether the model was fitted to these rows, as a logistic regression: G - 2 degrees of freedom instead of G.
     setting : str, int or None

@@ -43,18 +43,18 @@ class ICI(SmoothedEstimator):
 
         ici = sum w |c(s) - s| / sum w,   e50, e90, emax: its median, 90 % quantile and maximum over the rows
 
-    The curve c is that of `calibdask.ReliabilityCurve`: the ratio of kernel densities, mirrored at the ends of the
-    support, with Silverman's bandwidth and the triweight kernel unless others are chosen. With ``smoother="lowess"``
-    it is that of R's ``lowess(f = 2/3, iter = 0)``, as in ``rms::val.prob``: lines fitted to the nearest two thirds
-    of the rows, which follow the data less and give smaller numbers with few rows.
+    The curve c is the same as in `calibdask.ReliabilityCurve`: the ratio of kernel densities, mirrored at the ends of
+    the support, with Silverman's bandwidth and the triweight kernel unless others are chosen. With
+    ``smoother="lowess"`` it is R's ``lowess(f = 2/3, iter = 0)``, as in ``rms::val.prob``: lines fitted to the nearest
+    two thirds of the rows, which follow the data less closely and give smaller numbers with few rows.
 
     Parameters
     ----------
     smoother : {"kernel", "lowess"}, default "kernel"
         The smoother of the curve.
     kernel, bandwidth, setting, k, step
-        As for `DensityECE`; for a matrix of scores the setting is class-wise by default, each class by itself.
-        ``kernel`` and ``bandwidth`` are of the smoother ``"kernel"``.
+        As for `DensityECE`; for a matrix of scores the setting is class-wise by default, with each class separate.
+        ``kernel`` and ``bandwidth`` apply to the smoother ``"kernel"``.
 
     Raises
     ------
@@ -68,21 +68,21 @@ class ICI(SmoothedEstimator):
 
     Notes
     -----
-    Parts ``ici``, ``e50``, ``e90``, ``emax`` and, of kernels, ``bandwidth``. The number depends on the smoother: the
-    authors take loess or restricted cubic splines, which with few rows are smoother and give smaller numbers.
+    Parts ``ici``, ``e50``, ``e90``, ``emax`` and, for kernels, ``bandwidth``. The number depends on the smoother: the
+    authors use loess or restricted cubic splines, which are smoother and give smaller numbers with few rows.
     `DensityECE` is nearly the same as ``ici``, with the density of the scores smoothed too.
 
     ``rms::val.prob`` differs from ``smoother="lowess"`` in that it interpolates the 90 % quantile between two rows
-    and leaves out scores of exactly 0 and 1; here rows are placed on a grid, which moves the numbers by less than one
-    of its cells. Its Eavg is ``ici``.
+    and leaves out scores of exactly 0 and 1; here rows are placed on a grid, which changes the numbers by less than the
+    width of a cell. Its Eavg is ``ici``.
 
-    All of them are positive for calibrated models, by chance: with uniform scores ``ici`` is 0.06 on average for 100
+    All of them are positive by chance for calibrated models: with uniform scores ``ici`` is 0.06 on average for 100
     rows, 0.02 for 1000 and 0.01 for 10,000. With ``ci``: intervals of ``ici`` and ``e90`` from replicates of the
-    histogram, which start at 0 if calibrated models have errors as large. ``e50`` has none: with 1000 rows, rare
-    outcomes and scores half as large as they should be, intervals at 90 % held it in 81 % of data sets. ``emax`` has
-    none: it is the distance at a single row. It leaves out scores whose curve rests on fewer than 20 rows (within the
-    reach of the kernel; of lowess, two thirds of all), such as that of a last row without neighbours, and is NaN where
-    no others are left.
+    histogram, which start at 0 if calibrated models have errors that large. ``e50`` has none: with 1000 rows, rare
+    outcomes and scores half as large as they should be, intervals at 90 % covered it in only 81 % of data sets.
+    ``emax`` has none: it is the distance at a single row. It leaves out scores where the curve is based on fewer than
+    20 rows (within reach of the kernel; for lowess, two thirds of all rows), such as an isolated last row, and is NaN
+    if no scores are left.
 
     One pass; can be computed from a summary. Rows are placed on the two nearest nodes of the grid. Lowess takes 5 ms
     for each column and replicate.

@@ -30,7 +30,7 @@ _FEW = 10
 class ObservedExpected(ColumnEstimator):
     """Observed over expected outcomes, O:E = sum w o / sum w s.
 
-    Above 1: there are more outcomes than the scores expect; below 1: fewer.
+    Above 1: there are more outcomes than the scores predict; below 1: fewer.
 
     Parameters
     ----------
@@ -48,23 +48,23 @@ class ObservedExpected(ColumnEstimator):
     Notes
     -----
     Parts: the ratio itself, ``observed`` and ``expected`` outcomes (with weights among the effective number of rows).
-    Where all scores are 0 it is infinite if any row has the outcome, else NaN, like its interval.
+    If all scores are 0, it is infinite if any row has the outcome, and otherwise NaN, like its interval.
 
     With ``ci``, with N rows::
 
         log O:E +- z sqrt((1 - O / N) / O)
 
-    and with fewer than 10 rows of either outcome, O = 0 among them, the limits of Clopper & Pearson for O / N divided
-    by the mean score, which hold for any number of rows. The attribute ``few_outcomes`` counts the columns of scores
-    where they are taken. Both take the expected number as known; where scores are worth something they are too wide,
-    since outcomes then vary less than those of N equal rows.
+    and with fewer than 10 rows of either outcome (including O = 0), the limits of Clopper & Pearson for O / N divided
+    by the mean score, which are valid for any number of rows. The attribute ``few_outcomes`` counts the columns of
+    scores for which these limits are used. Both treat the expected number as known; for informative scores they are too
+    wide, as outcomes then vary less than those of N equal rows.
 
-    With weights the expected number depends on them too, and N is the number of equal rows that have the sampling
-    variance of the sandwich form::
+    With weights the expected number depends on them too, and N is the number of equal rows with the sampling variance
+    of the sandwich form::
 
         Var(log O:E) = max(sum w**2 (o - f)**2, sum w**2 (o - O:E s)**2) / (sum w o)**2,  f = sum w o / sum w
 
-    Errors of opposite sign at different scores cancel, as in `calibdask.MeanGap`, which is the difference in place of
+    Errors of opposite sign at different scores cancel, as in `calibdask.MeanGap`, which is the difference instead of
     the ratio. One pass; can be computed from a summary.
 
     References

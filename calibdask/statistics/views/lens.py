@@ -15,7 +15,7 @@ from calibdask.statistics.views.view import View
 
 @dataclass(frozen=True)
 class Lens(HtmlRepr, View):
-    """A model over fewer outcomes, induced by one over many classes; its calibration is assessed instead [1]_.
+    """A model over fewer outcomes, derived from a model over many classes; its calibration is assessed instead [1]_.
 
     Make one with `largest` or `groups`, and give it to the ``setting`` of a multi-class estimator or test.
 
@@ -59,23 +59,23 @@ class Lens(HtmlRepr, View):
 
     @classmethod
     def largest(cls, k: int) -> "Lens":
-        """The k largest scores in decreasing order (equal ones: the lower class first), and that of another class.
+        """The k largest scores in decreasing order (ties: the lower class first), and the rest as another class.
 
         Raises
         ------
         ValueError
-            If k is no positive whole number.
+            If k is not a positive whole number.
         """
         return cls(k=k)
 
     @classmethod
     def groups(cls, parts: Iterable[Iterable[int]]) -> "Lens":
-        """Groups of classes that make one outcome each; every class in exactly one.
+        """Merge classes into groups, one outcome per group; every class belongs to exactly one.
 
         Raises
         ------
         ValueError
-            If there are fewer than two groups, or classes are no distinct whole numbers.
+            If there are fewer than two groups, or classes are not distinct whole numbers.
         """
         try:
             groups = tuple(tuple(part) for part in parts)

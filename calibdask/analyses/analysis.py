@@ -18,9 +18,9 @@ from calibdask.results.format import plain
 SettingName = Literal["confidence", "classwise", "binary"]
 # What an exit status of the shell says: all is well, something was found or broken, nothing can be decided.
 Outcome = Literal["met", "found", "undecided"]
-# What the command of an analysis reads: scored rows or a summary; the scores of several models for the same rows; a
-# summary.
-Inputs = Literal["rows", "models", "summary"]
+# What the command of an analysis reads: scored rows or a summary; these with limits of a file and the scores of a
+# baseline; the scores of several models for the same rows; a summary.
+Inputs = Literal["rows", "limits", "models", "summary"]
 # Headings of the help text of the command line.
 Heading = Literal["Measure", "Decide", "Find and watch", "Fix"]
 
@@ -40,8 +40,10 @@ class Analysis(HtmlRepr, ABC):
         Of the command, and in results.
     heading : str
         The heading above the command in the help text of the command line.
-    inputs : {"rows", "models", "summary"}
+    inputs : {"rows", "limits", "models", "summary"}
         What the command reads.
+    further_formats : sequence of str
+        Formats of ``--out`` beside those of all analyses.
     resumes : bool
         Whether a result has the attributes ``state``, from which a later run with the field ``state`` goes on, and
         ``alarms``, which are reported once.
@@ -55,6 +57,8 @@ class Analysis(HtmlRepr, ABC):
         What the JSON holds, as the help text of the command shows it.
     examples : sequence of (str, str)
         Commands, and what each does.
+    notes : str
+        What the help text says besides.
     slices, weights, takes_features, population : bool
         Whether rows may have slices, weights, further columns that describe them, and a target population.
     statuses : mapping from outcome to str
@@ -64,12 +68,14 @@ class Analysis(HtmlRepr, ABC):
     name: ClassVar[str]
     heading: ClassVar[Heading]
     inputs: ClassVar[Inputs] = "rows"
+    further_formats: ClassVar[Sequence[str]] = ()
     resumes: ClassVar[bool] = False
     json_format: ClassVar[int] = 1
     json_head: ClassVar[Sequence[str]] = ("rows", "passes", "calibdask_version")
     json_lines: ClassVar[str] = ""
     json_shape: ClassVar[str] = ""
     examples: ClassVar[Sequence[tuple[str, str]]] = ()
+    notes: ClassVar[str] = ""
     slices: ClassVar[bool] = True
     weights: ClassVar[bool] = False
     takes_features: ClassVar[bool] = False

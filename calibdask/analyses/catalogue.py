@@ -8,6 +8,7 @@ from calibdask.analyses.analysis import Analysis
 from calibdask.analyses.auditing.audit import Audit
 from calibdask.analyses.calibrator_comparison import CompareCalibrators
 from calibdask.analyses.comparison import Compare
+from calibdask.analyses.gating.check import Check
 from calibdask.analyses.monitoring.attribution import Attribute
 from calibdask.analyses.monitoring.watch import Watch
 from calibdask.analyses.shrinkage import SliceShrinkage
@@ -15,7 +16,7 @@ from calibdask.analyses.threshold import Threshold
 
 ANALYSES: dict[str, type[Analysis]] = {
     analysis.name: analysis
-    for analysis in (Attribute, Audit, Compare, CompareCalibrators, SliceShrinkage, Threshold, Watch)
+    for analysis in (Attribute, Audit, Check, Compare, CompareCalibrators, SliceShrinkage, Threshold, Watch)
 }
 
 

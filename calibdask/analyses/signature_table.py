@@ -155,10 +155,12 @@ def _analysis(analysis: type[Analysis]) -> dict[str, Any]:
         "module": analysis.__module__,
         "heading": analysis.heading,
         "inputs": analysis.inputs,
+        "further_formats": list(analysis.further_formats),
         "resumes": analysis.resumes,
         "json_lines": analysis.json_lines,
         "details": " ".join(details.split("\n")),
         "examples": [list(example) for example in analysis.examples],
+        "notes": analysis.notes,
         "json_shape": analysis.json_shape,
         "statuses": dict(analysis.statuses),
         "slices": analysis.slices,
@@ -208,8 +210,8 @@ def _allowed(hint: Any) -> tuple[set[str], list[str]]:
     if Estimator in get_args(hint) and issubclass(origin, Mapping):
         return {"metrics"}, []
     if origin in _SEQUENCES:
-        holds_numbers = bool({int, float} & set(_types_within(hint)))
-        return {"list"} if holds_numbers else set(), []
+        within = set(_types_within(hint))
+        return {"list"} if {int, float} & within else {"texts"} if str in within else set(), []
     if hint in _KINDS:
         return {_KINDS[hint]}, []
     if inspect.isclass(hint) and hint.__module__.startswith("calibdask."):

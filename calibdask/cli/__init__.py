@@ -16,7 +16,6 @@ from calibdask.cli.analysis_command import analysis_command
 from calibdask.cli.apply import apply as _apply
 from calibdask.cli.calibrate import calibrate as _calibrate
 from calibdask.cli.certificates import certs as _certs
-from calibdask.cli.check import check as _check
 from calibdask.cli.completion import completion as _completion
 from calibdask.cli.completion import with_completions
 from calibdask.cli.demo import demo as _demo
@@ -44,7 +43,7 @@ _INTERRUPTED = 130
 _UNREAD = 141
 # Commands whose status 1 says what they have found in the data, and nothing else.
 _FINDERS = frozenset(
-    {"check", "verify"} | {name for name, analysis in analysis_signatures().items() if "found" in analysis.statuses}
+    {"verify"} | {name for name, analysis in analysis_signatures().items() if "found" in analysis.statuses}
 )
 
 
@@ -106,7 +105,7 @@ def _commands() -> dict[str, list[Any]]:
     """All commands by the headings of the help text; commands of analyses derive their heading."""
     headings: dict[str, list[Any]] = {
         "Measure": [_evaluate, _summarize, _merge, _report, _explore],
-        "Decide": [_check, _verify],
+        "Decide": [_verify],
         "Find and watch": [],
         "Fix": [_calibrate, _apply],
         "Studies": [_run, _status],

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -12,6 +12,7 @@ import click
 
 from calibdask.cli.alarm_reports import REPORT_NAMES, REPORT_OPTIONS, AlarmReports
 from calibdask.cli.analysis_inputs import INPUTS, AnalysisInput, RowsInput, input_options
+from calibdask.cli.gates import checked_receipt, write_receipt
 from calibdask.cli.github_summary import GithubSummary, github_option
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.metric_options import first_clause, option_metavar
@@ -32,7 +33,7 @@ FORMATS = (*RESULTS, ".md", ".txt")
 # Exit statuses by outcome.
 STATUSES = {"met": 0, "found": 1, "undecided": 3}
 # What a description says of a field that is not chosen.
-_ABSENT = re.compile(r"\bNone: ([^.;]+)")
+_ABSENT = re.compile(r"\bNone: ((?:[^.;]|\.\d)+)")
 
 
 def analysis_command(word: str) -> click.Command:
@@ -42,12 +43,16 @@ def analysis_command(word: str) -> click.Command:
     """
     signature = analysis_signatures()[word]
 
-    def run(as_text: bool, out: str | None, report: str | None, github: bool, overwrite: bool, **options: Any) -> int:
+    def run(
+        as_text: bool, out: tuple[str, ...], report: str | None, github: bool, overwrite: bool, **options: Any
+    ) -> int:
         choices = {name: options.pop(name) for name in signature.choices}
         reporting = {name: options.pop(name) for name in REPORT_NAMES if signature.resumes}
         data = INPUTS[signature.inputs](**options)
         further = {"--state": reporting.get("state"), "--metrics-file": reporting.get("metrics_file")}
-        files = OutputFiles.checked(data.files, out, report, further, overwrite=overwrite)
+        further |= {"--receipt": options.get("receipt")}
+        formats = (*FORMATS, *signature.further_formats)
+        files = OutputFiles.checked(data.files, out, report, further, formats, overwrite=overwrite)
         files = replace(files, github=GithubSummary.asked(github))
         reports = AlarmReports.of(**reporting) if reporting else AlarmReports()
         return run_analysis(signature, data, choices, files, reports, as_text=as_text)
@@ -55,10 +60,10 @@ def analysis_command(word: str) -> click.Command:
     command: Any = run
     argument, *options = input_options(signature)
     fields = [
-        _field_option(choice, is_required=name in signature.required) for name, choice in signature.choices.items()
+        field_option(choice, is_required=name in signature.required) for name, choice in signature.choices.items()
     ]
     reporting = REPORT_OPTIONS if signature.resumes else ()
-    for option in reversed([argument, *fields, *options, *reporting, *_output_options()]):
+    for option in reversed([argument, *fields, *options, *reporting, *_output_options(signature)]):
         command = option(command)
     help_text = "\n\n".join(filter(None, (signature.summary, signature.details)))
     decorate = click.command(
@@ -68,17 +73,19 @@ def analysis_command(word: str) -> click.Command:
     return made
 
 
-def _output_options() -> list[Any]:
+def _output_options(signature: AnalysisSignature) -> list[Any]:
+    formats = ", ".join((*FORMATS, *signature.further_formats))
     return [
         click.option("--json", "as_text", is_flag=True, help="Print JSON."),
-        click.option("--out", metavar="FILE", help=f"Write the result: {', '.join(FORMATS)}."),
+        click.option("--out", metavar="FILE", multiple=True, help=f"Write the result: {formats}; repeatable."),
         click.option("--report", metavar="FILE", help="Also write a page: .html."),
         github_option,
         click.option("--overwrite", is_flag=True, help="Replace existing --out and --report files."),
     ]
 
 
-def _field_option(choice: Choice, *, is_required: bool) -> Any:
+def field_option(choice: Choice, *, is_required: bool = False) -> Callable[[Any], Any]:
+    """The option of a field of an analysis."""
     names = [f"--{choice.name.replace('_', '-')}", choice.name]
     text = f"{first_clause(choice.description)}."
     if choice.is_flag:
@@ -90,6 +97,9 @@ def _field_option(choice: Choice, *, is_required: bool) -> Any:
         names[0] = names[0].removesuffix("s")
         metavar = "NAME[(CHOICE=VALUE,...)][,...]"
         return click.option(*names, type=MetricType(), metavar=metavar, multiple=True, help=text)
+    if "texts" in choice.kinds:
+        names[0] = names[0].removesuffix("s")
+        return click.option(*names, metavar=choice.placeholder, multiple=True, help=text)
     # A required option must not have a default, not even None.
     default = {} if is_required else {"default": choice.default, "show_default": choice.default is not None}
     value_type, metavar = ChoiceType(choice), option_metavar(choice)
@@ -108,7 +118,7 @@ def _field_value(choice: Choice, given: Any) -> Any:
 
 def _epilog(signature: AnalysisSignature) -> str:
     """The shape of the JSON, and the exit status."""
-    parts = []
+    parts = [f"\b\n{part}" for part in signature.notes.split("\n\n") if part]
     if signature.json_shape:
         shape = "\n".join(f"  {line}" for line in signature.json_shape.splitlines())
         uses = "a line for each alarm, also the input of --on-alarm" if signature.json_lines else "--out FILE.json"
@@ -125,29 +135,38 @@ def _epilog(signature: AnalysisSignature) -> str:
 class OutputFiles:
     """The files to write."""
 
-    out: "Output | None" = None
+    out: "tuple[Output, ...]" = ()
     report: "Output | None" = None
+    receipt: "Output | None" = None
     github: GithubSummary = field(default_factory=GithubSummary)
 
     @classmethod
     def checked(
         cls,
         data: Iterable[str],
-        out: str | None,
+        out: Sequence[str],
         report: str | None,
         further: Mapping[str, str | None] | None = None,
+        formats: tuple[str, ...] = FORMATS,
         *,
         overwrite: bool,
     ) -> "OutputFiles":
         """Files that may be written, where these data are read, and ``further`` files are written."""
         from calibdask.storage.writers import check_apart, checked_output
 
+        further = further or {}
         for path in data:
-            check_apart(path, {**(further or {}), "--out": out, "--report": report})
+            check_apart(path, {**further, "--out": out, "--report": report})
         return cls(
-            None if out is None else checked_output(out, FORMATS, overwrite=overwrite),
+            tuple(checked_output(one, formats, overwrite=overwrite) for one in out),
             None if report is None else checked_output(report, (".html",), overwrite=overwrite),
+            checked_receipt(further.get("--receipt"), overwrite=overwrite),
         )
+
+    @property
+    def paths(self) -> "list[Output]":
+        """All of them."""
+        return [path for path in (*self.out, self.report, self.receipt) if path is not None]
 
 
 def run_analysis(
@@ -173,17 +192,19 @@ def run_analysis(
 
     if not reports.is_dry:
         with ExitStack() as written:
-            if files.out is not None:
-                write_result(result, in_json, written, files.out, lines=analysis.lines, document=document)
+            for path in files.out:
+                write_result(result, in_json, written, path, lines=analysis.lines, document=document)
             if files.report is not None:
                 _write_page(document(), result.attrs.get("rows"), data.source, written, files.report)
+            if files.receipt is not None:
+                write_receipt(files.receipt, json.loads(result.attrs["receipt"]), written)
             reports.write(result, written)
     with reports.reporting(analysis, result):
         if not reports.is_dry:
             files.github.append(lambda: document().to_markdown())
         if not as_text:
             print_document(document())
-            wrote = [f"wrote {visible(path)}" for path in (files.out, files.report) if path is not None]
+            wrote = [f"wrote {visible(path)}" for path in files.paths]
             lines = ["dry run: nothing was written or run"] if reports.is_dry else wrote
             click.echo("".join(f"{line}\n" for line in lines), nl=False)
         elif signature.json_lines:
@@ -191,7 +212,10 @@ def run_analysis(
             click.echo("".join(f"{json.dumps(record, allow_nan=False)}\n" for record in records), nl=False)
         else:
             click.echo(in_json())
-    return STATUSES[analysis.outcome(result)]
+    status = STATUSES[analysis.outcome(result)]
+    if status and as_text and (words := document().headline):
+        click.echo(f"calibdask: {words}", err=True)
+    return status
 
 
 def run_with_defaults(

@@ -1,5 +1,6 @@
 """Inputs of the command of an analysis: scored rows or a summary, the scores of several models, or only a summary."""
 
+import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -7,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from calibdask.cli.data_names import named_data, source_of
-from calibdask.cli.model_data import model_requests, same_rows
+from calibdask.cli.gates import limits_file, limits_option
+from calibdask.cli.model_data import model_requests, same_rows, score_models
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.row_options import (
     by_option,
+    cluster_check_option,
     features_option,
     key_option,
     place_options,
@@ -19,12 +22,15 @@ from calibdask.cli.row_options import (
     row_options,
     weight_option,
 )
-from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of
+from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of, stem_of
+from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     import xarray as xr
 
     from calibdask.analyses.analysis import Analysis
+    from calibdask.analyses.gating.check import Check
+    from calibdask.analyses.gating.limits import Limits
     from calibdask.data.data import Data
     from calibdask.estimators.signatures import AnalysisSignature
     from calibdask.storage.row_table import RowTable
@@ -59,7 +65,7 @@ class RowsInput:
         return cls(RowsRequest(data=data, **{"weight": None, "by": (), **options}), features)
 
     @property
-    def files(self) -> tuple[str]:
+    def files(self) -> tuple[str, ...]:
         """DATA."""
         return (self.request.data,)
 
@@ -81,22 +87,26 @@ class RowsInput:
                     "already."
                 )
             with store.dataset, shown_warnings():
-                return analysis.run(self._summary_data(analysis, store))
+                return self._computed(analysis, self._summary_data(analysis, store))
         rows = rows_of(store)
         with shown_warnings():
             if analysis.takes_features:
                 request = replace(request, feature_columns=feature_names(request, rows, self.features))
             table = request.table(rows)
             with request.connected(table), shown_progress(f"computing: {analysis.name}"):
-                result = analysis.run(_rows_data(analysis, request, table))
+                result = self._computed(analysis, _rows_data(analysis, request, table))
                 request.note_excluded(result.attrs)
                 return result
+
+    def _computed(self, analysis: "Analysis", data: "Data") -> "xr.Dataset":
+        return analysis.run(data)
 
     def _summary_data(self, analysis: "Analysis", summary: "Summary") -> "Data":
         from calibdask.cli.rows_request import pooled, refuse_row_options
         from calibdask.data.data import Data
 
-        refuse_row_options(self.request)
+        # A summary has its clusters inside.
+        refuse_row_options(replace(self.request, groups=None) if summary.source.layout.clustered else self.request)
         if analysis.takes_features:
             # Segments take the place of slices, which are added up.
             return Data(summary=summary)
@@ -110,6 +120,99 @@ def _rows_data(analysis: "Analysis", request: RowsRequest, table: "RowTable") ->
     from calibdask.data.options import InputOptions
 
     return data_with_features(table, None, None, None, InputOptions(**request.reading))
+
+
+@dataclass(frozen=True)
+class LimitsInput(RowsInput):
+    """Scored rows, or a summary, with limits of a file, the scores of a baseline, and a receipt of the rows."""
+
+    limits_path: str | None = None
+    baseline: str | None = None
+    receipt: str | None = None
+
+    @classmethod
+    def of(cls, data: str, features: tuple[str, ...] = (), **options: Any) -> "LimitsInput":
+        """Input from the options of a command."""
+        own = {name: options.pop(name) for name in ("limits_path", "baseline", "receipt")}
+        return cls(RowsRequest(data=data, **options), features, **own)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """DATA, the baseline and the limits."""
+        return tuple(filter(None, (self.request.data, self.baseline, self.limits_path)))
+
+    def result(self, analysis: "Analysis") -> "xr.Dataset":
+        """The result for the limits of the options and of the file, which knows the name of the data."""
+        from calibdask.analyses.gating.check import Check
+
+        assert isinstance(analysis, Check)
+        declared = limits_file(self.limits_path)
+        check, request = analysis.with_file(declared), _declared_columns(self.request, declared)
+        self._refuse(check, request)
+        result = replace(self, request=request)._checked(check)
+        return result.assign_attrs(source=stem_of(request.data))
+
+    def _refuse(self, check: "Check", request: RowsRequest) -> None:
+        """Refuse options that have no effect with, or without, others."""
+        if not (check.limits or check.slice_limits or check.not_worse):
+            raise click.UsageError(
+                "check expects limits: --limit ece=0.03, or a file of them by --limits; a profile has none. calibdask "
+                "report --profile shows its numbers without."
+            )
+        if check.slice_limits and not request.by:
+            raise click.UsageError("--slice-limit has no effect without --by: there are no slices.")
+        if bool(check.not_worse) != (self.baseline is not None):
+            raise click.UsageError("--not-worse requires --baseline, and --baseline requires --not-worse.")
+        if self.receipt is not None and check.not_worse:
+            raise click.UsageError("--receipt is one of one model; leave out --not-worse.")
+        if self.baseline is not None:
+            return
+        if request.key is not None:
+            raise click.UsageError("--key has no effect without --baseline: it joins the rows of two files.")
+        if score_models(request.score) is not None:
+            raise click.UsageError(
+                "--score NAME=COLUMN names models to compare by --baseline; without it, check expects the columns of "
+                "one model: --score COLUMN."
+            )
+
+    def _checked(self, check: "Check") -> "xr.Dataset":
+        if self.baseline is None:
+            return super().result(check)
+        requests = _with_baseline(self.request, self.baseline)
+        return ModelsInput(requests).result(check)
+
+    def _computed(self, analysis: "Analysis", data: "Data") -> "xr.Dataset":
+        if self.receipt is None:
+            return analysis.run(data)
+        from calibdask.analyses.gating.check import Check
+        from calibdask.analyses.receipts.receipt import receipt_and_gate
+
+        if not data.has_rows:
+            raise click.UsageError("--baseline and --receipt need rows; a summary has none.")
+        assert isinstance(analysis, Check)
+        document, gate = receipt_and_gate(data, analysis)
+        assert gate is not None
+        return gate.to_dataset().assign_attrs(analysis=analysis.to_text(), receipt=json.dumps(document))
+
+
+def _declared_columns(request: RowsRequest, declared: "Limits") -> RowsRequest:
+    """The request with the slices and clusters of a limits file."""
+    by = tuple(dict.fromkeys((*declared.by, *request.by)))
+    return replace(request, by=by, groups=request.groups or declared.groups or None)
+
+
+def _with_baseline(request: RowsRequest, baseline: str) -> dict[str, RowsRequest]:
+    """The requests for the model and for its baseline, which is a file or another column of scores."""
+    models = score_models(request.score)
+    if models is None:
+        return {"model": request, "baseline": replace(request, data=baseline)}
+    if baseline not in models:
+        names = ", ".join(map(visible, models))
+        raise click.UsageError(f"--baseline expects one of the models of --score, {names}, got {visible(baseline)}.")
+    judged = [column for name, column in models.items() if name != baseline]
+    if len(judged) != 1:
+        raise click.UsageError(f"check judges one model; --score names {', '.join(models)}.")
+    return {"model": replace(request, score=judged[0]), "baseline": replace(request, score=models[baseline])}
 
 
 @dataclass(frozen=True)
@@ -189,10 +292,23 @@ class SummaryInput:
             return analysis.run(Data(by=self.by, summary=store)).assign_attrs(summary=self.source)
 
 
+_BASELINE = click.option(
+    "--baseline", metavar="DATA_B", help="Scores of another model for the same rows, in the same order."
+)
+_RECEIPT = click.option(
+    "--receipt",
+    metavar="FILE",
+    help="Write a receipt, .json, with the fingerprint of the rows, numbers and decisions; see verify.",
+)
+
+
 def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
     """The argument of data and the options that say how they are read, those that the analysis has a use for."""
     if signature.inputs == "models":
         return [click.argument("data", metavar="A B...", nargs=-1, required=True), key_option, row_options]
+    if signature.inputs == "limits":
+        rows = [key_option, population_options, row_options, cluster_check_option]
+        return [click.argument("data", metavar="DATA"), limits_option, _BASELINE, *rows, _RECEIPT]
     if signature.inputs == "summary":
         return [click.argument("data", metavar="[NAME=]SUMMARY"), by_option]
     chosen: list[tuple[Any, bool]] = [
@@ -209,6 +325,7 @@ def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
 # By what an analysis declares as its ``inputs``.
 INPUTS: dict[str, Callable[..., AnalysisInput]] = {
     "rows": RowsInput.of,
+    "limits": LimitsInput.of,
     "models": ModelsInput.of,
     "summary": SummaryInput.of,
 }

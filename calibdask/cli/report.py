@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from calibdask.cli.analysis_command import field_option
 from calibdask.cli.command_line import Remembering, repeatable_command
 from calibdask.cli.data_names import named_data
-from calibdask.cli.gates import Gating, checked_receipt, gate_options, limit_options, limits_of_options, write_receipt
+from calibdask.cli.gates import checked_receipt, limits_file, limits_option, write_receipt
 from calibdask.cli.model_data import model_requests, side_by_side
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.reporting import compared_models, measured, with_audit, with_periods, write_models
@@ -22,6 +23,7 @@ from calibdask.cli.row_options import (
     population_options,
     row_options,
 )
+from calibdask.estimators.signatures import analysis_signatures
 from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
@@ -51,6 +53,7 @@ Exit status: 0 success, whatever the decisions; 2 invalid use or input, explaine
 one line on stderr, with nothing written; 130 interrupted.
 """
 
+_CHECK = analysis_signatures()["check"]
 _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 
 
@@ -65,7 +68,10 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
     "--n-boot", type=int, metavar="N", default=200, show_default=True, help=("Bootstrap replicates of the intervals.")
 )
 @click.option("--seed", type=int, metavar="S", default=0, show_default=True, help="Seed of random numbers.")
-@limit_options
+@field_option(_CHECK.choices["limits"])
+@field_option(_CHECK.choices["slice_limits"])
+@limits_option
+@field_option(_CHECK.choices["profile"])
 @click.option(
     "--receipt",
     metavar="FILE",
@@ -125,8 +131,8 @@ def report(
     out: str,
     title: str | None,
     features: tuple[str, ...],
-    limits_of_all: tuple[str, ...],
-    of_slices: tuple[str, ...],
+    limits: tuple[str, ...],
+    slice_limits: tuple[str, ...],
     limits_path: str | None,
     profile: str | None,
     receipt: str | None,
@@ -153,6 +159,8 @@ def report(
 
     --limit and --limits test each model as check does. --profile adds the numbers of a profession under its own names.
     """
+    from dataclasses import replace
+
     from calibdask.inference.choice import check_interval
     from calibdask.storage.atomic_replace import atomic_replacement
     from calibdask.storage.open_store import StoredCube
@@ -160,10 +168,15 @@ def report(
 
     intervals = {name: given.pop(name) for name in ("ci", "n_boot", "seed")}
     check_interval(*intervals.values())
-    limits = limits_of_options(limits_path, limits_of_all, of_slices)
-    facts = _origin(limits_path, limits, given=bool(limits_of_all or of_slices)) | _facts(facts_path, own_facts)
-    given["by"] = tuple(dict.fromkeys((*limits.by, *given["by"])))
-    given["groups"] = given["groups"] or limits.groups or None
+    declared = limits_file(limits_path)
+    check = _CHECK.constructor(limits, slice_limits, profile, n_boot=_GATE_BOOT, seed=intervals["seed"])
+    check = check.with_file(declared)
+    check = replace(check, confidence=check.confidence or intervals["ci"])
+    has_limits = bool(check.limits or check.slice_limits)
+    facts = _origin(limits_path, declared, given=bool(limits or slice_limits)) if has_limits else {}
+    facts |= _facts(facts_path, own_facts)
+    given["by"] = tuple(dict.fromkeys((*declared.by, *given["by"])))
+    given["groups"] = given["groups"] or declared.groups or None
     target = _checked(data, {"--out": out, "--receipt": receipt}, overwrite=overwrite)
     kept = checked_receipt(receipt, overwrite=overwrite)
     watched = [given.pop(name) for name in _WATCHING]
@@ -181,11 +194,10 @@ def report(
         raise click.UsageError("--receipt is one of one model; make a report, or a check, of each.")
     elif kept is not None and watching is not None and watching.due is not None:
         raise click.UsageError("--receipt is of all rows, and --due leaves out pending ones; leave out one of them.")
-    _check_slices(stores.values(), given["by"], any(limit.of_slices for limit in limits.limits))
-    level = limits.confidence or intervals["ci"]
-    options = gate_options(limits, profile, confidence=level, n_boot=_GATE_BOOT, seed=intervals["seed"])
-    decides = bool(limits.limits or options["profile"])
-    gating = Gating(options if decides else {}, kept is not None)
+    _check_slices(stores.values(), given["by"], bool(check.slice_limits))
+    if not check.decides:
+        check = replace(check, n_boot=intervals["n_boot"])
+    deciding = {"check": check, "with_receipt": kept is not None}
     models: dict[str, Any] = {}
     with ExitStack() as written:
         part = written.enter_context(atomic_replacement(target))
@@ -202,14 +214,15 @@ def report(
             for name, store in stores.items():
                 request = requests[name]
                 table = tables.get(name)
-                own = measured(name, request, store, table, watching=watching, gating=gating, **intervals)
+                own = measured(name, request, store, table, watching=watching, **deciding, **intervals)
                 own = with_audit(own, request, store, features, watching)
                 models |= {f"{name} {model}" if model in models else model: one for model, one in own.items()}
             if kept is not None and len(models) > 1:
                 raise click.UsageError("--receipt is one of one model; select one.")
             write_models(part, models, title, facts, compared_models(requests, stores, watching, **intervals))
             if kept is not None:
-                write_receipt(kept, gating.document, written)
+                (model,) = models.values()
+                write_receipt(kept, model.receipt, written)
     for line in _lines(models):
         click.echo(visible(line))
     for path in filter(None, (target, kept)):
@@ -220,8 +233,6 @@ def _origin(path: str | None, limits: "Limits", *, given: bool) -> dict[str, str
     """Where the limits come from: the file with its owner and day, and options beside it."""
     from pathlib import Path
 
-    if not limits.limits:
-        return {}
     declared = [f"declared by {limits.owner}" if limits.owner else "owner not stated"]
     declared += [f"on {limits.declared}"] if limits.declared else []
     places = [] if path is None else [f"{Path(path).name}, {' '.join(declared)}"]
@@ -328,7 +339,7 @@ def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
         "pos_label",
         "ignore_label",
     )
-    names = {"limits_of_all": "limit", "of_slices": "slice_limit", "limits_path": "limits", "own_facts": "fact"}
+    names = {"limits": "limit", "slice_limits": "slice_limit", "limits_path": "limits", "own_facts": "fact"}
     of_page = ("profile", "receipt", "facts_path")
     for option in (*rows, "ci", "n_boot", "seed", *names, *of_page):
         if source(option) is ParameterSource.COMMANDLINE:

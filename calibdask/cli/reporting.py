@@ -8,7 +8,6 @@ import click
 
 from calibdask.cli.command_line import repeatable_command
 from calibdask.cli.data_names import size_of, source_of
-from calibdask.cli.gates import gated_rows, gated_summary
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.rows_request import RowsRequest, feature_names, missing_values, rows_of
 
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     import xarray as xr
 
-    from calibdask.cli.gates import Gating
+    from calibdask.analyses.gating.check import Check
     from calibdask.data.options import PopulationKeywords
     from calibdask.report import Measured
     from calibdask.report.over_time import Watching
@@ -107,20 +106,28 @@ def with_periods(request: RowsRequest, watching: "Watching | None") -> RowsReque
 
 
 def models_of_rows(
-    name: str, request: RowsRequest, table: "RowTable", *, gating: "Gating | None" = None, **options: Any
+    name: str, request: RowsRequest, table: "RowTable", *, check: "Check | None" = None, **options: Any
 ) -> "dict[str, Measured]":
     """The model of scored rows, measured; where every class is a problem of its own, each class like a model."""
     from dataclasses import replace
 
+    import calibdask as cd
+    from calibdask.data.data import Data
+    from calibdask.data.options import InputOptions
     from calibdask.report import measure
 
     watching = options.get("watching")
 
     def model(labels: Any, scores: Any, reading: "PopulationKeywords") -> "Measured":
         own = replace(table, labels=labels, scores=scores)
-        given = measure(own, reading=reading, **options)
-        if gating is not None:
-            given = gated_rows(given, labels, scores, table, reading, gating, watching)
+        given = measure(own, reading=reading, check=check, **options)
+        if check is not None:
+            periods = () if watching is None else watching.names
+            unwatched = {name: codes for name, codes in own.by.items() if name not in periods}
+            data = Data.of(replace(own, by=unwatched), options=InputOptions(**reading))
+            receipt = given.receipt
+            fingerprint = cd.fingerprint(data) if receipt is None else receipt["data"]["fingerprint"]
+            given = replace(given, fingerprint=fingerprint)
         attributes = given.result.attrs
         request.note_excluded(attributes)
         skipped = attributes.get("rows_skipped", 0)
@@ -142,17 +149,16 @@ def models_of_rows(
     }
 
 
-def models_of_summary(
-    name: str, request: RowsRequest, summary: "Summary", *, gating: "Gating | None" = None, **options: Any
-) -> "dict[str, Measured]":
+def models_of_summary(name: str, request: RowsRequest, summary: "Summary", **options: Any) -> "dict[str, Measured]":
     """The models of a summary, measured; with ``--by`` by the slices that it names, otherwise by all."""
     from calibdask.cli.rows_request import pooled, refuse_row_options
     from calibdask.report import measure
-    from calibdask.report.over_time import due_summary
     from calibdask.results.values import named_strata
     from calibdask.storage.summary import Summary
 
     refuse_row_options(request)
+    if options.get("with_receipt"):
+        raise click.UsageError("--receipt needs rows; a summary has none.")
     watching = options.get("watching")
     by = request.by
     if by and watching is not None:
@@ -162,12 +168,7 @@ def models_of_summary(
     models = {}
     for words, dataset in named_strata(kept.dataset, kept.batch):
         model = Summary.of(dataset)
-        given = measure(model, by=by or None, **options)
-        if gating is not None:
-            periods = () if watching is None else watching.names
-            judged = [column for column in by or model.slices if column not in periods]
-            given = gated_summary(given, due_summary(model, watching).pooled(judged), judged, gating)
-        models[words or name] = given
+        models[words or name] = measure(model, by=by or None, **options)
     return models
 
 

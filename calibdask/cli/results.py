@@ -56,6 +56,10 @@ def write_result(
                 _frame(figures, lines).to_parquet(file, index=False)
         case ".md" if document is not None:
             part.write_text(document().to_markdown(), encoding="utf-8")
+        case ".xml" if document is not None:
+            from calibdask.render.junit import junit
+
+            part.write_text(junit(document()), encoding="utf-8")
         case ".txt" if document is not None:
             part.write_text(document().to_text(), encoding="utf-8")
         case _:

@@ -39,7 +39,7 @@ def show_shrunken(given: Mapping[str, Any]) -> None:
         )
     where = {name: value for name, value in given.items() if name in own}
     request = RowsRequest(**{**where, "data": data, "by": by})
-    output = OutputFiles.checked((data,), given["out"], None, overwrite=given["overwrite"])
+    output = OutputFiles.checked((data,), [given["out"]] if given["out"] else [], None, overwrite=given["overwrite"])
     run_with_defaults("shrink", request, output, as_text=given["as_text"])
 
 

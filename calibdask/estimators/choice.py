@@ -22,8 +22,8 @@ class Choice:
     name : str
         Name of the field.
     kinds : set of str
-        ``int``, ``float``, ``bool``, ``none``, ``list``, ``metric``, ``metrics`` (by name), ``lens``, ``word`` (any
-        text that ``words`` has), ``any`` (numbers, and lists of these).
+        ``int``, ``float``, ``bool``, ``none``, ``list``, ``metric``, ``metrics`` (by name), ``lens``, ``texts``,
+        ``word`` (any text that ``words`` has), ``any`` (numbers, and lists of these).
     words : tuple of str
         The words that it may be.
     default : any

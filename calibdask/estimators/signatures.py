@@ -92,10 +92,12 @@ class AnalysisSignature:
     module: str
     heading: str
     inputs: str
+    further_formats: list[str]
     resumes: bool
     json_lines: str
     details: str
     examples: tuple[tuple[str, str], ...]
+    notes: str
     json_shape: str
     statuses: Mapping[str, str]
     slices: bool

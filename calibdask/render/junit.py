@@ -2,7 +2,7 @@
 
 from xml.etree import ElementTree
 
-from calibdask.results.document import Check, Checks, Document, Listing
+from calibdask.results.document import CheckedLimit, Checks, Document, Listing
 from calibdask.safe_text import visible
 
 
@@ -24,7 +24,7 @@ def junit(document: Document) -> str:
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _add_case(suite: ElementTree.Element, title: str, check: Check) -> None:
+def _add_case(suite: ElementTree.Element, title: str, check: CheckedLimit) -> None:
     case = ElementTree.SubElement(suite, "testcase", {"classname": title, "name": visible(check.name)})
     if check.outcome != "met":
         attributes = {"type": check.outcome, "message": visible(check.message)}

@@ -1,7 +1,7 @@
 """Banners: decision on a model, and its main findings."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from scipy import stats
@@ -16,7 +16,7 @@ from calibdask.report.limit_bar import large_bar
 from calibdask.report.model_result import ModelResult
 from calibdask.report.verdict import verdict_on, worst_slices
 from calibdask.results.cautions import FEW_ROWS, FEWEST_ROWS
-from calibdask.results.decisions import Outcome
+from calibdask.results.decisions import ICONS, WORDS, Outcome
 from calibdask.results.document import Banner
 from calibdask.results.format import counted, joined, percent, points, points_of
 from calibdask.results.reliability import BinnedReliability
@@ -85,9 +85,6 @@ def _ratio(label: str, bins: BinnedReliability, level: float) -> _ClassRatio:
     return _ClassRatio(label, bins.frequency / mean, low / mean, high / mean)
 
 
-# What can be told from a report by its icon, its word, and the colour of that name.
-ICONS: Mapping[Outcome, str] = {"met": "✓", "broken": "✗", "cannot be decided": "?"}
-WORDS: Mapping[Outcome, str] = {"met": "met", "broken": "broken", "cannot be decided": "undecided"}
 NEUTRAL = "neutral"
 # The section on groups, which banners lead to.
 AUDITED, AUDITED_TITLE = "groups", "For whom it is wrong"

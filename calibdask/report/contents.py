@@ -118,7 +118,7 @@ def _hashes(models: Sequence[ModelResult]) -> Iterator[str]:
     for model in models:
         own = f" of {model.name}" if len(models) > 1 else ""
         if model.measured.receipt:
-            yield f"Hash of the receipt{own}: {model.measured.receipt}."
+            yield f"Hash of the receipt{own}: {model.measured.receipt['hash']}."
         if model.measured.fingerprint:
             yield f"Fingerprint of the rows{own}: {model.measured.fingerprint}."
 

@@ -10,12 +10,13 @@ import numpy as np
 from calibdask.analyses.gating.gate import Gate, accepted, interval_text, turns, value_text
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.render.drawing import forest, forest_axis, forest_range
-from calibdask.report.banners import ICONS, WORDS, by_name, is_rare
+from calibdask.report.banners import by_name, is_rare
 from calibdask.report.human_names import gap_name
 from calibdask.report.limit_bar import range_of, small_bar
 from calibdask.report.measuring import GAP
 from calibdask.report.model_result import ModelResult
 from calibdask.report.slices import events_of
+from calibdask.results.decisions import ICONS, WORDS
 from calibdask.results.document import Cell, Table, number, text
 from calibdask.results.format import PLAIN, counted, joined, percent, slice_text
 from calibdask.results.values import Results, Value

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -13,8 +13,11 @@ import xarray as xr
 from calibdask.analyses.calibrator_comparison import CompareCalibrators
 from calibdask.analyses.clustered import clustered_panel
 from calibdask.analyses.evaluation import evaluate, usual_metrics
-from calibdask.analyses.gating.check import LimitSource, check
+from calibdask.analyses.gating.check import Check, LimitSource
 from calibdask.analyses.gating.gate import Gate
+from calibdask.analyses.gating.profiles import profile_of
+from calibdask.analyses.receipts.document import Document
+from calibdask.analyses.receipts.receipt import receipt_and_gate
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions, PopulationKeywords
 from calibdask.errors import SuspectScoresWarning
@@ -35,7 +38,6 @@ from calibdask.report.caught_warnings import noting, quiet, sentences
 from calibdask.report.headline import headline_metric, measures_binned_gap
 from calibdask.report.over_time import ModelOverTime, Watching, due_rows, due_summary, rows_over_time, summary_over_time
 from calibdask.report.shown import SideMetrics, evaluate_both
-from calibdask.results.format import counted
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
@@ -47,6 +49,7 @@ CLASSES = "report_classes"
 MARKS, SMOOTH = "report_marks", "report_smooth"
 # Rows, times classes and replicates, up to which rows are resampled: some ten seconds for each metric.
 MOST_RESAMPLED = 5e8
+_CLOSE = 1e-9
 
 _Metrics = Mapping[str, Estimator]
 _Evaluate = Callable[..., xr.Dataset]
@@ -90,8 +93,8 @@ class Measured:
         The result of `calibdask.evaluate` for the curves of the profile, if any.
     fingerprint : str
         Fingerprint of the rows, see `calibdask.fingerprint`; empty if unknown.
-    receipt : str
-        The hash of the receipt; empty without one.
+    receipt : dict or None
+        The receipt, if requested.
     size : str
         The size of the data, in words.
     """
@@ -112,7 +115,7 @@ class Measured:
     gate: Gate | None = None
     pictures: xr.Dataset | None = None
     fingerprint: str = ""
-    receipt: str = ""
+    receipt: Document | None = None
     size: str = ""
 
 
@@ -135,6 +138,8 @@ def measure(
     watching: Watching | None = None,
     limits: LimitSource = None,
     slice_limits: LimitSource = None,
+    check: Check | None = None,
+    with_receipt: bool = False,
 ) -> Measured:
     """Compute the results for a report on one model.
 
@@ -159,6 +164,10 @@ def measure(
     limits, slice_limits : as for `calibdask.check`, optional
         Limits for all rows and for each slice: the report begins with the decisions, as by `calibdask.check` at
         the level ``ci``. For rows this takes further passes, one for all rows and one for each name of slices.
+    check : Check, optional
+        The limits with a level and the profile of a profession, instead of ``limits``.
+    with_receipt : bool, default False
+        Whether to make a receipt of the rows and of these decisions.
 
     Raises
     ------
@@ -192,8 +201,8 @@ def measure(
         measured = request.of_summary(settled, by if watching is None else slices)
         judged = data.sliced(slices) if settled is summary else Data.of(settled, by=slices)
         if watching is not None:
-            over_time = summary_over_time(summary, slices, watching, _monitored_setting(measured.setting))
-            left_out = _pending_note(over_time, watching, is_left_out=True)
+            over_time = summary_over_time(summary, slices, watching, watching.monitored(measured.setting))
+            left_out = over_time.pending_note(is_left_out=True)
             measured = replace(measured, over_time=over_time, notes=(*measured.notes, *left_out))
     else:
         due = due_rows(data, watching)
@@ -202,37 +211,34 @@ def measure(
         if watching is not None:
             if data.weights is not None:
                 raise ValueError("Watching expects rows without weights: bets need the weight of each row.")
-            over_time = rows_over_time(data, watching, _monitored_setting(measured.setting))
-            pending = _pending_note(over_time, watching, is_left_out=due is not data)
+            over_time = rows_over_time(data, watching, watching.monitored(measured.setting))
+            pending = over_time.pending_note(is_left_out=due is not data)
             measured = replace(measured, over_time=over_time, notes=(*measured.notes, *pending))
     if limits or slice_limits:
-        held: dict[str, Any] = {
-            "limits": limits,
-            "slice_limits": slice_limits,
-            "confidence": ci,
-            "n_boot": n_boot,
-            "seed": seed,
-        }
-        measured = replace(measured, gate=check(judged, **held))
+        given: dict[str, Any] = {"limits": limits, "slice_limits": slice_limits}
+        check = Check(**given, confidence=ci, n_boot=n_boot, seed=seed)
+    if check is not None:
+        measured = _decided(measured, judged, check, with_receipt=with_receipt)
     if population := measured.result.attrs.get("population"):
         measured = replace(measured, notes=(*measured.notes, f"All numbers are {population}."))
     weights = "given" if data.weights is not None and not measured.weights else measured.weights
     return replace(measured, source=source, weights=weights)
 
 
-def _pending_note(over_time: ModelOverTime, watching: Watching, *, is_left_out: bool) -> Iterator[str]:
-    """Whether the rows of pending periods are among the rows that numbers and decisions rest on."""
-    if over_time.pending is None:
-        return
-    rows = int(over_time.pending.rows.sum())
-    periods = counted(over_time.pending.periods.size, f"pending {watching.period}", f"pending {watching.period}s")
-    if is_left_out:
-        yield f"{counted(rows, 'row')} of {periods} not used, apart from calibration over time."
+def _decided(measured: Measured, judged: Data, check: Check, *, with_receipt: bool) -> Measured:
+    """The model with its decisions, the curves of the profile, and a receipt."""
+    receipt = None
+    if with_receipt:
+        receipt, gate = receipt_and_gate(judged, check)
     else:
-        yield (
-            f"Numbers and decisions, apart from calibration over time, include {counted(rows, 'row')} of {periods}, "
-            f"whose outcomes are not all known; summarize by {watching.period} to leave them out."
-        )
+        gate = check.gate(judged) if check.decides else None
+    drawn = profile_of(check.profile or "").drawn
+    # A summary tells the rows above a threshold at the borders of its cells only.
+    cells = 0.0 if judged.summary is None else 0.01 / judged.summary.step
+    pictures = None
+    if drawn and abs(cells - round(cells)) < _CLOSE:
+        pictures = evaluate(judged.sliced(()), metrics=drawn, ci=check.level)
+    return replace(measured, gate=gate, pictures=pictures, receipt=receipt)
 
 
 @dataclass(frozen=True)
@@ -385,13 +391,6 @@ def _recalibrated(data: Data) -> xr.Dataset | str:
             return CompareCalibrators(grouped=groups is not None).run(data)
         except ValueError as reason:
             return str(reason)
-
-
-def _monitored_setting(setting: Setting | None) -> str | int:
-    """The setting that is watched: that of the pictures, the confidence in place of the sum of several scores."""
-    if setting is None or setting.kind not in ("class", "classwise"):
-        return "confidence"
-    return setting.index if setting.kind == "class" else "classwise"
 
 
 def _by_slices(whole: _Metrics, sliced: _Metrics, names: Sequence[str]) -> dict[tuple[str, ...], _Metrics]:

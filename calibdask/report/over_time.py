@@ -1,7 +1,7 @@
 """Calibration over time in a report: evidence, gaps and changes, from summaries by period."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -23,8 +23,10 @@ from calibdask.engine.arrays import is_dask
 from calibdask.inference.choice import check_level
 from calibdask.plot.changes import GapChange, change_list
 from calibdask.plot.over_time import Pending
+from calibdask.results.format import counted
 from calibdask.results.over_time import GapEnds, Mark, OverTime, headline, version_marks
 from calibdask.safe_text import listed
+from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_totals import with_totals
 
@@ -70,6 +72,12 @@ class Watching:
         """Names of slices that are needed for it."""
         return (self.period,) if self.version is None else (self.period, self.version)
 
+    def monitored(self, setting: Setting | None) -> str | int:
+        """Setting to watch: that of the pictures, or the confidence in place of the sum of several scores."""
+        if setting is None or setting.kind not in ("class", "classwise"):
+            return "confidence"
+        return setting.index if setting.kind == "class" else "classwise"
+
 
 @dataclass(frozen=True, eq=False)
 class ModelOverTime:
@@ -104,6 +112,21 @@ class ModelOverTime:
     def all_slices(self) -> list[OverTime]:
         """The slices by all names."""
         return [one for slices in self.slices.values() for one in slices]
+
+    def pending_note(self, *, is_left_out: bool) -> Iterator[str]:
+        """Whether the rows of pending periods are among the rows that numbers and decisions rest on."""
+        if self.pending is None:
+            return
+        period = self.watching.period
+        rows = counted(int(self.pending.rows.sum()), "row")
+        periods = counted(self.pending.periods.size, f"pending {period}", f"pending {period}s")
+        if is_left_out:
+            yield f"{rows} of {periods} not used, apart from calibration over time."
+        else:
+            yield (
+                f"Numbers and decisions, apart from calibration over time, include {rows} of {periods}, whose outcomes "
+                f"are not all known; summarize by {period} to leave them out."
+            )
 
 
 def model_over_time(

@@ -1,6 +1,6 @@
 """Decisions: whether a calibration error keeps a limit. The one place that decides, for reports and whatever gates."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
@@ -23,6 +23,9 @@ from calibdask.statistics.layout import Layout
 
 Outcome = Literal["broken", "cannot be decided", "met"]
 OUTCOMES: tuple[Outcome, ...] = ("broken", "cannot be decided", "met")
+# The icon and the word say what the colour of that name says.
+ICONS: Mapping[Outcome, str] = {"met": "✓", "broken": "✗", "cannot be decided": "?"}
+WORDS: Mapping[Outcome, str] = {"met": "met", "broken": "broken", "cannot be decided": "undecided"}
 
 _MEAN_GAP = "mean-gap"
 # By how much the error of resampled rows exceeds that of the rows, and its standard deviation, where all of it is

@@ -173,7 +173,7 @@ class Table(Element):
 
 
 @dataclass(frozen=True)
-class Check:
+class CheckedLimit:
     """One decision for a build server: its name, ``met``, ``broken`` or ``undecided``, a sentence, and its meaning."""
 
     name: str
@@ -186,7 +186,7 @@ class Check:
 class Checks(Element):
     """Decisions for JUnit; text and pages show the table beside them."""
 
-    items: Sequence[Check]
+    items: Sequence[CheckedLimit]
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ def test_baseline(folder: Path, run: Run) -> None:
         (("--limit", "3"), "a fraction between 0 and 1"),
         (("--limits", "missing.toml"), "cannot be read"),
         (("--slice-limit", "ece=0.1"), "no effect without --by"),
-        (("--limit", "ece=0.1", "--out", "a.csv"), "a.csv"),
+        (("--limit", "ece=0.1", "--out", "a.png"), "a.png"),
         (("--limit", "ece=0.1", "--confidence", "3"), "between 0 and 1"),
     ],
 )

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
+from calibdask.analyses.gating.check import Check
 from calibdask.analyses.receipts.receipt import receipt_and_gate
 from calibdask.cli import main
 from calibdask.data.data import Data
@@ -208,7 +209,7 @@ def test_data_that_do_not_fit_are_refused() -> None:
     assert cd.merge(made, made).attrs["population"] == "at prevalence 50 %"
     data = Data.of(LABELS, SCORES, options=InputOptions(population=half))
     with pytest.raises(ValueError, match="without a population"):
-        receipt_and_gate(data, "ece", confidence=0.95, n_boot=10, seed=0)
+        receipt_and_gate(data, Check())
 
 
 def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,8 +14,8 @@ from calibdask.analyses.gating.limits import Limit, Limits, limits_of
 def test_numbers_ranges_parts_and_choices() -> None:
     limit = Limit.parse("calibration-slope.slope = 0.9..1.1") if _has_slope() else Limit.parse("corp.score=0.9..1.1")
     assert (limit.low, limit.high, limit.bound) == (0.9, 1.1, None)
-    limit = Limit.parse("ece(bins=10, norm=l2)=0.03", of_slices=True)
-    assert (limit.text, limit.bound, limit.of_slices) == ("ece(bins=10, norm=l2)", 0.03, True)
+    limit = Limit.parse("ece(bins=10, norm=l2)=0.03")
+    assert (limit.text, limit.bound, str(limit)) == ("ece(bins=10, norm=l2)", 0.03, "ece(bins=10, norm=l2)=0.03")
     assert Limit.parse("mean-gap=..0.02").range("statistic", "zero") == (-math.inf, 0.02)
     assert Limit.parse("ece=3e-2").range("error", "zero") == (-0.03, 0.03)
     assert Limit.parse("log-loss=0.5").range("score", "lower") == (-math.inf, 0.5)
@@ -123,10 +123,9 @@ def test_a_file(tmp_path: Path) -> None:
     limits = Limits.read(str(path))
     assert (limits.by, limits.profile, limits.confidence) == (("country",), "ml", 0.9)
     assert (limits.owner, limits.declared) == ("Risk", "2026-01-15")
-    assert [(limit.text, limit.of_slices) for limit in limits.limits] == [
-        ("ece", False),
-        ("mean-gap", False),
-        ("ece", True),
+    assert [list(map(str, given)) for given in (limits.limits, limits.slice_limits)] == [
+        ["ece=0.03", "mean-gap=-0.01..0.02"],
+        ["ece=0.05"],
     ]
 
 

@@ -1,13 +1,17 @@
 """`check`: limits that were declared beforehand, each met, broken or undecided."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
 
+import xarray as xr
+
+from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome
 from calibdask.analyses.comparison import compare
 from calibdask.analyses.evaluation import interval_choice
-from calibdask.analyses.gating.gate import Gate
+from calibdask.analyses.gating.gate import Gate, plain, plain_judgement
 from calibdask.analyses.gating.judging import Judges, difference_judged
-from calibdask.analyses.gating.limits import Limit, limits_of
+from calibdask.analyses.gating.limits import Limit, Limits, limits_of
 from calibdask.analyses.gating.profiles import profile_of
 from calibdask.data.data import Data
 from calibdask.data.input import Input
@@ -18,10 +22,34 @@ from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.inference.choice import check_confidence
 from calibdask.results.build import MISSING_SLICES
-from calibdask.safe_text import listed
+from calibdask.results.document import Document
+from calibdask.safe_text import listed, visible
+
+_LEVEL = 0.95
+_OUTCOMES: Mapping[str, Outcome] = {"met": "met", "broken": "found", "cannot be decided": "undecided"}
+# The names of several scores of the same rows.
+_MODEL, _BASELINE = "model", "baseline"
+_LIMIT = {"placeholder": "X|METRIC[.PART]=X|X..Y"}
+_NOTES = """Limits file (--limits):
+  confidence = 0.95
+  by = ["country"]
+  groups = "patient"
+  profile = "clinical"
+  owner = "Model risk committee"
+  declared = 2026-01-15
+  [limits]
+  cutoff-error = 0.01
+  ece = 0.03
+  "calibration-slope.slope" = [0.9, 1.1]
+  [slice-limits]
+  ece = 0.05
+
+In Python: cd.check(y_true, y_prob, {"cutoff-error": 0.01}); in tests:
+calibdask.testing.assert_calibrated(y_true, y_prob, limit=0.03)."""
 
 # What limits are given as.
 LimitSource = str | Mapping[str, Any] | Sequence[str | Limit] | None
+Profession = Literal["default", "ml", "clinical", "credit", "ads", "forecast"]
 
 
 def check(
@@ -126,17 +154,6 @@ def check(
     >>> cd.check(rng.random(20_000) < scores**2, scores, "ece=0.03").outcome
     'broken'
     """
-    check_confidence(confidence)
-    choice = interval_choice(confidence, None, n_boot, seed)
-    assert choice is not None
-    whole, margins = limits_of(limits), limits_of(not_worse)
-    of_slices = limits_of(slice_limits, of_slices=True) or limits_of(
-        [Limit(one.metric, one.part, one.bound, one.low, one.high, of_slices=True) for one in whole]
-    )
-    if not (whole or margins or slice_limits or profile):
-        raise ValueError('check expects limits, such as {"ece": 0.03}.')
-    if bool(margins) != (baseline is not None):
-        raise ValueError("not_worse and baseline go together: by how much worse than which scores?")
     options = InputOptions(
         task,
         logits,
@@ -150,38 +167,167 @@ def check(
         groups=groups,
         cluster_check=True,
     )
-    given = Data.of(y_true, y_prob, by, sample_weight, options).pooled()
-    if margins and not given.has_rows:
-        raise ValueError("not_worse compares scores of the same rows; a summary has none.")
-    if slice_limits and not given.slice_names:
-        raise ValueError("slice_limits expects slices; give by too.")
-    data = given.sliced(()).read(takes_groups=True)
-    for margin in margins:
-        margin.check_margin(data.source.layout)
-    sliced = [given.sliced((name,)).read(takes_groups=True) for name in given.slice_names]
-    if data.batch:
-        raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in data.batch])}.")
-    layout = data.source.layout
-    chosen = profile_of(profile)
-    shown = _of_this_grid(chosen.metrics(layout) or ({} if whole else {"mean_gap": MeanGap()}), data)
-    judgements, result = Judges.of(whole, layout).judge(data, choice, shown)
-    measured = {}
-    # Not every profile has numbers of slices.
-    for one in sliced if of_slices or chosen.of_slices else ():
-        own, by_slice = Judges.of(of_slices, layout).judge(
-            one, choice, _of_this_grid(chosen.metrics(layout, of_slices=True), one)
-        )
-        judgements += own
-        measured[", ".join(str(axis.name) for axis in one.by)] = by_slice
-    if any(MISSING_SLICES in one.attrs for one in measured.values()):
-        counted = sum(int(one.attrs[MISSING_SLICES]) for one in measured.values())
-        result = result.assign_attrs({MISSING_SLICES: counted})
-    if margins:
-        metrics = {str(limit.metric): limit.metric.make() for limit in margins}
-        both = given.sliced(()).with_scores({"baseline": baseline, "model": given.scores})
-        compared = compare(both, metrics=metrics, ci=confidence, n_boot=n_boot, seed=seed)
-        judgements += [difference_judged(limit, compared.isel(challenger=0), data) for limit in margins]
-    return Gate(tuple(judgements), result, confidence, profile, measured)
+    data = Data.of(y_true, y_prob, by, sample_weight, options)
+    if baseline is not None:
+        data = data.with_scores({_MODEL: data.scores, _BASELINE: baseline})
+    # Limits may have any form.
+    choices: dict[str, Any] = {"limits": limits, "slice_limits": slice_limits, "not_worse": not_worse}
+    choices |= {"profile": profile, "confidence": confidence, "n_boot": n_boot, "seed": seed}
+    return Check(**choices).gate(data)
+
+
+@dataclass(frozen=True)
+class Check(Analysis):
+    """Test DATA against declared limits.
+
+    DATA are scored rows or a summary. A limit is met if the whole confidence interval satisfies it, broken if none of
+    the interval does, and undecided otherwise: too few rows give 'undecided'. Intervals of slices are simultaneous over
+    all slices of a --by column.
+
+    Parameters
+    ----------
+    limits : tuple of str
+        Limit for all rows, a maximum error or loss, or a range (X alone means ece=X, repeatable).
+    slice_limits : tuple of str
+        Limit for each slice (repeatable). None: --limit.
+    profile : {"default", "ml", "clinical", "credit", "ads", "forecast"}, optional
+        Add the numbers that this profession reports.
+    not_worse : tuple of str
+        Maximum by which DATA may be worse than --baseline (repeatable).
+    confidence : float, optional
+        Confidence of each decision, simultaneous over the slices of a column. None: 0.95.
+    n_boot : int
+        Bootstrap replicates of the intervals.
+    seed : int
+        Seed of random numbers.
+    """
+
+    limits: tuple[str, ...] = field(default=(), metadata=_LIMIT)
+    slice_limits: tuple[str, ...] = field(default=(), metadata=_LIMIT)
+    profile: Profession | None = None
+    not_worse: tuple[str, ...] = field(default=(), metadata={"placeholder": "METRIC=X"})
+    confidence: float | None = field(default=None, metadata={"placeholder": "LEVEL"})
+    n_boot: int = 1000
+    seed: int = field(default=0, metadata={"placeholder": "S"})
+
+    name: ClassVar[str] = "check"
+    heading: ClassVar[Heading] = "Decide"
+    inputs: ClassVar[Inputs] = "limits"
+    json_head: ClassVar[Sequence[str]] = ()
+    further_formats: ClassVar[Sequence[str]] = (".xml",)
+    notes: ClassVar[str] = _NOTES
+    statuses: ClassVar[Mapping[Outcome, str]] = {
+        "met": "all limits are met",
+        "found": "a limit is broken",
+        "undecided": "undecided",
+    }
+    examples: ClassVar[Sequence[tuple[str, str]]] = (
+        ("calibdask check new.parquet --limit cutoff-error=0.01", "the recommended limit, independent of bins"),
+        ("calibdask check new.parquet --limit ece=0.03 --by country --slice-limit ece=0.05", "also for each country"),
+        ("calibdask check new.parquet --limits limits.toml --out check.md --out junit.xml", "limits from a file"),
+        (
+            "calibdask check new.parquet --baseline old.parquet --not-worse log-loss=0.001",
+            "non-inferiority to another model",
+        ),
+        ("calibdask check new.parquet --limit calibration-slope.slope=0.9..1.1 --profile clinical", "a range"),
+    )
+
+    def __post_init__(self) -> None:
+        check_confidence(self.level)
+        profile_of(self.profile or "")
+        object.__setattr__(self, "profile", self.profile or None)
+        for name in ("limits", "slice_limits", "not_worse"):
+            # Texts can be compared and hashed.
+            object.__setattr__(self, name, tuple(map(str, limits_of(getattr(self, name)))))
+
+    @property
+    def level(self) -> float:
+        """The confidence of each decision."""
+        return _LEVEL if self.confidence is None else self.confidence
+
+    @property
+    def decides(self) -> bool:
+        """Whether there are limits, or the numbers of a profession."""
+        return bool(self.limits or self.slice_limits or self.not_worse or self.profile)
+
+    def with_file(self, declared: Limits) -> "Check":
+        """Add the limits of a file; the own ones take precedence."""
+
+        def joined(own: Sequence[str], others: Sequence[Limit]) -> Any:
+            return tuple({one.text: one for one in (*others, *limits_of(own))}.values())
+
+        profile: Any = self.profile or declared.profile
+        limits, slice_limits = joined(self.limits, declared.limits), joined(self.slice_limits, declared.slice_limits)
+        confidence = self.confidence or declared.confidence
+        return replace(self, limits=limits, slice_limits=slice_limits, profile=profile, confidence=confidence)
+
+    def compute(self, data: Data) -> xr.Dataset:
+        """The numbers of all rows, and the decisions; see `gate`."""
+        return self.gate(data).to_dataset()
+
+    def document(self, result: xr.Dataset) -> Document:
+        """The outcome, every decision, requirements of undecided limits, and the numbers of the profile."""
+        source = result.attrs.get("source", "")
+        return Gate.of_dataset(result).document(f"Calibration of {visible(source)}" if source else "")
+
+    def records(self, result: xr.Dataset) -> dict[str, Any]:
+        """The outcome, a record for each decision, and the numbers of all rows."""
+        return plain(Gate.of_dataset(result))
+
+    def lines(self, result: xr.Dataset) -> list[dict[str, Any]]:
+        """A line for each decision."""
+        return [{**plain_judgement(one), "where": one.place} for one in Gate.of_dataset(result).judgements]
+
+    def outcome(self, result: xr.Dataset) -> Outcome:
+        """Found if a limit is broken."""
+        return _OUTCOMES[Gate.of_dataset(result).outcome]
+
+    def gate(self, data: Data) -> Gate:
+        """The decisions, with the numbers of all rows and of slices.
+
+        Data of two models have the scores of the model, and of the baseline that it may not be worse than.
+        """
+        choice = interval_choice(self.level, None, self.n_boot, self.seed)
+        assert choice is not None
+        whole, slice_limits, margins = map(limits_of, (self.limits, self.slice_limits, self.not_worse))
+        of_slices = slice_limits or whole
+        if not self.decides:
+            raise ValueError('check expects limits, such as {"ece": 0.03}.')
+        if bool(margins) != bool(data.models):
+            raise ValueError("not_worse and baseline go together: by how much worse than which scores?")
+        if margins and not data.has_rows:
+            raise ValueError("not_worse compares scores of the same rows; a summary has none.")
+        given = (data.with_scores(data.scores[_MODEL]) if margins else data).pooled()
+        if slice_limits and not given.slice_names:
+            raise ValueError("slice_limits expects slices; give by too.")
+        rows = given.sliced(()).read(takes_groups=True)
+        for margin in margins:
+            margin.check_margin(rows.source.layout)
+        sliced = [given.sliced((name,)).read(takes_groups=True) for name in given.slice_names]
+        if rows.batch:
+            raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in rows.batch])}.")
+        layout = rows.source.layout
+        chosen = profile_of(self.profile or "")
+        shown = _of_this_grid(chosen.metrics(layout) or ({} if whole else {"mean_gap": MeanGap()}), rows)
+        judgements, result = Judges.of(whole, layout).judge(rows, choice, shown)
+        measured = {}
+        # Not every profile has numbers of slices.
+        for one in sliced if of_slices or chosen.of_slices else ():
+            own, by_slice = Judges.of(of_slices, layout).judge(
+                one, choice, _of_this_grid(chosen.metrics(layout, of_slices=True), one)
+            )
+            judgements += own
+            measured[", ".join(str(axis.name) for axis in one.by)] = by_slice
+        if any(MISSING_SLICES in one.attrs for one in measured.values()):
+            missing = sum(int(one.attrs[MISSING_SLICES]) for one in measured.values())
+            result = result.assign_attrs({MISSING_SLICES: missing})
+        if margins:
+            metrics = {str(limit.metric): limit.metric.make() for limit in margins}
+            # The first one is what others are compared with.
+            both = data.sliced(()).with_scores({name: data.scores[name] for name in (_BASELINE, _MODEL)})
+            compared = compare(both, metrics=metrics, ci=self.level, n_boot=self.n_boot, seed=self.seed)
+            judgements += [difference_judged(limit, compared.isel(challenger=0), rows) for limit in margins]
+        return Gate(tuple(judgements), result, self.level, self.profile or "", measured)
 
 
 def _of_this_grid(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:

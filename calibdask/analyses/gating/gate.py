@@ -1,23 +1,24 @@
-"""`Gate`: limits checked against data; its document, and its plain values for JSON."""
+"""`Gate`: limits checked against data; its dataset, its document, and its plain values for JSON."""
 
+import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from calibdask.analyses.gating.judging import Judgement, overall
+from calibdask.analyses.gating.judging import EVIDENCE, Judgement, overall
 from calibdask.analyses.gating.outcome_rows import FEWEST_EVENTS
 from calibdask.analyses.gating.profiles import profile_of
 from calibdask.analyses.monitoring.due_dates import dates_of
-from calibdask.results.build import excluded_rows
+from calibdask.results.build import excluded_rows, sentences_of
 from calibdask.results.cautions import of_metrics
-from calibdask.results.decisions import OUTCOMES, Outcome
+from calibdask.results.decisions import OUTCOMES, WORDS, Outcome
 from calibdask.results.document import (
     Cell,
-    Check,
+    CheckedLimit,
     Checks,
     Document,
     Element,
@@ -31,10 +32,9 @@ from calibdask.results.document import (
 from calibdask.results.format import PLAIN, counted
 from calibdask.results.values import Results
 
-FORMAT = 1
 # Of a number that is next to its limit nobody waits for so many rows.
 _MOST_TIMES, _MANY = 100, 1e7
-WORDS: dict[Outcome, str] = {"met": "met", "broken": "BROKEN", "cannot be decided": "undecided"}
+_CAUTIONS = "gate_cautions"
 _COLUMNS = (
     ("limit", False),
     ("where", False),
@@ -89,6 +89,25 @@ class Gate:
     def of(self, outcome: Outcome) -> tuple[Judgement, ...]:
         """The judgements with this outcome."""
         return tuple(judgement for judgement in self.judgements if judgement.outcome == outcome)
+
+    @classmethod
+    def of_dataset(cls, dataset: xr.Dataset) -> "Gate":
+        """The gate of a dataset that `to_dataset` made, without the numbers of slices."""
+        names = [one.name for one in fields(Judgement)]
+        columns = [dataset[f"decision_{name}"].values.tolist() for name in names]
+        found = [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+        judgements = [Judgement(**{**one, "where": json.loads(one["where"])}) for one in found]
+        return cls(tuple(judgements), dataset, float(dataset.attrs["confidence"]), str(dataset.attrs["profile"]))
+
+    def to_dataset(self) -> xr.Dataset:
+        """The numbers of all rows, and the judgements along the dimension ``decision``."""
+        internal = [name for name, one in self.result.items() if str(one.attrs.get("metric")).startswith(EVIDENCE)]
+        names = [one.name for one in fields(Judgement)]
+        columns = {name: [getattr(judgement, name) for judgement in self.judgements] for name in names}
+        columns["where"] = [json.dumps(dict(where)) for where in columns["where"]]
+        decisions = {f"decision_{name}": ("decision", values) for name, values in columns.items()}
+        about = {"confidence": self.confidence, "profile": self.profile, _CAUTIONS: list(cautions(self))}
+        return self.result.drop_vars(internal).assign(decisions).assign_attrs(about)
 
     def __repr__(self) -> str:
         return self.document().to_text()
@@ -192,11 +211,12 @@ def gate_document(gate: Gate, title: str = "") -> Document:
     sections = [Section("limits", "Limits", elements)]
     if gate.profile:
         sections.append(Section("profile", profile_of(gate.profile).title, _profile_elements(gate)))
-    return Document(title, counted(gate.rows, "row"), sections, name="check")
+    return Document(title, counted(gate.rows, "row"), sections, headline=headline(gate), name="check")
 
 
 def _cells(judgement: Judgement) -> list[Cell]:
     """The row of one limit."""
+    outcome = WORDS[judgement.outcome]
     is_counted = not math.isnan(judgement.rows)
     rows = number(judgement.rows, f"{judgement.rows:,.0f}") if is_counted else Cell("–", numeric=True)
     return [
@@ -206,13 +226,13 @@ def _cells(judgement: Judgement) -> list[Cell]:
         number(judgement.value, value_text(judgement)),
         Cell(interval_text(judgement), numeric=True),
         text(accepted(judgement)),
-        Cell(WORDS[judgement.outcome], mark=WORDS[judgement.outcome].lower()),
+        Cell("BROKEN" if outcome == "broken" else outcome, mark=outcome),
     ]
 
 
-def _check(judgement: Judgement) -> Check:
-    outcome = WORDS[judgement.outcome].lower()
-    return Check(f"{judgement.name} of {judgement.place}", outcome, sentence(judgement), judgement.meaning)
+def _check(judgement: Judgement) -> CheckedLimit:
+    name = f"{judgement.name} of {judgement.place}"
+    return CheckedLimit(name, WORDS[judgement.outcome], sentence(judgement), judgement.meaning)
 
 
 def _profile_elements(gate: Gate) -> list[Element]:
@@ -229,7 +249,8 @@ def _profile_elements(gate: Gate) -> list[Element]:
 
 def level_text(gate: Gate) -> str:
     """The level of the decisions."""
-    slices = ", adjusted for the slices of its column (Bonferroni)" if gate.slices else ""
+    has_slices = any(judgement.where for judgement in gate.judgements)
+    slices = ", adjusted for the slices of its column (Bonferroni)" if has_slices else ""
     return f"Each decision holds at {100 * gate.confidence:g} %{slices}."
 
 
@@ -243,6 +264,9 @@ def wanting(gate: Gate) -> Iterator[str]:
 
 def cautions(gate: Gate) -> Iterator[str]:
     """Caveats on the numbers of the limits and of the profile, one sentence each."""
+    if _CAUTIONS in gate.result.attrs:
+        yield from sentences_of(gate.result, _CAUTIONS)
+        return
     own = dict.fromkeys(of_metrics(Results(gate.result).numbers))
     yield from own
     for column, result in gate.slices.items():
@@ -276,8 +300,7 @@ def plain(gate: Gate) -> dict[str, Any]:
     """Plain values for JSON; numbers that do not exist are null."""
     attributes = gate.result.attrs
     return {
-        "format": FORMAT,
-        "outcome": WORDS[gate.outcome].lower(),
+        "outcome": WORDS[gate.outcome],
         "rows": gate.rows,
         "rows_skipped": 0,
         **excluded_rows(attributes),
@@ -285,22 +308,23 @@ def plain(gate: Gate) -> dict[str, Any]:
         "confidence": gate.confidence,
         "profile": gate.profile,
         "calibdask_version": str(attributes["calibdask_version"]),
-        "limits": [_plain(judgement) for judgement in gate.judgements],
+        "limits": [plain_judgement(judgement) for judgement in gate.judgements],
         "cautions": list(cautions(gate)),
         "measured": {
             part.variable: _number(part.value().value)
             for part in Results(gate.result).numbers
-            if not part.values.ndim and not part.metric.startswith("evidence of ")
+            if not part.values.ndim and not part.metric.startswith(EVIDENCE)
         },
     }
 
 
-def _plain(judgement: Judgement) -> dict[str, Any]:
+def plain_judgement(judgement: Judgement) -> dict[str, Any]:
+    """Plain values of one decision."""
     numbers = {
         name: _number(getattr(judgement, name))
         for name in ("value", "low", "high", "least", "most", "rows", "rows_needed")
     }
-    notes = {"scope": judgement.scope, "decision": WORDS[judgement.outcome].lower(), "reason": judgement.reason}
+    notes = {"scope": judgement.scope, "decision": WORDS[judgement.outcome], "reason": judgement.reason}
     return {"limit": judgement.limit, "where": dict(judgement.where), **numbers, **notes}
 
 

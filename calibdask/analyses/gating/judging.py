@@ -38,7 +38,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 
-_EVIDENCE = "evidence of "
+EVIDENCE = "evidence of "
 _OUTCOMES = "outcomes of "
 _OPEN: Outcome = "cannot be decided"
 _UNBOUNDED = (
@@ -149,7 +149,7 @@ class Judges:
             cautious = cautious_metric(metric, layout)
             # Its bounds hold for independent rows.
             if cautious is not None and not layout.clustered:
-                metrics[_EVIDENCE + name] = cautious
+                metrics[EVIDENCE + name] = cautious
         return cls(tuple(chosen), metrics)
 
     def judge(
@@ -224,7 +224,7 @@ class DecidingEnds:
 
 def _outcomes_of(metric: Estimator, layout: Layout) -> str:
     """Name of the outcome counts of a metric: for its column, or the usual one for several columns."""
-    return f"{_EVIDENCE}{_OUTCOMES}{_counted_setting(metric, layout)}"
+    return f"{EVIDENCE}{_OUTCOMES}{_counted_setting(metric, layout)}"
 
 
 def _counted_setting(metric: Estimator, layout: Layout) -> Setting:
@@ -261,7 +261,7 @@ def _ends(
         return (
             ends.undecided(outcomes.reason, outcomes.rows_needed(rows)) if outcomes.are_few and not is_exact else ends
         )
-    evidence = Evidence.of(here, _EVIDENCE + name) if here.of(_EVIDENCE + name) else None
+    evidence = Evidence.of(here, EVIDENCE + name) if here.of(EVIDENCE + name) else None
     decision = Decision(value, most, evidence, needs)
     weight = max(1.0, rows / evidence.effective_rows) if evidence is not None and evidence.effective_rows else math.nan
     ends = DecidingEnds(*decision.ends, decision.rows_needed * weight, decision.leaning)

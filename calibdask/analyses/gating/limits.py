@@ -38,8 +38,6 @@ class Limit:
         higher is better.
     low, high : float
         A range instead of a bound.
-    of_slices : bool
-        Whether it applies to each slice; otherwise to all rows together.
 
     Examples
     --------
@@ -54,24 +52,36 @@ class Limit:
     bound: float | None = None
     low: float = -math.inf
     high: float = math.inf
-    of_slices: bool = False
+
+    def __str__(self) -> str:
+        """The text that `parse` reads, with all digits."""
+        if self.bound is not None:
+            return f"{self.text}={self.bound!r}"
+        low, high = (repr(end) if math.isfinite(end) else "" for end in (self.low, self.high))
+        return f"{self.text}={low}..{high}"
 
     @classmethod
-    def parse(cls, text: str, *, of_slices: bool = False) -> "Limit":
-        """Of ``METRIC=X`` or ``METRIC.PART=X..Y``.
+    def parse(cls, text: str) -> "Limit":
+        """Of ``METRIC=X`` or ``METRIC.PART=X..Y``; a fraction alone limits the ECE.
 
         Raises
         ------
         ValueError
             If there is no such metric, or no number.
         """
+        if re.fullmatch(_NUMBER, text.strip()):
+            if not 0 < float(text) < 1:
+                raise ValueError(
+                    f"A limit expects a fraction between 0 and 1, such as 0.03 for 3 percentage points, got {text}."
+                )
+            text = f"ece={text}"
         target, equals, value = text.rpartition("=")
         if not equals:
             raise ValueError(f"A limit expects a metric and a number, {_EXAMPLE}; got {visible(text)!r}.")
-        return cls.of(target, value, of_slices=of_slices)
+        return cls.of(target, value)
 
     @classmethod
-    def of(cls, target: str, value: Any, *, of_slices: bool = False) -> "Limit":
+    def of(cls, target: str, value: Any) -> "Limit":
         """Of the name of a metric, with its part, and a number, a pair of numbers, or a range as text.
 
         Raises
@@ -84,8 +94,7 @@ class Limit:
             raise ValueError(f"A limit expects a metric and a number, {_EXAMPLE}; got {visible(target)!r}.")
         (metric,) = parse_metrics(match[1])
         part = (match[2] or "").replace("-", "_")
-        bound, low, high = _ends(target, value)
-        return cls(metric, part, bound, low, high, of_slices)
+        return cls(metric, part, *_ends(target, value))
 
     @property
     def text(self) -> str:
@@ -165,7 +174,8 @@ class Limits:
 
     Parameters
     ----------
-    limits : tuple of Limit
+    limits, slice_limits : tuple of Limit
+        Those of all rows, and of each slice.
     profile : str
         Further numbers to show, see ``calibdask.analyses.gating.profiles``.
     by : tuple of str
@@ -179,6 +189,7 @@ class Limits:
     """
 
     limits: tuple[Limit, ...] = ()
+    slice_limits: tuple[Limit, ...] = ()
     profile: str = ""
     by: tuple[str, ...] = ()
     confidence: float | None = None
@@ -223,12 +234,12 @@ class Limits:
             )
         if "confidence" in given:
             check_confidence(given["confidence"], f"{visible(path)}: confidence")
-        whole, slices = (limits_of(given.get(name), of_slices=name != "limits") for name in ("limits", "slice-limits"))
+        whole, slices = (limits_of(given.get(name)) for name in ("limits", "slice-limits"))
         owner, declared = map(str, declaration)
-        return cls((*whole, *slices), profile, tuple(by), given.get("confidence"), owner, declared, groups)
+        return cls(whole, slices, profile, tuple(by), given.get("confidence"), owner, declared, groups)
 
 
-def limits_of(given: Any, *, of_slices: bool = False) -> tuple[Limit, ...]:
+def limits_of(given: Any) -> tuple[Limit, ...]:
     """Limits of a mapping from metrics to numbers, of a text, or of several.
 
     Raises
@@ -241,19 +252,19 @@ def limits_of(given: Any, *, of_slices: bool = False) -> tuple[Limit, ...]:
     >>> [limit.bound for limit in limits_of({"ece": 0.03, "brier-score": 0.2})]
     [0.03, 0.2]
     """
-    limits = tuple(_each(given, of_slices))
+    limits = tuple(_each(given))
     texts = [limit.text for limit in limits]
     if twice := [text for text in dict.fromkeys(texts) if texts.count(text) > 1]:
         raise ValueError(f"{listed(twice)} has two limits; give one, or a range such as 0.9..1.1.")
     return limits
 
 
-def _each(given: Any, of_slices: bool) -> Iterator[Limit]:
+def _each(given: Any) -> Iterator[Limit]:
     if given is None:
         return
     if isinstance(given, Mapping):
         for target, value in given.items():
-            yield Limit.of(str(target), value, of_slices=of_slices)
+            yield Limit.of(str(target), value)
         return
     for text in [given] if isinstance(given, str | Limit) else given:
-        yield text if isinstance(text, Limit) else Limit.parse(text, of_slices=of_slices)
+        yield text if isinstance(text, Limit) else Limit.parse(text)

@@ -74,6 +74,11 @@ class Profile:
         made = {str(expression): expression.make() for text in texts for expression in parse_metrics(text)}
         return {text: metric for text, metric in made.items() if metric.supports_weights or not layout.weighted}
 
+    @property
+    def drawn(self) -> dict[str, Estimator]:
+        """The metrics whose curves a report draws, by their texts."""
+        return {str(one): one.make() for text in self.pictures for one in parse_metrics(text)}
+
     def numbers(self, result: xr.Dataset) -> Iterator[Named]:
         """Numbers of a result without slices under the names of the profession, with intervals."""
         results = Results(result)

@@ -12,10 +12,10 @@ import numpy as np
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.analyses.gating.gate import WORDS
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.analyses.receipts.fingerprint import Fingerprint
 from calibdask.results.build import excluded_rows
+from calibdask.results.decisions import WORDS
 from calibdask.results.format import slice_text
 
 KIND: str = "calibdask receipt"
@@ -49,7 +49,7 @@ def document(
                 "limit": one.limit,
                 "where": dict(one.where),
                 "number": _plain(one.value),
-                "decision": WORDS[one.outcome].lower(),
+                "decision": WORDS[one.outcome],
             }
             for one in judgements
         ],

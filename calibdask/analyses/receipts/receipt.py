@@ -1,15 +1,15 @@
 """`receipt` and `verify`: measurements in a document that a second party can recompute exactly."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from calibdask.analyses.evaluation import evaluate
-from calibdask.analyses.gating.check import LimitSource, check
+from calibdask.analyses.gating.check import Check, LimitSource
 from calibdask.analyses.gating.gate import Gate
-from calibdask.analyses.gating.limits import Limit, limits_of
+from calibdask.analyses.gating.limits import limits_of
+from calibdask.analyses.gating.profiles import profile_of
 from calibdask.analyses.receipts.document import (
     MISSING,
     Document,
@@ -38,6 +38,8 @@ from calibdask.statistics.layout import Layout
 from calibdask.storage.row_table import RowTable
 
 _USUAL = "ece,mean-gap,brier-score,log-loss"
+# Those of a report, or a check, without limits and profile.
+_DEFAULT = ("ece", "smooth-ece", "cutoff-error", "mean-gap", "brier-score", "log-loss")
 # Options for reading rows that a receipt records.
 _READING = ("task", "logits", "labels", "pos_label", "ignore_label")
 # What a receipt says about how it was made.
@@ -128,44 +130,38 @@ def receipt(
         groups=groups,
     )
     data = Data.of(y_true, y_prob, by, sample_weight, options)
-    intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    return receipt_and_gate(
-        data, metrics, limits=limits, slice_limits=slice_limits, confidence=confidence, **intervals
-    )[0]
+    # Limits may have any form.
+    choices: dict[str, Any] = {"limits": limits, "slice_limits": slice_limits}
+    return receipt_and_gate(data, Check(**choices, confidence=confidence, n_boot=n_boot, seed=seed), metrics)[0]
 
 
 def receipt_and_gate(
-    given: Data,
-    metrics: str | Sequence[str],
-    *,
-    limits: LimitSource = None,
-    slice_limits: LimitSource = None,
-    profile: str = "",
-    confidence: float,
-    n_boot: int,
-    seed: int,
+    given: Data, check: Check, metrics: str | Sequence[str] | None = None
 ) -> tuple[Document, Gate | None]:
-    """A receipt, and the decisions that are on it; none where there are neither limits nor a profile."""
+    """A receipt, and the decisions that are on it; none where there are neither limits nor a profile.
+
+    Without ``metrics`` it has those of the limits and of the profile, or the default ones of `calibdask.evaluate`.
+    """
     if given.options.population is not None:
         raise ValueError("A receipt is of the rows as they are, without a population; leave population out.")
     reading = {name: getattr(given.options, name) for name in _READING}
     data = given.rows_for("receipt", "whose fingerprint it contains").read(takes_groups=True)
+    declared = [limit.metric for limit in (*limits_of(check.limits), *limits_of(check.slice_limits))]
+    if metrics is None:
+        profile = profile_of(check.profile or "").metrics(data.source.layout)
+        metrics = list(dict.fromkeys((*map(str, declared), *profile))) or _DEFAULT
     texts = [metrics] if isinstance(metrics, str) else list(metrics)
     expressions = [expression for text in texts for expression in parse_metrics(text)]
     chosen = {str(expression): _same_in_any_order(expression.make(), data.source.layout) for expression in expressions}
     _refuse_ordered([name for name, metric in chosen.items() if _takes_order(bare(metric))])
     rows = fingerprint_of(data)
-    intervals: dict[str, Any] = {"n_boot": n_boot, "seed": seed}
-    result = evaluate(given, metrics=chosen, ci=confidence, **intervals)
+    intervals: dict[str, Any] = {"n_boot": check.n_boot, "seed": check.seed}
+    result = evaluate(given, metrics=chosen, ci=check.level, **intervals)
     # It compares resampled clusters with rows that are resampled by their numbers, for some metrics.
     result = result.drop_vars([name for name in result.data_vars if str(name).endswith(f"_{DESIGN_EFFECT}")])
     _refuse_ordered({str(one.attrs["metric"]) for one in result.data_vars.values() if _SAMPLED in one.attrs})
-    declared = [*limits_of(limits), *limits_of(slice_limits, of_slices=True)]
-    _refuse_ordered({str(limit.metric) for limit in declared if _takes_order(limit.metric.make())})
-    gate = None
-    if declared or profile:
-        levels: dict[str, Any] = {"confidence": confidence, "profile": profile, **intervals}
-        gate = check(given, limits=limits, slice_limits=slice_limits, **levels)
+    _refuse_ordered({str(metric) for metric in declared if _takes_order(metric.make())})
+    gate = check.gate(given) if check.decides else None
     if not isinstance(data.source, MemorySource) and fingerprint_of(data) != rows:
         raise ValueError(
             "The rows changed while they were measured; measure them again while no other process writes them."
@@ -173,12 +169,12 @@ def receipt_and_gate(
     names = sorted(map(str, given.slice_names))
     request = {
         "metrics": [str(expression) for expression in expressions],
-        "limits": [_written(limit) for limit in limits_of(limits)],
-        "slice_limits": [_written(limit) for limit in limits_of(slice_limits, of_slices=True)],
+        "limits": list(check.limits),
+        "slice_limits": list(check.slice_limits),
         "by": names,
         "weighted": given.weights is not None,
         "skip_missing": given.options.skip_missing,
-        "confidence": confidence,
+        "confidence": check.level,
         **intervals,
         **({"groups": data.options.groups_name or "groups"} if data.source.layout.clustered else {}),
         "reading": {name: value if value is None else _json(value) for name, value in reading.items()},
@@ -203,13 +199,6 @@ def _refuse_ordered(names: Collection[str]) -> None:
     """Raise ValueError for metrics that depend on the order of rows."""
     if names:
         raise ValueError(f"{listed(sorted(names))} cannot be on a receipt, as they depend on the order of the rows.")
-
-
-def _written(limit: Limit) -> str:
-    if limit.bound is not None:
-        return f"{limit.text}={limit.bound!r}"
-    low, high = (repr(end) if math.isfinite(end) else "" for end in (limit.low, limit.high))
-    return f"{limit.text}={low}..{high}"
 
 
 def _json(value: Any) -> Any:

@@ -5,8 +5,8 @@ from pathlib import Path
 from types import NoneType
 from typing import Any
 
-from calibdask.analyses.gating.gate import WORDS
 from calibdask.analyses.receipts.document import FORMATS, KIND, Document, canonical
+from calibdask.results.decisions import WORDS
 from calibdask.safe_text import listed, visible
 from calibdask.storage.documents import read_json
 
@@ -67,7 +67,7 @@ _DECISION: Mapping[str, Check] = {
     "limit": _TEXT,
     "where": _named(_TEXT),
     "number": _PLAIN,
-    "decision": [word.lower() for word in WORDS.values()].__contains__,
+    "decision": [*WORDS.values()].__contains__,
 }
 _MADE: Mapping[str, Check] = dict.fromkeys(("at", "python", "numpy", "platform"), _TEXT)
 

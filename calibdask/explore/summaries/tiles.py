@@ -19,7 +19,7 @@ from calibdask.explore.summaries.page_texts import ALONE
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
 from calibdask.markup import Html
-from calibdask.results.decisions import Outcome
+from calibdask.results.decisions import ICONS, WORDS
 from calibdask.results.format import PLAIN, POINTS
 from calibdask.results.over_time import GapEnds, points_text
 from calibdask.results.values import Results
@@ -27,12 +27,6 @@ from calibdask.storage.summary import Summary
 
 # More models than these are told by a line.
 MOST_MODELS = 12
-# An icon and a word say the same as the colour.
-_STATES: dict[Outcome, tuple[str, str]] = {
-    "met": ("✓", "met"),
-    "broken": ("✗", "broken"),
-    "cannot be decided": ("?", "undecided"),
-}
 
 
 @dataclass(frozen=True)
@@ -114,7 +108,7 @@ def _item(tile: Tile) -> Html:
     )
     css, state = "none", Html()
     if tile.judgement is not None:
-        icon, css = _STATES[tile.judgement.outcome]
+        icon, css = ICONS[tile.judgement.outcome], WORDS[tile.judgement.outcome]
         reason = f"; {tile.judgement.reason}" if tile.judgement.reason else ""
         words = f"limit {accepted(tile.judgement)} {css}{reason}"
         state = Html("<p class='state'><b aria-hidden='true'>{}</b> {}</p>").format(icon, words)

@@ -238,7 +238,7 @@ class Check(Analysis):
         object.__setattr__(self, "profile", self.profile or None)
         for name in ("limits", "slice_limits", "not_worse"):
             # Texts can be compared and hashed.
-            object.__setattr__(self, name, tuple(map(str, limits_of(getattr(self, name)))))
+            object.__setattr__(self, name, tuple(map(str, limits_of(getattr(self, name), name.removesuffix("s")))))
 
     @property
     def level(self) -> float:

@@ -61,18 +61,18 @@ class Limit:
         return f"{self.text}={low}..{high}"
 
     @classmethod
-    def parse(cls, text: str) -> "Limit":
-        """Of ``METRIC=X`` or ``METRIC.PART=X..Y``; a fraction alone limits the ECE.
+    def parse(cls, text: str, name: str = "A limit") -> "Limit":
+        """Of ``METRIC=X`` or ``METRIC.PART=X..Y``; a fraction alone limits the ECE. Messages say ``name``.
 
         Raises
         ------
         ValueError
             If there is no such metric, or no number.
         """
-        if re.fullmatch(_NUMBER, text.strip()):
+        if re.fullmatch(rf"{_NUMBER}|nan|[-+]?inf", text.strip()):
             if not 0 < float(text) < 1:
                 raise ValueError(
-                    f"A limit expects a fraction between 0 and 1, such as 0.03 for 3 percentage points, got {text}."
+                    f"{name} expects a fraction between 0 and 1, such as 0.03 for 3 percentage points, got {text}."
                 )
             text = f"ece={text}"
         target, equals, value = text.rpartition("=")
@@ -239,8 +239,8 @@ class Limits:
         return cls(whole, slices, profile, tuple(by), given.get("confidence"), owner, declared, groups)
 
 
-def limits_of(given: Any) -> tuple[Limit, ...]:
-    """Limits of a mapping from metrics to numbers, of a text, or of several.
+def limits_of(given: Any, name: str = "A limit") -> tuple[Limit, ...]:
+    """Limits of a mapping from metrics to numbers, of a text, or of several; messages say ``name``.
 
     Raises
     ------
@@ -252,14 +252,14 @@ def limits_of(given: Any) -> tuple[Limit, ...]:
     >>> [limit.bound for limit in limits_of({"ece": 0.03, "brier-score": 0.2})]
     [0.03, 0.2]
     """
-    limits = tuple(_each(given))
+    limits = tuple(_each(given, name))
     texts = [limit.text for limit in limits]
     if twice := [text for text in dict.fromkeys(texts) if texts.count(text) > 1]:
         raise ValueError(f"{listed(twice)} has two limits; give one, or a range such as 0.9..1.1.")
     return limits
 
 
-def _each(given: Any) -> Iterator[Limit]:
+def _each(given: Any, name: str) -> Iterator[Limit]:
     if given is None:
         return
     if isinstance(given, Mapping):
@@ -267,4 +267,4 @@ def _each(given: Any) -> Iterator[Limit]:
             yield Limit.of(str(target), value)
         return
     for text in [given] if isinstance(given, str | Limit) else given:
-        yield text if isinstance(text, Limit) else Limit.parse(text)
+        yield text if isinstance(text, Limit) else Limit.parse(text, name)

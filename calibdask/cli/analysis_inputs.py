@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from calibdask.cli.command_line import command_line
 from calibdask.cli.data_names import named_data, source_of
 from calibdask.cli.gates import limits_file, limits_option
 from calibdask.cli.model_data import model_requests, same_rows, score_models
@@ -150,7 +151,7 @@ class LimitsInput(RowsInput):
         check, request = analysis.with_file(declared), _declared_columns(self.request, declared)
         self._refuse(check, request)
         result = replace(self, request=request)._checked(check)
-        return result.assign_attrs(source=stem_of(request.data))
+        return result.assign_attrs(source=stem_of(request.data), command=command_line())
 
     def _refuse(self, check: "Check", request: RowsRequest) -> None:
         """Refuse options that have no effect with, or without, others."""

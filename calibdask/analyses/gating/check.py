@@ -213,7 +213,7 @@ class Check(Analysis):
     name: ClassVar[str] = "check"
     heading: ClassVar[Heading] = "Decide"
     inputs: ClassVar[Inputs] = "limits"
-    json_head: ClassVar[Sequence[str]] = ()
+    json_head: ClassVar[Sequence[str]] = ("command",)
     further_formats: ClassVar[Sequence[str]] = (".xml",)
     notes: ClassVar[str] = _NOTES
     statuses: ClassVar[Mapping[Outcome, str]] = {

@@ -5,6 +5,7 @@ from .accumulator import Accumulator as Accumulator
 from .analyses.appending import append as append
 from .analyses.appending import drop_periods as drop_periods
 from .analyses.appending import expire as expire
+from .analyses.appending import recover_periods as recover_periods
 from .analyses.auditing.audit import audit as audit
 from .analyses.calibrator_comparison import compare_calibrators as compare_calibrators
 from .analyses.comparison import compare as compare

@@ -1,4 +1,4 @@
-"""`append`, `expire` and `drop_periods`: a summary that grows by periods, each of them whole or not at all."""
+"""`append`, `expire`, `drop_periods`, `recover_periods`: a summary that grows by periods, each whole or not at all."""
 
 import dataclasses
 import os
@@ -11,8 +11,10 @@ import xarray as xr
 from calibdask.analyses.merging import merge
 from calibdask.errors import Damaged
 from calibdask.safe_text import check_unicode, listed
+from calibdask.storage.location import Location
 from calibdask.storage.period_labels import COARSER, coarser, labels_of
 from calibdask.storage.period_log import Label, Period, PeriodChange, PeriodLog, commit_after_loss
+from calibdask.storage.period_recovery import recover
 from calibdask.storage.period_store import PeriodStore, united_slices
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_format import stored_states
@@ -160,6 +162,60 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
         return PeriodChange(log.dimension, "drop", (), tuple(dict.fromkeys(removed)), reason)
 
     commit_after_loss(target.location, change)
+
+
+def recover_periods(store: str | os.PathLike[str], reason: str) -> dict[str, list[Any]]:
+    """Make a stored summary readable again whose log is damaged: a record or the head, missing or not what was written.
+
+    Parameters
+    ----------
+    store : str or path
+        Where `calibdask.append` adds periods.
+    reason : str
+        Why it is recovered. It is kept, with the time, in the attribute ``history`` of the summary that is read.
+
+    Returns
+    -------
+    dict
+        ``damaged``: the files of the log that were, empty where nothing was and nothing was done. ``recovered``:
+        periods whose record was lost, and that were read from their own files again. ``replaced``: periods in whose
+        place those came. ``lost``: files with numbers that are not whole, or whose period is that of others; they stay
+        for a day. ``periods``: all that are there now.
+
+    Raises
+    ------
+    ValueError
+        If there is no such store, or no intact record; if the reason is empty.
+    calibdask.errors.Unavailable
+        If the store does not answer.
+
+    Notes
+    -----
+    Every record that is intact stands. A period that only a lost record had is read from its files, and checked by
+    their manifest, in full. What cannot be known: a lost record that removed periods (`drop_periods`) has added
+    nothing, so these are back, if their files still are there: compare ``periods`` with what you expect. No file of
+    the log is removed. Let no other process write to the store meanwhile.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from pathlib import Path
+    >>> import calibdask as cd
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = os.path.join(folder, "summary.zarr")
+    ...     for day in ("2026-11-23", "2026-11-24"):
+    ...         cd.append(cd.summarize([0, 1], [0.2, 0.4], settings=["binary"]), store, {"day": day})
+    ...     written = Path(store, "log", "00000001.jsonl").write_text("lost in a crash")
+    ...     found = cd.recover_periods(store, "the disk was full")
+    ...     days = cd.open_summary(store).day.values.tolist()
+    >>> found["damaged"], found["recovered"], days
+    (['log/00000001.jsonl'], ['2026-11-24'], ['2026-11-23', '2026-11-24'])
+    """
+    if not reason.strip():
+        raise ValueError("reason expects why the store is recovered, got an empty text.")
+    check_unicode("reason", [reason])
+    found = recover(PeriodStore(Location.parse(os.fspath(store))), reason)
+    return {field.name: [*getattr(found, field.name)] for field in dataclasses.fields(found)}
 
 
 def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = "month") -> dict[str, list[str]]:

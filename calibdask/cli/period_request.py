@@ -29,22 +29,28 @@ class PeriodRequest:
     expire: str | None
     into: str | None
     drop: tuple[str, ...] = ()
+    recover: bool = False
 
     def check(self, data: tuple[str, ...], out: str | None, *, overwrite: bool) -> None:
         """Raise UsageError for options that do not go together."""
         if out is not None and self.append is not None:
             raise click.UsageError("--out writes a summary, --append adds to one: give one of them.")
-        alone = bool(self.expire or self.drop)
+        alone = bool(self.expire or self.drop or self.recover)
         if not data and (self.append is None or self.period or not alone):
-            raise click.UsageError("Missing argument 'DATA...'; without it --append expects --expire or --drop.")
+            raise click.UsageError(
+                "Missing argument 'DATA...'; without it --append expects --expire, --drop or --recover."
+            )
         if self.drop and (data or self.replace or self.expire):
             raise click.UsageError("--drop removes periods, and expects --append and --reason alone.")
+        if self.recover and (data or self.replace or self.expire or self.drop):
+            raise click.UsageError("--recover mends a damaged log, and expects --append and --reason alone.")
         if self.append is None:
             if out is None:
                 raise click.UsageError("Missing option '--out', or '--append' to add a period to a summary.")
             given: dict[str, Any] = {"--period NAME=LABEL": self.period is not None and self.column is None}
             given |= {"--replace": self.replace, "--reason": self.reason}
             given |= {"--expire": self.expire, "--into": self.into, "--drop": self.drop}
+            given["--recover"] = self.recover
             if unused := [option for option, value in given.items() if value]:
                 raise click.UsageError(f"{listed(unused)} has no effect without --append.")
             return
@@ -52,9 +58,10 @@ class PeriodRequest:
             raise click.UsageError(
                 "--overwrite has no effect on --append; give --replace --reason TEXT for one period."
             )
-        if (self.replace or bool(self.drop)) != bool(self.reason):
+        if (self.replace or self.recover or bool(self.drop)) != bool(self.reason):
             raise click.UsageError(
-                "--replace expects a --reason, which is kept, and --reason a --replace; and so does --drop."
+                "--replace expects a --reason, which is kept, and --reason a --replace; and so does --drop, and "
+                "--recover."
             )
         if self.into and not self.expire:
             raise click.UsageError("--into has no effect without --expire.")
@@ -103,7 +110,10 @@ class PeriodRequest:
         )
 
     def change_old(self) -> None:
-        """Remove periods, or merge old ones, and say so."""
+        """Remove periods, merge old ones, or recover what is intact, and say so."""
+        if self.recover:
+            self._recover()
+            return
         if not self.drop:
             self.merge_old()
             return
@@ -115,6 +125,23 @@ class PeriodRequest:
         with shown_warnings():
             cd.drop_periods(str(self.append), labels, str(self.reason))
         self._say(f"removed {listed(labels)} from")
+
+    def _recover(self) -> None:
+        import calibdask as cd
+
+        found = cd.recover_periods(str(self.append), str(self.reason))
+        if not found["damaged"]:
+            self._say("nothing to recover: the log is intact in")
+            return
+        details = {
+            "damaged": found["damaged"],
+            "added again from their own files": found["recovered"],
+            "in the place of": found["replaced"],
+            "lost, no record names them or they are damaged": found["lost"],
+            "periods now": found["periods"],
+        }
+        words = "; ".join(f"{name}: {listed(values)}" for name, values in details.items() if values)
+        self._say(f"recovered {len(found['periods']):,} periods in", words)
 
     def merge_old(self) -> None:
         """Merge old periods and print a confirmation."""

@@ -45,7 +45,8 @@ of the first; for summaries to merge, give the cuts by --cuts.
 \b
 --append is atomic, works in any order and with concurrent writers, and writes a store
 that is read like any summary. Appending an existing period is an error. --drop also
-removes a period with corrupted files. --expire counts from the latest stored period,
+removes a period with corrupted files. --recover makes a store with a damaged log
+readable again, and prints what was lost. --expire counts from the latest stored period,
 not from today.
 \b
 Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
@@ -76,8 +77,9 @@ _EXAMPLES = (
     help="Period of DATA, such as day=2026-11-22; or a column of periods, or of timestamps (--every).",
 )
 @click.option("--replace", is_flag=True, help="Replace the stored period.")
-@click.option("--reason", metavar="TEXT", help="Reason of a replacement or removal; stored.")
+@click.option("--reason", metavar="TEXT", help="Reason of a replacement, removal or recovery; stored.")
 @click.option("--drop", metavar="LABEL", multiple=True, help="Remove this period; needs --reason; repeatable.")
+@click.option("--recover", is_flag=True, help="Recover the intact periods of a damaged log; needs --reason.")
 @click.option("--expire", metavar="DAYS", help="Merge periods older than this, such as 90d, into coarser ones.")
 @click.option("--into", type=click.Choice(COARSER), help="Coarser period for --expire.  [default: month]")
 @click.option(
@@ -119,6 +121,7 @@ def summarize(
     replace: bool,
     reason: str | None,
     drop: tuple[str, ...],
+    recover: bool,
     expire: str | None,
     into: str | None,
     features: tuple[str, ...],
@@ -136,7 +139,14 @@ def summarize(
     from calibdask.storage.writers import check_apart, checked_output
 
     periods = PeriodRequest(
-        append=append, period=period, replace=replace, reason=reason, expire=expire, into=into, drop=drop
+        append=append,
+        period=period,
+        replace=replace,
+        reason=reason,
+        expire=expire,
+        into=into,
+        drop=drop,
+        recover=recover,
     )
     periods.check(data, out, overwrite=overwrite)
     shares = ("prevalence", "train_prevalence", "sampling_rate")

@@ -273,6 +273,7 @@ def read_rows(
 
 def _open_zarr(location: Location) -> Store:
     from calibdask.storage.checked_store import AnyChunks
+    from calibdask.storage.period_head import check_mark
     from calibdask.storage.summary import Summary
     from calibdask.storage.summary_format import MARK
     from calibdask.storage.zarr_files import open_group, zarr_reader
@@ -293,6 +294,7 @@ def _open_zarr(location: Location) -> Store:
         return PeriodStore(location).summary(node)
     if not node.store.arrays:
         _check_members(location)
+        check_mark(location)
     # What xarray wrote by itself has no manifest, and no chunks that hold nothing but the fill value.
     store = node.store if node.store.arrays else node.store.with_chunks(AnyChunks())
     with location.reading("a Zarr group"), location.warning():

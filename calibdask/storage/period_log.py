@@ -11,13 +11,11 @@ date.
 """
 
 import json
-import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,23 +25,14 @@ import numpy.typing as npt
 from calibdask import __version__
 from calibdask.errors import Damaged
 from calibdask.storage.atomic_replace import owned_name
-from calibdask.storage.documents import parse_json
 from calibdask.storage.exclusive_create import create
 from calibdask.storage.leases import LEASE, names_in, writer_of
 from calibdask.storage.location import Location
-from calibdask.storage.manifest import content_hash, is_intact, new_identity, sealed
-from calibdask.storage.open_store import PERIODS
-from calibdask.storage.retry import with_retries
+from calibdask.storage.manifest import content_hash, new_identity
+from calibdask.storage.period_head import FOLDER, FORMAT, MEND, Head, record_names
 from calibdask.storage.slice_labels import Labels, from_json, to_json
 
-# Records of format 1, which earlier versions wrote, have no identity and no hashes.
-FORMAT = 2
-FOLDER, PARTS = "log", "periods"
-# The attribute of the store with its head.
-HEAD = "calibdask_head"
-_MARK = "zarr.json"
-_MEND = "copy the store again"
-_RECORD = re.compile(r"(\d{8})\.jsonl")
+PARTS = "periods"
 # What the history says of a change, besides the periods that it added.
 _TOLD = ("date", "action", "reason", "removed")
 # Small files of an object store are read side by side.
@@ -87,6 +76,11 @@ class Period:
     totals_hashes: Mapping[str, str] = field(default_factory=dict)
     sums: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Its folder, and the file of its sums."""
+        return tuple(filter(None, (self.folder, self.totals)))
+
     def damaged(self, what: str) -> Damaged:
         """The error for files of this period; all others can be read."""
         return Damaged(
@@ -122,56 +116,6 @@ class PeriodChange:
     added: tuple[Period, ...]
     removed: tuple[Label, ...] = ()
     reason: str = ""
-
-
-@dataclass(frozen=True)
-class Head:
-    """The identity of a store, the number of its records and the hash of the last one."""
-
-    store: str = ""
-    records: int = 0
-    last: str = ""
-
-    @classmethod
-    def read(cls, store: Location) -> "Head":
-        """The head of a store; an empty one if the store is that of an earlier version, or does not exist.
-
-        Raises
-        ------
-        Damaged
-            If it is not what was written.
-        """
-        try:
-            content = store.child(_MARK).content()
-        except FileNotFoundError:
-            return cls()
-        try:
-            attributes = parse_json(content)["attributes"]
-            version, known = attributes[PERIODS], attributes.get(HEAD)
-            if known is None and version == 1:
-                return cls()
-            if version != FORMAT or not is_intact(known):
-                raise ValueError("the hash of the head is another one")
-            return cls(str(known["store"]), int(known["records"]), str(known["last"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise Damaged(f"{store.url} is damaged: {_MARK} is not what was written ({error}); {_MEND}.") from error
-
-    @property
-    def content(self) -> bytes:
-        """The file that marks a store of periods."""
-        head = sealed({"store": self.store, "records": self.records, "last": self.last})
-        attributes = {PERIODS: FORMAT, HEAD: head}
-        return json.dumps({"zarr_format": 3, "node_type": "group", "attributes": attributes}).encode()
-
-    def write(self, store: Location) -> None:
-        """Put it in the place of the one that is there."""
-        place = store.child(_MARK)
-        if not store.local:
-            with_retries(partial(place.fs.pipe_file, place.path, self.content))
-            return
-        begun = Path(store.child(FOLDER).path, f".{owned_name()}.partial")
-        begun.write_bytes(self.content)
-        begun.replace(place.path)
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,45 +185,49 @@ class PeriodLog:
         parts.fs.invalidate_cache(parts.path)
         there = names_in(parts)
         folder = store.child(FOLDER)
-        names = _names(folder)
+        names = record_names(folder)
         if begun is None or recover or not begun._precedes(head, names):
-            begun = cls("", head=Head(head.store))
+            begun = cls("", number=head.first, head=Head(head.store, first=head.first))
         periods, history, gone = {**begun.periods}, [*begun.history], {**begun.gone}
         dimension, previous, identity = begun.dimension, begun.head.last, begun.head.store
-        later = names[begun.number :]
-        for number, (name, content) in enumerate(zip(later, _contents(folder, later), strict=True), begun.number):
-            if name != _name(number):
-                raise Damaged(f"{store.url} is not whole: {FOLDER}/{_name(number)} is missing; {_MEND}.")
-            record = _parsed(store.url, name, content)
+        later = [name for name in names if name >= record_name(begun.number)]
+        count = begun.number + len(later)
+        for number, (name, content) in enumerate(zip(later, contents(folder, later), strict=True), begun.number):
+            if name != record_name(number):
+                raise Damaged(f"{store.url} is not whole: {FOLDER}/{record_name(number)} is missing; {MEND}.")
+            record = parsed(store.url, name, content)
             # The first record of a new store determines its identity, until there is a head.
             identity = identity or record.get("store", "")
             if record["format"] > 1 and _place(record) != (identity, number, previous):
-                raise Damaged(
-                    f"{store.url} is damaged: {FOLDER}/{name} is a record of another store or place; {_MEND}."
-                )
+                raise Damaged(f"{store.url} is damaged: {FOLDER}/{name} is a record of another store or place; {MEND}.")
             dimension, previous = record["dimension"], content_hash(content)
+            begins = "recovered" in record
+            if begins:
+                # A recovery, which holds all that was there.
+                periods, history, gone = {}, [*record["history"]], {**record["gone"]}
             if number == head.records - 1 and previous != head.last and not recover:
-                raise Damaged(f"{store.url} is damaged: {FOLDER}/{name} is not the last record of the head; {_MEND}.")
-            removed = [periods.pop(label) for label in record["removed"]]
-            gone |= {file: name for period in removed for file in (period.folder, period.totals) if file}
+                raise Damaged(f"{store.url} is damaged: {FOLDER}/{name} is not the last record of the head; {MEND}.")
+            removed = [] if begins else [periods.pop(label) for label in record["removed"]]
+            gone |= {file: name for period in removed for file in period.files}
             gone |= dict.fromkeys(record.get("lost", ()), name)
             periods |= {period["label"]: Period.from_dict(period) for period in record["added"]}
-            if record["removed"] or record.get("lost"):
-                added = [period["label"] for period in record["added"]]
-                history.append({name: record[name] for name in _TOLD} | {"added": added})
-        lost = _lost(there, {file for period in periods.values() for file in (period.folder, period.totals)} | {*gone})
-        if (lost or len(names) < head.records) and not recover:
+            if record["removed"] or record.get("lost") or begins:
+                history.append(told(record))
+        lost = unknown_files(there, {file for period in periods.values() for file in period.files} | {*gone})
+        if (lost or count < head.records) and not recover:
             raise Damaged(
-                f"{store.url} is not whole: the last records of {FOLDER}/ are missing, {_name(len(names))} among them; "
-                f"{_MEND}, or accept the loss and add the period again with replace='the reason' (--replace --reason "
-                "TEXT at the shell)."
+                f"{store.url} is not whole: the last records of {FOLDER}/ are missing, {record_name(count)} among "
+                f"them; {MEND}, or accept the loss and add the period again with replace='the reason' (--replace "
+                "--reason TEXT)."
             )
-        head = Head(identity or new_identity(), len(names), previous)
-        return cls(store.url, dimension, periods, len(names), tuple(history), gone, head, lost)
+        head = Head(identity or new_identity(), count, previous, begun.head.first)
+        return cls(store.url, dimension, periods, count, tuple(history), gone, head, lost)
 
     def _precedes(self, head: Head, names: Sequence[str]) -> bool:
         """Whether the records of this log are the first ones of a log with these names and this head."""
-        if self.number == 0 or self.lost or names[: self.number] != [_name(number) for number in range(self.number)]:
+        expected = [record_name(number) for number in range(self.head.first, self.number)]
+        there = [name for name in names if record_name(self.head.first) <= name < record_name(self.number)]
+        if not expected or self.lost or head.first != self.head.first or there != expected:
             return False
         is_later = head.records > self.number or (head.records, head.last) == (self.number, self.head.last)
         return head.store == self.head.store and is_later
@@ -325,9 +273,10 @@ def _committed(
             "added": [period.to_dict() for period in made.added],
             "lost": [*log.lost],
         }
-        content = _content(record)
-        if create(store.child(FOLDER), _name(log.number), content):
-            _advance(store, Head(log.head.store, log.number + 1, content_hash(content)), recover=recover)
+        content = record_content(record)
+        if create(store.child(FOLDER), record_name(log.number), content):
+            head = replace(log.head, records=log.number + 1, last=content_hash(content))
+            _advance(store, head, recover=recover)
             return log
 
 
@@ -338,11 +287,12 @@ def _advance(store: Location, head: Head, *, recover: bool) -> None:
         if written < head.records or recover:
             head.write(store)
         folder = store.child(FOLDER)
-        names = _names(folder)
-        if len(names) <= max(head.records, 0 if recover else written):
+        names = record_names(folder)
+        count = number_of(names[-1]) + 1
+        if count <= max(head.records, 0 if recover else written):
             return
-        (last,) = _contents(folder, names[-1:])
-        head, recover = Head(head.store, len(names), content_hash(last)), False
+        (last,) = contents(folder, names[-1:])
+        head, recover = replace(head, records=count, last=content_hash(last)), False
 
 
 def _place(record: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -350,28 +300,31 @@ def _place(record: Mapping[str, Any]) -> tuple[Any, ...]:
     return record["store"], record["number"], record["previous"]
 
 
-def _lost(there: set[str], known: set[str]) -> tuple[str, ...]:
+def unknown_files(there: set[str], known: set[str]) -> tuple[str, ...]:
     """Numbers that were added by records that are not there: their writer has given its lease back."""
     with_lease = {name.removesuffix(LEASE) for name in there if name.endswith(LEASE)}
     added = (name for name in there if (writer := writer_of(name)) is not None and writer not in with_lease)
     return tuple(sorted({f"{PARTS}/{name}" for name in added} - known))
 
 
-def _name(number: int) -> str:
+def record_name(number: int) -> str:
+    """The name of the record of a number."""
     return f"{number:08d}.jsonl"
 
 
-def _names(folder: Location) -> list[str]:
-    folder.fs.invalidate_cache(folder.path)
-    try:
-        paths = with_retries(lambda: folder.fs.ls(folder.path, detail=False))
-    except FileNotFoundError:
-        return []
-    names = (str(path).rstrip("/").rpartition("/")[2] for path in paths)
-    return sorted(name for name in names if _RECORD.fullmatch(name))
+def number_of(name: str) -> int:
+    """The number of the record of a name."""
+    return int(name.partition(".")[0])
 
 
-def _contents(folder: Location, names: list[str]) -> list[bytes]:
+def told(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What the history says of a record; of a recovery the periods that were read from their files again."""
+    added = record["recovered"] if "recovered" in record else [period["label"] for period in record["added"]]
+    return {name: record[name] for name in _TOLD} | {"added": added}
+
+
+def contents(folder: Location, names: Sequence[str]) -> list[bytes]:
+    """The contents of records."""
     if folder.local:
         folder.check_file()
         return [Path(folder.path, name).read_bytes() for name in names]
@@ -379,17 +332,18 @@ def _contents(folder: Location, names: list[str]) -> list[bytes]:
         return [*pool.map(lambda name: folder.child(name).content(), names)]
 
 
-def _content(record: Mapping[str, Any]) -> bytes:
+def record_content(record: Mapping[str, Any]) -> bytes:
     """The record in one line, and its hash in another."""
     line = json.dumps(record).encode()
     return line + b"\n" + json.dumps({"hash": content_hash(line)}).encode() + b"\n"
 
 
-def _parsed(url: str, name: str, content: bytes) -> dict[str, Any]:
+def parsed(url: str, name: str, content: bytes) -> dict[str, Any]:
+    """The record of a file; raises Damaged if it is not what was written."""
     line, _, seal = content.partition(b"\n")
     # Earlier versions wrote a CRC-32.
     if seal not in (b'{"hash": "%b"}\n' % content_hash(line).encode(), b'{"crc32": %d}\n' % zlib.crc32(line)):
-        raise Damaged(f"{url} is damaged: {FOLDER}/{name} is not what was written; {_MEND}.")
+        raise Damaged(f"{url} is damaged: {FOLDER}/{name} is not what was written; {MEND}.")
     record: dict[str, Any] = json.loads(line)
     if record["format"] not in (1, FORMAT):
         raise ValueError(

@@ -38,11 +38,10 @@ from calibdask.storage.location import Location
 from calibdask.storage.manifest import content_hash
 from calibdask.storage.open_store import PERIODS
 from calibdask.storage.period_arrays import Manifests, PeriodArray, block_sizes
+from calibdask.storage.period_head import FOLDER, Head, check_mark
 from calibdask.storage.period_labels import check_kind, other_spelling, overlap, within
 from calibdask.storage.period_log import (
-    FOLDER,
     PARTS,
-    Head,
     Label,
     LogChange,
     Period,
@@ -83,6 +82,7 @@ class PeriodStore:
         checked_output(path, (".zarr",), overwrite=True)
         location = Location.parse(path)
         if location.is_zarr and PERIODS not in open_group(location).attrs:
+            check_mark(location)
             raise ValueError(
                 f"{location.url} was written whole, and periods cannot be added to it; begin a store under another "
                 "name, where calibdask.append puts all its periods at once."

@@ -175,6 +175,19 @@ def open_group(location: Location) -> Any:
     ValueError
         If nothing is there, or no group of Zarr; if its attributes are not what was written.
     """
+    try:
+        return _opened_group(location)
+    except (Unavailable, PermissionError):
+        raise
+    except ValueError as error:
+        # Of a store of periods, all but this can be recovered.
+        from calibdask.storage.period_head import check_mark
+
+        check_mark(location, error)
+        raise
+
+
+def _opened_group(location: Location) -> Any:
     import zarr
 
     from calibdask.storage.checked_store import CheckedStore, Chunks, GroupManifest, RowChunks

@@ -2,19 +2,26 @@
 
 import re
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass, replace
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 from urllib.parse import urlencode
 
+import numpy as np
 import pytest
 
 import calibdask as cd
 from calibdask import plot
-from calibdask.report import measure, write_audit_report, write_cube_report, write_report
+from calibdask.analyses.catalogue import analysis_of
+from calibdask.markup import Html
+from calibdask.report import Measured, measure, write_audit_report, write_cube_report, write_report
+from calibdask.report.writing import write_analysis_report
+from calibdask.results.document import Checks, Document, Element, Section, Sentence
 from tests.hostile import marked_text
-from tests.hostile.marked_text import LABELS, MARK, SCORES, featured, hostile, pairs
+from tests.hostile.marked_text import DAYS, LABELS, MARK, SCORES, featured, hostile, pairs
 
 pytestmark = pytest.mark.browser
 
@@ -168,6 +175,136 @@ def test_the_page_of_a_cube(hunt: Hunt, served: Callable[[str], str]) -> None:
     hunt.hover()
     wanted = {"file", "output", "axis", "axis-label", "axis-label-two", "inner", "inner-label", "many", "many-label"}
     assert {*wanted, "error"} <= hunt.fields
+
+
+def filled(kind: Any, name: str) -> Any:
+    """A value of a type in which every text is markup that has the name of its field."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        return kind(**{one.name: filled(hints[one.name], f"{kind.__name__}-{one.name}") for one in fields(kind)})
+    if origin is Union or origin is UnionType:
+        # A text rather than HTML, and something rather than nothing.
+        return filled(str if str in parts else next(part for part in parts if part is not NoneType), name)
+    if origin is tuple:
+        return tuple(filled(part, f"{name}-{number}") for number, part in enumerate(parts) if part is not ...)
+    if origin is Sequence:
+        # The heading of a row has no number; what is beside it has its picture and mark.
+        return [filled(parts[0], name)]
+    if kind is Element:
+        return Sentence(hostile(name))
+    assert kind in (str, bool, float, Html), f"{name}: tell this test how to fill in {kind}"
+    return {str: hostile(name), bool: False, float: 0.5, Html: Html("<i></i>")}[kind]
+
+
+# What pages use and do not show: names for programs, parts of addresses, classes of style sheets, choices of pictures.
+NOT_SHOWN = {
+    *("Document-name", "Document-headline", "Document-title", "Document-lead", "Document-foot", "Section-anchor"),
+    *("Sentence-name", "Heading-anchor", "Links-items-0", "Finding-outcome", "Banner-icon", "Banner-link-0"),
+    *("Table-name", "Cell-mark"),
+}
+# For JUnit alone.
+NOT_ON_PAGES = {Checks}
+
+
+def texts_of(value: Any) -> set[str]:
+    """The fields whose texts are in a value."""
+    if isinstance(value, str) and not isinstance(value, Html):
+        return set(FIELD.findall(value))
+    if is_dataclass(value):
+        return {name for one in fields(value) for name in texts_of(getattr(value, one.name))}
+    return {name for part in value for name in texts_of(part)} if isinstance(value, list | tuple) else set()
+
+
+def test_all_fields_of_documents(hunt: Hunt, tmp_path: Path) -> None:
+    """Every text of every element that pages are made of; elements and fields that are new are among them."""
+    elements = [filled(kind, kind.__name__) for kind in Element.__subclasses__() if kind not in NOT_ON_PAGES]
+    document = replace(filled(Document, "Document"), sections=[replace(filled(Section, "Section"), elements=elements)])
+    write_analysis_report(
+        tmp_path / "page.html", document, rows=3, source=hostile("source"), command=hostile("command")
+    )
+    hunt.page.goto((tmp_path / "page.html").as_uri())
+    hunt.page.wait_for_timeout(300)
+    hunt.look()
+    assert (texts_of(document) - NOT_SHOWN) | {"source", "command"} <= hunt.fields
+    # The same as a fragment, as notebooks and the explorer show it.
+    hunt.page.set_content(f"<main>{document.to_html()}</main>")
+    hunt.look()
+    assert hunt.page.locator("main").count() == 1
+
+
+def arguments_of(function: Callable[..., Any]) -> set[str]:
+    """The arguments of a writer of reports that are texts, or hold some."""
+    return {name for name, one in signature(function).parameters.items() if "str" in str(one.annotation)}
+
+
+def test_all_fields_of_reports(hunt: Hunt, tmp_path: Path) -> None:
+    """Every argument of the writers of reports, and every text of what a report is of."""
+    measured = measure(LABELS, SCORES, {"ece": cd.ECE(), hostile("metric"): cd.ECE(bins=7)}, n_boot=20)
+    kinds = get_type_hints(Measured)
+    texts = {name: filled(kind, f"Measured-{name}") for name, kind in kinds.items() if kind in (str, tuple[str, ...])}
+    texts["recalibration"] = hostile("Measured-recalibration")
+    either = {name for name, kind in kinds.items() if str in get_args(kind) and name not in texts}
+    assert either == {"slices"}
+    assert arguments_of(write_report) == {"path", "results", "title", "command", "facts", "compared"}
+    facts = {hostile("fact-name"): hostile("fact"), "model": hostile("fact-model"), "purpose": hostile("fact-purpose")}
+    gate = cd.check(LABELS, SCORES, {"ece": 0.05}, n_boot=20)
+    for name, decided in (("plain", None), ("gate", gate)):
+        one = replace(measured, **texts, gate=decided)
+        models = {hostile("model"): one, hostile("model-two"): one}
+        words = {"title": hostile("title"), "command": hostile("command"), "compared": hostile("compared")}
+        write_report(tmp_path / f"{name}.html", models, facts=facts, **words)
+        hunt.page.goto((tmp_path / f"{name}.html").as_uri())
+        hunt.page.wait_for_timeout(300)
+        hunt.look()
+    wanted = {name for value in texts.values() for name in texts_of(value)}
+    assert wanted | {"title", "command", "compared", "model", "model-two", "metric"} <= hunt.fields
+    assert {"fact-name", "fact", "fact-model", "fact-purpose"} <= hunt.fields
+    hunt.fields.clear()
+    assert arguments_of(write_audit_report) == {"path", "title", "source", "command"}
+    assert arguments_of(write_cube_report) == {"path", "store", "title", "command"}
+    assert arguments_of(write_analysis_report) == {"path", "source", "command"}
+    own: dict[str, Any] = {"title": hostile("title"), "command": hostile("command")}
+    write_audit_report(tmp_path / "audit.html", cd.audit(featured()), source=hostile("source"), **own)
+    write_cube_report(tmp_path / "cube.html", str(marked_text.cube(tmp_path / f"{hostile('file')}.zarr")), **own)
+    for name in ("audit", "cube"):
+        hunt.fields.clear()
+        hunt.page.goto((tmp_path / f"{name}.html").as_uri())
+        hunt.page.wait_for_timeout(300)
+        hunt.look()
+        assert {"title", "command", *(["source"] if name == "audit" else [])} <= hunt.fields, name
+
+
+@pytest.mark.parametrize("analysis", ["check", "audit", "compare", "threshold", "watch"])
+def test_pages_of_analyses(analysis: str, hunt: Hunt, tmp_path: Path) -> None:
+    """What the documents of analyses say of metrics, models, slices and columns."""
+    by = {hostile("column"): pairs("slice")}
+    days = cd.summarize(LABELS, SCORES, by={"day": DAYS[np.arange(len(LABELS)) * len(DAYS) // len(LABELS)]}, step=0.01)
+    result = {
+        "check": lambda: None,
+        "audit": lambda: cd.audit(featured()),
+        "compare": lambda: cd.compare(
+            LABELS, {hostile("model"): SCORES, hostile("model-two"): SCORES**2}, metrics={hostile("metric"): cd.ECE()}
+        ),
+        "threshold": lambda: cd.threshold(LABELS, SCORES, 0.3, by=by),
+        "watch": lambda: cd.watch(days),
+    }[analysis]()
+    if result is None:
+        document = cd.check(LABELS, SCORES, {"ece": 0.05}, by=by, n_boot=20).document(hostile("title"))
+    else:
+        document = analysis_of(result).document(result)
+    write_analysis_report(tmp_path / "page.html", document, source=hostile("file"), command=hostile("command"))
+    hunt.page.goto((tmp_path / "page.html").as_uri())
+    hunt.page.wait_for_timeout(300)
+    hunt.look()
+    wanted = {
+        "check": {"column", "slice", "slice-off"},
+        "audit": {"feature", "feature-value-off"},
+        "compare": {"model", "model-two", "metric"},
+        "threshold": {"column", "slice", "slice-off"},
+        "watch": {"day"},
+    }[analysis]
+    assert {"file", "command", *wanted} <= hunt.fields
 
 
 def test_reports(hunt: Hunt, tmp_path: Path) -> None:

@@ -1,9 +1,13 @@
 """Damage to stores on an object store: members that change places, are lost, doubled, foreign or old."""
 
 import copy
+import itertools
+import shutil
 import sys
 import tempfile
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +15,9 @@ import fsspec
 import pytest
 
 from calibdask.calibrators import applying
-from tests.clusters.object_stores import SERVERS, missing
+from tests.clusters.object_stores import SERVERS, ObjectStore, missing
 from tests.storage.integrity import cases, silent_differences
+from tests.storage.test_recovery import FILES, HARM, check_recovered, made
 
 # A state and netCDF are single files, which are read here as they are from a folder. A longer run, in which an object
 # is fetched again only after it was changed: python -m tests.clusters.test_integrity 2000 [KIND ...]
@@ -72,16 +77,23 @@ class Answers:
         return copy.deepcopy(answer) if body is None else {**answer, "Body": Body(body)}
 
 
-def silent_on(server: str, name: str, folder: Path, times: int, seed: int, *, every_request: bool = True) -> list[str]:
-    """Damage a store of a kind on a server so often; what was done where other numbers were read without an error."""
-    with SERVERS[server](folder) as served, pytest.MonkeyPatch.context() as patch:
-        # Several chunks of few rows; and listings as they are, for damage is done beside the readers.
-        patch.setattr(applying, "TARGET_BYTES", 1000)
+@contextmanager
+def reached(served: ObjectStore) -> Iterator[pytest.MonkeyPatch]:
+    """A server as this process reaches it, with listings as they are: damage is done beside the readers."""
+    with pytest.MonkeyPatch.context() as patch:
         for variable, value in served.environment().items():
             patch.setenv(variable, value)
         patch.setitem(fsspec.config.conf, "s3", {"use_listings_cache": False})
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
+        yield patch
+
+
+def silent_on(server: str, name: str, folder: Path, times: int, seed: int, *, every_request: bool = True) -> list[str]:
+    """Damage a store of a kind on a server so often; what was done where other numbers were read without an error."""
+    with SERVERS[server](folder) as served, reached(served) as patch:
+        # Several chunks of few rows.
+        patch.setattr(applying, "TARGET_BYTES", 1000)
         s3 = fsspec.get_filesystem_class("s3")
-        s3.clear_instance_cache()
         if not every_request:
             answers = Answers()
             patch.setattr(s3, "_call_s3", lambda *request, **named: answers.answered(*request, **named))
@@ -95,6 +107,18 @@ def test_no_damage_is_silent(name: str, tmp_path: Path) -> None:
     if reason := missing("moto"):
         pytest.skip(reason)
     assert not silent_on("moto", name, tmp_path, TIMES, seed=0)
+
+
+@pytest.mark.s3
+def test_logs_of_periods_are_recovered(tmp_path: Path) -> None:
+    """As on a file system (`tests.storage.test_recovery`)."""
+    if reason := missing("moto"):
+        pytest.skip(reason)
+    before = made(str(tmp_path / "whole.zarr"))
+    with SERVERS["moto"](tmp_path) as served, reached(served):
+        for number, (name, kind) in enumerate(itertools.product(FILES, HARM)):
+            url = served.put(Path(shutil.copytree(tmp_path / "whole.zarr", tmp_path / f"{number}.zarr")))
+            check_recovered(url, name, kind, before)
 
 
 if __name__ == "__main__":

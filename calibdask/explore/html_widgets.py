@@ -5,7 +5,7 @@ as selects, buttons and figures, show texts as they are.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -90,6 +90,13 @@ def _shows_html(formatter: Any) -> bool:
     return kind == "html"
 
 
+@lru_cache(maxsize=4)
+def _bold(options: tuple[object, ...]) -> tuple[str, ...]:
+    """Options in bold type; Panel asks for them several times, and replicates have 10^5."""
+    # Formatting `Html` takes four times as long.
+    return tuple(f"<b>{Html.escape(option)}</b>" for option in options)
+
+
 @cache
 def _kinds() -> SimpleNamespace:
     """Subclasses of Panel widgets, created on first use because importing Panel takes a second."""
@@ -122,7 +129,6 @@ def _kinds() -> SimpleNamespace:
         @property
         def labels(self) -> list[str]:
             title = Html.escape(f"{self.label}: " if self.label else "")
-            # Formatting `Html` takes four times as long, and replicates have 10^5 labels.
-            return [f"{title}<b>{Html.escape(option)}</b>" for option in self.options]
+            return [f"{title}{option}" for option in _bold(tuple(self.options))]
 
     return SimpleNamespace(HtmlPane=HtmlPane, Table=TableWidget, MultiChoice=MultiChoice, LabelSlider=LabelSlider)

@@ -7,13 +7,19 @@ import xarray as xr
 
 from calibdask.analyses.gating.gate import Gate
 from calibdask.plot.naming import axes_of
-from calibdask.render.drawing import diagram_picture
+from calibdask.render.drawing import (
+    FEWEST_ROWS,
+    MOST_MODELS,
+    common_frame,
+    diagram_picture,
+    overlay_notes,
+    overlay_picture,
+)
 from calibdask.render.text_table import clusters_text
 from calibdask.report.banners import banner, by_name
 from calibdask.report.comparing import compared
 from calibdask.report.matrix import adjustment, event_noun, gap_matrix, limit_matrix
 from calibdask.report.model_result import ModelResult
-from calibdask.report.overlay_drawing import FEWEST_ROWS, MOST_MODELS, common_frame, overlay_notes, overlay_picture
 from calibdask.report.slices import events_of
 from calibdask.results.document import Element, Facts, Figure, Figures, Sentence, Signature
 from calibdask.results.format import counted, named, percent, slice_text

@@ -14,7 +14,7 @@ from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.plot.decision_charts import rounded_up
 from calibdask.plot.style import FREQUENCY, MEAN_SCORE
-from calibdask.report.chart_drawing import BOTTOM, LEFT, MOST_PANELS, RIGHT, SIDE, TOP, chart_axes, chart_figures
+from calibdask.render.drawing import MOST_PANELS, Plane, chart_figures
 from calibdask.report.model_result import ModelResult
 from calibdask.report.tables import best_of, few_table, model_table
 from calibdask.report.verdict import verdict_on
@@ -70,20 +70,19 @@ def _points(results: Results, metric: str) -> ConsistencyPoints:
 def consistency_picture(points: ConsistencyPoints, title: str) -> Html:
     """Bars about the diagonal, and the points, those outside their bar on the side where they are."""
     end = rounded_up(max(values.max(initial=0.0) for values in (points.expected, points.outcome, points.high)))
-    along, up = svg.scale(0, end, 0, SIDE), svg.scale(0, end, SIDE, 0)
-    low, high, x, y = up(points.low), up(points.high), along(points.expected), up(points.outcome)
-    inside = [svg.line(0, SIDE, SIDE, 0, "diagonal"), svg.sticks(x, low, high, "consistent")]
+    plane = Plane((0.0, end), (0.0, end))
+    low, high, y = map(plane.y, (points.low, points.high, points.outcome))
+    x, (left, right), (foot, top) = plane.x(points.expected), plane.x(np.array([0, end])), plane.y(np.array([0, end]))
+    inside = [svg.line(left, foot, right, top, "diagonal"), svg.sticks(x, low, high, "consistent")]
     # Ends of bars that are shorter than they are wide are seen nonetheless.
     inside += [
         svg.line(at - 4, bar, at + 4, bar, "axis") for ends in (low, high) for at, bar in zip(x, ends, strict=True)
     ]
     dots = (
-        svg.circle(LEFT + across, TOP + upward, 4.0, f"dot{side}")
+        plane.circle(across, upward, 4.0, f"dot{side}")
         for across, upward, side in zip(x, y, _sides(points), strict=True)
     )
-    axes = chart_axes((0.0, end), (0.0, end), MEAN_SCORE, FREQUENCY, SIDE)
-    parts = [*axes, svg.window(LEFT, TOP, SIDE, SIDE, inside), *dots]
-    return svg.picture("picture", LEFT + SIDE + RIGHT, TOP + SIDE + BOTTOM, parts, title)
+    return plane.picture([*plane.axes((MEAN_SCORE, FREQUENCY)), plane.clipped(inside), *dots], title)
 
 
 def _sides(points: ConsistencyPoints) -> list[str]:

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import calibdask as cd
+from calibdask.render.drawing import overlay_notes, overlay_picture
 from calibdask.report import measure
 from calibdask.report.banners import banner
 from calibdask.report.cautions import cautions
 from calibdask.report.matrix import limit_matrix
 from calibdask.report.model_result import ModelResult
-from calibdask.report.overlay_drawing import overlay_notes, overlay_picture
 from calibdask.report.tables import few_table, model_table
 from calibdask.results.reliability import BinnedReliability
 from tests.report.page_reader import page_of

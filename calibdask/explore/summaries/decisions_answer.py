@@ -18,7 +18,7 @@ from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.pseudo_rows import PseudoRows
 from calibdask.markup import Html
 from calibdask.plot.decision_charts import DECISION, RISK_COVERAGE, Line
-from calibdask.report.chart_drawing import chart_picture
+from calibdask.render.drawing import chart_picture
 from calibdask.results.document import Cell, Figure, Figures, Sentence, Table, number, text
 from calibdask.results.format import PLAIN, counted, minus, percent
 

@@ -27,7 +27,7 @@ from calibdask.explore.summaries.selection_widgets import selection_text
 from calibdask.explore.summaries.slice_gaps import gaps_of
 from calibdask.markup import Html
 from calibdask.plot.decision_charts import Chart, Line
-from calibdask.report.chart_drawing import chart_picture
+from calibdask.render.drawing import chart_picture
 from calibdask.results.document import Cell, Figure, Figures, Sentence, Table, number, text
 from calibdask.results.format import counted, figure, joined, minus, percent, points_of
 from calibdask.results.improvements import improvement_heads, improvement_texts

@@ -153,6 +153,43 @@ def rarer_rows(weight: Array, square: Array, of_weight: Array, of_square: Array)
     return np.asarray(np.minimum(with_it, _kish(_rest(weight, of_weight), _rest(square, of_square))))
 
 
+def variance_of_few(weight: Array, square: Array, of_weight: Array, of_square: Array) -> tuple[Array, Array]:
+    """The sampling variance of the share of an outcome among few rows, and their number; 0 below two rows.
+
+    Each row contributes what leaving it out changes, the jackknife [1]_, with k1 rows of weight v1 with the outcome and
+    k0 of weight v0 without it, v = sum w**2 / sum w and k = sum w / v over the rows of each kind, and W = sum w::
+
+        (1 - 1 / k) (k1 v1**2 (1 - m)**2 / (W - v1)**2 + k0 v0**2 m**2 / (W - v0)**2),  k = k1 + k0
+
+    With equal weights that is m (1 - m) / (k - 1), which has no bias.
+
+    References
+    ----------
+    .. [1] MacKinnon & White, Some heteroskedasticity-consistent covariance matrix estimators with improved finite
+       sample properties, 1985.
+
+    Examples
+    --------
+    Three events among ten rows, and three of weight 4 among rows of weight 1.
+
+    >>> sums = np.array([[10.0, 19.0], [10.0, 55.0], [3.0, 12.0], [3.0, 48.0]])
+    >>> variance, rows = variance_of_few(*sums)
+    >>> variance.round(4).tolist(), rows.tolist()
+    ([0.0233, 0.0338], [10.0, 10.0])
+    """
+    others, other_squares = _rest(weight, of_weight), _rest(square, of_square)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rows = _kish(of_weight, of_square) + _kish(others, other_squares)
+        total = np.zeros_like(rows)
+        for of, squares, rest in ((of_weight, of_square, others), (others, other_squares, of_weight)):
+            left = np.maximum(weight - squares / of, 0.0)
+            total = total + squares * (rest / weight / left) ** 2
+        # Of two different rows each is the mean without the other one: no variance is larger.
+        variance = np.minimum(total * (1 - 1 / rows), 0.5)
+    is_known = (rows >= 2) & (of_weight > 0) & (others > 0)
+    return np.where(is_known, variance, 0.0), np.asarray(rows)
+
+
 def rows_if_calibrated(
     weight: Array, score: Array, outcome: Array, square: Array, square_outcome: Array
 ) -> tuple[Array, npt.NDArray[np.bool_]]:

@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
-from calibdask.statistics.bins.grid import GridState
-from calibdask.statistics.bins.grid_bins import bin_sums, cell_sums
 from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.derived import Derived
+from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.prefetch import together
+from calibdask.statistics.prefetch import Prefetch, together
 from calibdask.statistics.request import Requests
 from calibdask.statistics.statistic import ViewedStatistic
 from calibdask.statistics.views.squared_weights import SquaredWeights
@@ -45,15 +45,31 @@ class SquareSums(Derived[BinSumsState]):
             return (yield from self.sums)
         if histograms.holds(ViewedStatistic(SquaredWeights(), self.sums)):
             return (yield from self.derive())
-        finest = histograms.finest(self.sums.setting)
-        state = yield from finest
-        mass = np.asarray(state.mass, np.float64)
-        position = np.divide(state.distance, mass, out=np.zeros_like(mass), where=mass > 0)
-        squared = GridState(state.square, state.square * position, state.square, state.rows)
-        return bin_sums(self.sums, cell_sums(squared, finest.grid), finest.grid)
+        return histograms.square_sums(self.sums)
 
 
 def with_squares(sums: BinSums) -> Requests[tuple[BinSumsState, BinSumsState]]:
     """The sums by bin, and those with w**2 in place of w, in one pass."""
     plain, squares = yield from together([sums, SquareSums(sums)])
     return plain, squares
+
+
+def square_weights(sums: BinSumsState, squares: BinSumsState | None) -> tuple[Array, Array]:
+    """Sums of w**2 and of w**2 o by bin, from those of `SquareSums` or, without weights, from plain sums.
+
+    In replicates of rows that were drawn twice, by sampling and again, twice these sums.
+    """
+    if squares is not None:
+        return exact.value(squares.weight), exact.value(squares.outcome)
+    weight, square = exact.value(sums.weight), exact.value(sums.weight_square)
+    share = np.divide(square, weight, out=np.ones_like(weight), where=weight > 0)
+    return square, share * exact.value(sums.outcome)
+
+
+def squares_ahead(sums: BinSums) -> Requests[SquareSums | None]:
+    """A request of the same sums with squared weights, which shares their pass; None without weights."""
+    if not (yield from Layout()).weighted:
+        return None
+    request = SquareSums(sums)
+    yield from Prefetch(request)
+    return request

@@ -108,7 +108,12 @@ INTERVALS = {
     "slope": Interval(cd.CalibrationSlope(), _parts("CalibrationSlope", "slope", "intercept")),
     "c": Interval(cd.CStatistic(), {"": "CStatistic"}),
     "benefit": Interval(
-        cd.NetBenefit(thresholds=(0.02, 0.2)), {"model": "NetBenefit", "treat_all": "NetBenefit, treat all"}
+        cd.NetBenefit(thresholds=(0.02, 0.2)),
+        {
+            "model": "NetBenefit",
+            "treat_all": "NetBenefit, treat all",
+            "avoided": "NetBenefit, treatments avoided",
+        },
     ),
     "standardized": Interval(
         cd.NetBenefit(thresholds=(0.02, 0.2), standardized=True), {"model": "NetBenefit(standardized=True)"}
@@ -208,8 +213,6 @@ WITHOUT_PROMISE = {
     "ReliabilityCurve": ("density",),
     # By class of the label; `coverage` and `size` are measured.
     "ConformalThreshold": ("class_coverage", "class_size"),
-    # A mean with the same kind of ends as `model`, which is measured.
-    "NetBenefit": ("avoided",),
 }
 # Numbers that describe the data, without intervals.
 DESCRIPTIONS = ("Saturation",)

@@ -152,6 +152,7 @@ def test_weights_count_like_copies_in_the_numbers() -> None:
     labels, scores = binary(400)
     key, weights = np.arange(400), np.random.default_rng(0).integers(1, 4, 400)
     weighted = cd.compare_calibrators(labels, scores, [cd.PlattScaling()], groups=key, sample_weight=weights)
+    assert weighted.attrs["passes"] == 2
     copies = cd.compare_calibrators(
         np.repeat(labels, weights), np.repeat(scores, weights), [cd.PlattScaling()], groups=np.repeat(key, weights)
     )

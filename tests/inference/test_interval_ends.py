@@ -229,12 +229,16 @@ def test_intervals_of_either_kind_are_alike() -> None:
             assert abs(result[f"right_{end}"] - result[f"left_{end}"]) < 0.12 * width, (method, end)
 
 
-def test_debiased_metrics_lose_what_sampling_adds_twice() -> None:
+@pytest.mark.parametrize(("weighted", "methods"), [(False, ("percentile", "bca")), (True, ("percentile",))])
+def test_debiased_metrics_lose_what_sampling_adds_twice(weighted: bool, methods: tuple[Any, ...]) -> None:
     """Redrawn rows hold the noise of the data and their own: histograms and rows agree, and both hold the estimate."""
     rng = np.random.default_rng(1)
     scores = rng.random((30, 1000))
-    labels = (rng.random(scores.shape) < scores).astype(int)
-    for method in ("percentile", "bca"):
+    # With weights of 4 of the outcomes as well.
+    chances = scores / (4 - 3 * scores) if weighted else scores
+    labels = (rng.random(scores.shape) < chances).astype(int)
+    weights = np.where(labels == 1, 4.0, 1.0) if weighted else None
+    for method in methods:
         results = []
         for closed in ("right", "left"):
             metrics = {
@@ -242,7 +246,7 @@ def test_debiased_metrics_lose_what_sampling_adds_twice() -> None:
                 "root": cd.ECE(norm="l2", debias=True, closed=closed),  # type: ignore[arg-type]
             }
             options: dict[str, Any] = {"task": "binary", "ci": 0.9, "ci_method": method, "n_boot": 100}
-            results.append(cd.evaluate(labels, scores, metrics, **options))
+            results.append(cd.evaluate(labels, scores, metrics, sample_weight=weights, **options))
         right, left = results
         for result in results:
             # 90 % in truth; fewer than 21 of 30 once in 2000 times. Biased ones hold 0 in half of them.

@@ -138,9 +138,26 @@ def mapping_weights(s: ArrayLike, edges: ArrayLike, mapping: Mapping = "hard", c
 
 
 def effective_size(weights: Sequence[float]) -> Fraction:
-    """Kish's effective number of rows, (sum w)^2 / sum w^2, exactly; section 1, Debiased L2."""
+    """Kish's effective number of rows, (sum w)^2 / sum w^2, exactly; 0 without rows."""
     exact = [Fraction(weight) for weight in weights]
-    return sum(exact, Fraction(0)) ** 2 / sum((weight**2 for weight in exact), Fraction(0))
+    return sum(exact, Fraction(0)) ** 2 / sum((weight**2 for weight in exact), Fraction(0)) if exact else Fraction(0)
+
+
+def leave_one_out(weights: Sequence[float], outcomes: Sequence[float]) -> tuple[float, Fraction]:
+    """Jackknife variance of a weighted share, and the rows: those of an outcome all have their own mean weight."""
+    kinds = [[w for w, o in zip(weights, outcomes, strict=True) if o == value] for value in (0, 1)]
+    counts = [effective_size(kind) for kind in kinds]
+    if sum(counts) < 2 or not all(kinds):
+        return 0.0, Fraction(sum(counts))
+    masses = [sum(map(Fraction, kind), Fraction(0)) for kind in kinds]
+    units = [mass / count for mass, count in zip(masses, counts, strict=True)]
+    total, variance = sum(masses), Fraction(0)
+    share = masses[1] / total
+    for value, (count, unit) in enumerate(zip(counts, units, strict=True)):
+        if unit >= total:
+            return 0.5, Fraction(sum(counts))
+        variance += count * ((masses[1] - unit * value) / (total - unit) - share) ** 2
+    return float(min(variance * (1 - 1 / sum(counts)), Fraction(1, 2))), Fraction(sum(counts))
 
 
 def ece(
@@ -173,9 +190,10 @@ def ece(
             terms.append(abs(gap))
         elif not debias:
             terms.append(size / total * gap**2)
-        elif (count := effective_size(mass.tolist())) >= 2:
-            mean = math.fsum(mass * outcome) / size
-            terms.append(size / total * (gap**2 - mean * (1 - mean) / float(count - 1)))
+        else:
+            held = mass > 0
+            variance, count = leave_one_out(mass[held].tolist(), outcome[held].tolist())
+            terms += [size / total * (gap**2 - variance)] if count >= 2 else []
     if norm == "max":
         return max(terms)
     return math.fsum(terms) if norm == "l1" else math.sqrt(max(math.fsum(terms), 0.0))

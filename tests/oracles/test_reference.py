@@ -324,9 +324,10 @@ def test_debiased_by_hand() -> None:
     # Kish: weights 3 and 1 make 16/10 rows, below 2, which contribute 0; weights 0.1 and 0.1 make exactly 2
     assert ece([0.25, 0.25], [0, 0], edges, norm="l2", debias=True, weights=[3, 1]) == 0
     assert ece([0.25, 0.25], [0, 0], edges, norm="l2", debias=True, weights=[0.1, 0.1]) == 0.25
-    # weights 1, 1, 2: 16/6 rows; mean 3/4, gap 1/2: 1/4 - (3/16)/(5/3) = 11/80
-    value = ece([0.25] * 3, [0, 1, 1], edges, norm="l2", debias=True, weights=[1, 1, 2])
-    assert value == pytest.approx(math.sqrt(11 / 80), abs=1e-15)
+    # weights 1 (outcome 0) and 3, 3: mean 6/7, without the first 1, without another one 3/4; gap 17/28:
+    # 289/784 - (2/3) (1/49 + 2 (3/28)**2) = 271/784
+    value = ece([0.25] * 3, [0, 1, 1], edges, norm="l2", debias=True, weights=[1, 3, 3])
+    assert value == pytest.approx(math.sqrt(289 / 784 - 2 / 3 * (1 / 49 + 2 * (3 / 28) ** 2)), abs=1e-15)
     with pytest.raises(ValueError, match="l2"):
         ece([0.25], [0], edges, debias=True)
 

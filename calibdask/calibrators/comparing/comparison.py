@@ -11,7 +11,7 @@ from scipy import special
 from calibdask.calibrators.base import Calibrator
 from calibdask.calibrators.comparing.cross_fitting import CalibratorChoice, CrossFit, CrossFitted, FoldMaps, FrozenMaps
 from calibdask.calibrators.comparing.improvement import LossMeans, Mean, Rule
-from calibdask.calibrators.comparing.refinement import MOST_FOLDS, Refinement, enough_outcomes, paired_losses
+from calibdask.calibrators.comparing.refinement import MOST_FOLDS, EnoughOutcomes, Refinement, paired_losses
 from calibdask.calibrators.curves.beta import BetaCalibration
 from calibdask.calibrators.curves.histogram_binning import HistogramBinning
 from calibdask.calibrators.curves.isotonic import IsotonicCalibration
@@ -47,7 +47,7 @@ from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.prefetch import together
+from calibdask.statistics.prefetch import Prefetch, together
 from calibdask.statistics.request import Requests
 from calibdask.statistics.views.folds import Folds, KeyFolds, RowFolds, fold_numbers
 from calibdask.statistics.views.pooled import Pooled
@@ -237,6 +237,7 @@ def _compared(choices: Mapping[str, CalibratorChoice], folds: Folds, clusters: A
     everything = [FoldMaps(choice, folds, None) for choice in choices.values()]
     cross_fits = [CrossFit(choice, folds) for choice in choices.values()]
     started: list[Any] = [*everything, *cross_fits]
+    yield from Prefetch(EnoughOutcomes(), (Pooled(),))
     yield from together(started)
     fits, whole, left_out = {}, {}, {}
     for (name, _), maps, cross_fit in zip(choices.items(), everything, cross_fits, strict=True):
@@ -257,7 +258,7 @@ def _compared(choices: Mapping[str, CalibratorChoice], folds: Folds, clusters: A
     rows = len(views)
     errors = {name: tuple(estimates[at * rows : (at + 1) * rows]) for at, name in enumerate(_MEASURED)}
     totals = estimates[-1]
-    varied = yield from view_requests(Pooled(), enough_outcomes())
+    varied = yield from EnoughOutcomes().viewed_by(Pooled())
     monotone = tuple(
         is_monotone(fit.choice.make()._map(whole[name].of_slice(0)), layout.classes, vector=layout.vector)
         for name, fit in fits.items()

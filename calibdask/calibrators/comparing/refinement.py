@@ -20,6 +20,7 @@ from calibdask.estimators.parts import Estimate, Number
 from calibdask.estimators.saturated_scores import UNBOUNDED, saturated_scores, saturation
 from calibdask.statistics import exact
 from calibdask.statistics.column_sums import ColumnSums
+from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.paired_losses import PairedLosses
@@ -127,12 +128,12 @@ class Refinement(Estimator):
         usual = PlattScaling() if layout.classes == 2 else TemperatureScaling()
         choice = self.calibrator or CalibratorChoice.of(usual)
         folds = RowFolds(self.folds, self.seed)
-        yield from Prefetch(ColumnSums(layout.setting(None)))
+        yield from Prefetch(EnoughOutcomes())
         if self.rule == "log":
             yield from Prefetch(saturation(layout))
         fit: CrossFitted = yield from CrossFit(choice, folds)
         state = yield from paired_losses((fit,), folds)
-        varied = yield from enough_outcomes()
+        varied = yield from EnoughOutcomes()
         of_losses, notes_of_losses = varied, {}
         if self.rule == "log" and (saturated := (yield from saturated_scores())).any():
             of_losses, notes_of_losses = varied & ~saturated, {"no_interval": UNBOUNDED}
@@ -152,16 +153,20 @@ def paired_losses(fits: tuple[CrossFitted, ...], folds: Folds, clusters: Any = N
     return PairedLosses(fits, tuple(replace(fit, shift=1) for fit in fits), clusters)
 
 
-def enough_outcomes() -> Requests[Marks]:
+@dataclass(frozen=True)
+class EnoughOutcomes(Derived[Marks]):
     """Whether there are enough rows of either outcome for an interval, (batch, groups); with weights effective ones."""
-    layout = yield from Layout()
-    setting = layout.setting(None)
-    if layout.weighted:
-        counts = yield from outcome_counts(setting)
-        return np.asarray(counts["rarer"].values > FEWEST_OUTCOMES - 0.5, bool)
-    sums = yield from ColumnSums(setting)
-    rows, outcome = (np.asarray(exact.value(part)[..., 0]) for part in (sums.rows.astype(float), sums.outcome))
-    return np.asarray(np.minimum(outcome, rows - outcome) > FEWEST_OUTCOMES - 0.5, bool)
+
+    def derive(self) -> Requests[Marks]:
+        """Count the rows of the rarer outcome."""
+        layout = yield from Layout()
+        setting = layout.setting(None)
+        if layout.weighted:
+            counts = yield from outcome_counts(setting)
+            return np.asarray(counts["rarer"].values > FEWEST_OUTCOMES - 0.5, bool)
+        sums = yield from ColumnSums(setting)
+        rows, outcome = (np.asarray(exact.value(part)[..., 0]) for part in (sums.rows.astype(float), sums.outcome))
+        return np.asarray(np.minimum(outcome, rows - outcome) > FEWEST_OUTCOMES - 0.5, bool)
 
 
 def _number(mean: Mean, fitted: Marks, varied: Marks, **options: Any) -> Number:

@@ -77,9 +77,9 @@ class SummarySource(Source):
             first, state = columns.start or 0, self._columns(stored, columns)
             return resampled(state, stored.grid, seed, replicates, calibrated=calibrated, first_column=first)
 
-        def bins(request: BinSums) -> BinSumsState:
+        def bins(request: BinSums, power: int) -> BinSumsState:
             once = replace(request, edges=_of_the_data(request.edges, self.layout))
-            return self._resampled_bins(once, calibrated).draw(seed, replicates)
+            return self._resampled_bins(once, calibrated).draw(seed, replicates, power)
 
         # Outcomes of rows with different weights are not binomial.
         whole = by_cells or (calibrated and self.layout.weighted)
@@ -147,6 +147,12 @@ class SummarySource(Source):
         if (occupied := self.occupied(finest)) is None:
             return grid_bins.bin_sums(request, self._cells(finest), finest.grid)
         return grid_bins.occupied_bin_sums(request, occupied, self._shape(finest)[:3], finest.grid)
+
+    def square_sums(self, request: BinSums) -> BinSumsState:
+        """Sums of squared weights over bins of whole cells."""
+        finest = self.finest(request.setting)
+        cells = grid_bins.cell_sums(grid_bins.squared_weights(self.state(finest)), finest.grid)
+        return grid_bins.bin_sums(request, cells, finest.grid)
 
     def row_count(self) -> RowCountState:
         """Rows of the first histogram; all agree."""
@@ -319,15 +325,16 @@ class StoredClusters:
 class _Replicates(SummarySource):
     """Replicates of all that another source has stored, made when they are needed; edges of bins are its own.
 
-    ``bins`` draws sums over bins by themselves; without, they come from the replicates of its histograms. ``sampled``
-    is how many times rows have been drawn at random: replicates of data contain the noise of sampling twice.
+    ``bins`` draws sums over bins of a power of the weights by themselves; without, they come from the replicates of its
+    histograms. ``sampled`` is how many times rows have been drawn at random: replicates of data contain the noise of
+    sampling twice.
     """
 
     def __init__(
         self,
         of: SummarySource,
         histogram: Callable[[GridHistogram, slice], GridState],
-        bins: Callable[[BinSums], BinSumsState] | None,
+        bins: Callable[[BinSums, int], BinSumsState] | None,
         count: int,
         sampled: int = 1,
     ) -> None:
@@ -346,9 +353,14 @@ class _Replicates(SummarySource):
 
     def bin_sums(self, request: BinSums) -> BinSumsState:
         """Sums over bins, drawn by themselves or from the replicates of the histograms."""
-        sums = super().bin_sums(request) if self._bins is None else self._bins(request)
+        sums = super().bin_sums(request) if self._bins is None else self._bins(request, 1)
         # Rows drawn twice carry the information of half as many, like rows that are resampled by weights.
         return sums._replace(weight_square=self._sampled * sums.weight_square)
+
+    def square_sums(self, request: BinSums) -> BinSumsState:
+        """Sums of squared weights over the bins of the same replicates, as many times as rows have been drawn."""
+        sums = super().square_sums(request) if self._bins is None else self._bins(request, 2)
+        return sums._replace(weight=self._sampled * sums.weight, outcome=self._sampled * sums.outcome)
 
     def _columns(self, stored: GridHistogram, columns: slice) -> GridState:
         """Replicates of these columns only, unless all columns have been drawn."""

@@ -13,13 +13,16 @@ from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import gap
 from calibdask.estimators.keywords import MCEKeywords, Norm, PresetKeywords
 from calibdask.estimators.parts import Estimate, FixedPart, calibration_error
+from calibdask.estimators.sampling_variance import variance_of_few
 from calibdask.statistics import exact
-from calibdask.statistics.bins.bin_sums import BinSumsState
+from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
+from calibdask.statistics.bins.binnings import BinEdges
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.bins.mappings import Bins, Mapping
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+from calibdask.statistics.square_sums import SquareSums, square_weights, squares_ahead
 
 _RMSCE = About(
     "Root mean square calibration error (RMSCE)",
@@ -71,7 +74,8 @@ class ECE(BinnedEstimator):
         Which end of a bin is included. 0 and 1 always belong to the first and the last bin.
     debias : bool, default False
         Correct for sampling noise: subtract from each squared gap, with ``norm="l2"``, the sampling variance [2]_ of
-        its bin, ybar (1 - ybar) / (n_j - 1). Bins of one row (with weights, of fewer than two effective rows)
+        its bin, ybar (1 - ybar) / (n_j - 1); with weights the jackknife variance of ybar, since weights may depend on
+        the outcome. Bins of one row (with weights, of fewer than two effective rows of both outcomes together)
         contribute nothing.
     range : (float, float), default (0, 1)
         The interval that uniform bins divide, and the outer edges of equal-mass bins.
@@ -164,11 +168,22 @@ class ECE(BinnedEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
+        request = (yield from self._squares()) if self.debias else None
         _, edges, sums, bins = yield from self.binned(self.mapping)
-        errors = _debiased(bins, sums) if self.debias else _pooled(bins, self.norm)
+        if self.debias:
+            errors = _debiased(sums, None if request is None else (yield from request))
+        else:
+            errors = _pooled(bins, self.norm)
         pool = np.max if self.norm == "max" else np.mean
         error = {"": calibration_error(errors, pool, **_effective_bins(edges))}
         return {**error, "rows": FixedPart(_rows_of_largest(bins, sums))} if self._has_rows else error
+
+    def _squares(self) -> Requests[SquareSums | None]:
+        """The request of squared weights, before that of the sums."""
+        layout = yield from Layout()
+        setting = self.measured(layout)
+        edges = yield from BinEdges(self.rule(layout, setting, "hard"), setting)
+        return (yield from squares_ahead(BinSums(setting, edges)))
 
 
 def MCE(**choices: Unpack[MCEKeywords]) -> ECE:
@@ -271,16 +286,15 @@ def _rows_of_largest(bins: Bins, sums: BinSumsState) -> Counts:
     return np.take_along_axis(sums.rows.reshape(flat), largest, -1)[..., 0]
 
 
-def _debiased(bins: Bins, sums: BinSumsState) -> Array:
-    """Root of the squared gaps less their sampling variance (Kumar et al. 2019); with weights n_j is Kish's."""
-    weight = exact.value(bins.weight)
-    difference = exact.value(exact.subtract(bins.outcome, bins.score))
+def _debiased(sums: BinSumsState, squares: BinSumsState | None) -> Array:
+    """Root of the squared gaps less their sampling variance (Kumar et al. 2019)."""
+    weight, outcome = exact.value(sums.weight), exact.value(sums.outcome)
+    difference = exact.value(exact.subtract(sums.outcome, sums.score))
+    square, outcome_square = square_weights(sums, squares)
+    variance, rows = variance_of_few(weight, square, outcome, outcome_square)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        rows = weight**2 / exact.value(sums.weight_square)
-        frequency = exact.value(bins.outcome) / weight
-        square = (difference / weight) ** 2 - frequency * (1 - frequency) / (rows - 1)
-        mean = exact.in_order(np.where(rows >= 2, weight * square, 0.0)) / exact.in_order(weight)
-        return np.sqrt(np.maximum(mean, 0.0))
+        terms = np.where(rows >= 2, weight * ((difference / weight) ** 2 - variance), 0.0)
+        return np.sqrt(np.maximum(exact.in_order(terms) / exact.in_order(weight), 0.0))
 
 
 def _effective_bins(edges: Edges) -> dict[str, Any]:

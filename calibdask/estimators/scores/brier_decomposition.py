@@ -10,12 +10,14 @@ from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedDecomposition
 from calibdask.estimators.binned.scikit_learn_names import understands_scikit_learn
 from calibdask.estimators.parts import Estimate, Number, calibration_error
+from calibdask.estimators.sampling_variance import variance_of_few
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import BinEdges
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+from calibdask.statistics.square_sums import square_weights, squares_ahead
 
 
 @understands_scikit_learn
@@ -40,8 +42,9 @@ class BrierDecomposition(BinnedDecomposition):
     debias : bool, default False
         Subtract the sampling noise of the terms [3]_ [4]_, with V = B/A (1 - B/A) / (n - 1) in a bin of n rows and
         v = obar (1 - obar) / (n - 1) of all rows, (1/N) sum A V from reliability and resolution, and v from
-        uncertainty and resolution with the opposite sign; the identity holds. For bins of one row nothing is
-        subtracted. With weights n is Kish's (sum w)**2 / sum w**2, and for bins with n up to 1.5 nothing is subtracted.
+        uncertainty and resolution with the opposite sign; the identity holds. With weights V and v are jackknife
+        variances, for weights that may depend on the outcome (`calibdask.estimators.sampling_variance`). For bins of
+        one row, with weights of fewer than two effective rows of both outcomes together, nothing is subtracted.
 
     Notes
     -----
@@ -104,10 +107,13 @@ class BrierDecomposition(BinnedDecomposition):
         layout = yield from Layout()
         setting = self.measured(layout)
         edges = yield from BinEdges(self.rule(layout, setting, "hard"), setting)
-        sums = yield from BinSums(setting, edges, "squares")
+        of_bins = BinSums(setting, edges, "squares")
+        request = (yield from squares_ahead(of_bins)) if self.debias else None
+        sums = yield from of_bins
         terms = _terms(sums)
         if self.debias:
-            terms = {name: values + _corrections(sums).get(name, 0.0) for name, values in terms.items()}
+            corrections = _corrections(sums, None if request is None else (yield from request))
+            terms = {name: values + corrections.get(name, 0.0) for name, values in terms.items()}
         terms["refinement_loss"] = terms["uncertainty"] - terms["resolution"]
         # All terms except the covariance are means of squares.
         signed = ("reliability", "resolution", "within_covariance") if self.debias else ("within_covariance",)
@@ -120,7 +126,9 @@ class BrierDecomposition(BinnedDecomposition):
             most = 0.25 * terms["uncertainty"].shape[-1]
             parts["uncertainty"] = replace(parts["uncertainty"], limits=(0.0, most))
             parts |= {name: replace(parts[name], is_biased=True) for name in _BIASED}
-        return parts | {name: parts[name].without_ends(few, FEW_IN_BINS) for name, few in _too_few(sums).items()}
+        in_bins, few = few_in_bins(sums, weighted=layout.weighted)
+        refused = {"within_variance": in_bins, **dict.fromkeys(_OF_OUTCOMES, few)}
+        return parts | {name: parts[name].without_ends(where, FEW_IN_BINS) for name, where in refused.items()}
 
 
 # Rows for each bin that is not empty, and rows of each outcome, below which the terms within bins have no interval.
@@ -129,6 +137,8 @@ FEW_IN_BINS = (
     f"where rows are fewer than {_FEWEST_IN_A_BIN} for each bin that is not empty (of all but "
     f"within_variance: or of an outcome fewer than {_FEWEST_OUTCOMES})"
 )
+# Terms within and between bins that vary with the outcomes.
+_OF_OUTCOMES = ("resolution", "refinement_loss", "within_covariance")
 # Terms that sampling shifts.
 _BIASED = ("resolution", "uncertainty", "refinement_loss", "within_variance", "within_covariance")
 
@@ -152,34 +162,23 @@ def _terms(sums: BinSumsState) -> dict[str, Array]:
         }
 
 
-def _too_few(sums: BinSumsState) -> dict[str, npt.NDArray[np.bool_]]:
-    """Whether rows are too few for an interval of the terms that bins decide, (batch, groups): of any column."""
-    in_bins, few = few_in_bins(sums)
-    return {"within_variance": in_bins, **dict.fromkeys(("resolution", "refinement_loss", "within_covariance"), few)}
+def few_in_bins(sums: BinSumsState, *, weighted: bool) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
+    """Whether rows are too few for the number of bins, and whether all rows or the rows of an outcome are too few.
 
-
-def few_in_bins(sums: BinSumsState) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Whether rows are too few for the number of bins, and whether all rows or the rows of an outcome are too few."""
-    weight, outcome, square = (exact.in_order(exact.value(s)) for s in (sums.weight, sums.outcome, sums.weight_square))
+    With weights `calibdask.analyses.supported_bounds` counts the effective rows of the rarer outcome.
+    """
     in_bins = sums.rows.sum(-1) < _FEWEST_IN_A_BIN * (sums.rows > 0).sum(-1)
-    rarer = np.minimum(outcome, weight - outcome) * np.divide(
-        weight, square, out=np.zeros_like(weight), where=square > 0
-    )
-    return in_bins.any(-1), (in_bins | (rarer < _FEWEST_OUTCOMES)).any(-1)
+    weight, outcome = (exact.in_order(exact.value(of)) for of in (sums.weight, sums.outcome))
+    rare = False if weighted else np.minimum(outcome, weight - outcome) < _FEWEST_OUTCOMES
+    return in_bins.any(-1), (in_bins | rare).any(-1)
 
 
-def _corrections(sums: BinSumsState) -> dict[str, Array]:
+def _corrections(sums: BinSumsState, squares: BinSumsState | None) -> dict[str, Array]:
     """Corrections that remove the sampling bias from the terms of each (batch, group, column)."""
-    weight, outcome, square = (exact.value(s) for s in (sums.weight, sums.outcome, sums.weight_square))
-    total, hits = exact.in_order(weight), exact.in_order(outcome)
-    within = exact.in_order(weight * _sampling_variance(weight, outcome, square)) / np.where(total > 0, total, np.nan)
-    overall = _sampling_variance(total, hits, exact.in_order(square))
+    by_bin = (exact.value(sums.weight), exact.value(sums.outcome), *square_weights(sums, squares))
+    weight, outcome, square, outcome_square = by_bin
+    variance, _ = variance_of_few(weight, square, outcome, outcome_square)
+    total, hits, of_total, of_hits = map(exact.in_order, by_bin)
+    within = exact.in_order(weight * variance) / np.where(total > 0, total, np.nan)
+    overall, _ = variance_of_few(total, of_total, hits, of_hits)
     return {"reliability": -within, "resolution": overall - within, "uncertainty": overall}
-
-
-def _sampling_variance(weight: Array, outcome: Array, square: Array) -> Array:
-    """The sampling variance of a frequency, p (1 - p) / (n - 1); 0 for a single row."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rows, frequency = weight**2 / square, outcome / weight
-        # Rounding can make equal weights slightly less than a row.
-        return np.where(rows > 1.5, frequency * (1 - frequency) / (rows - 1), 0.0)

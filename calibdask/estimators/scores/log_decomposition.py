@@ -17,6 +17,7 @@ from calibdask.statistics.bins.binnings import BinEdges, binned_sums
 from calibdask.statistics.bins.tail_sums import TailSums
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.prefetch import Prefetch
 from calibdask.statistics.request import Requests
 from calibdask.statistics.row_terms import RowTerms
 
@@ -97,9 +98,11 @@ class LogLossDecomposition(BinnedDecomposition):
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         setting = self.measured(layout)
+        of_logs = RowTerms(setting, "logarithm", layout.smallest)
+        yield from Prefetch(of_logs)
         edges = yield from BinEdges(self.rule(layout, setting, "hard"), setting)
         sums = yield from binned_sums(setting, edges)
-        logs = yield from RowTerms(setting, "logarithm", layout.smallest)
+        logs = yield from of_logs
         loss, total = exact.value(logs.sums)
         weight, outcome, score = (exact.value(s) for s in (sums.weight, sums.outcome, sums.score))
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -129,7 +132,7 @@ class LogLossDecomposition(BinnedDecomposition):
         }
         most = np.log(2.0) * terms["uncertainty"].shape[-1]
         resolution = replace(parts["resolution"], is_biased=True)
-        parts["resolution"] = resolution.without_ends(few_in_bins(sums)[1], FEW_IN_BINS)
+        parts["resolution"] = resolution.without_ends(few_in_bins(sums, weighted=layout.weighted)[1], FEW_IN_BINS)
         parts["uncertainty"] = replace(parts["uncertainty"], is_biased=True, limits=(0.0, most))
         return parts | {"reliability": calibration_error(terms["reliability"], np.sum, np.inf)}
 

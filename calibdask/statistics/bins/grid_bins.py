@@ -78,6 +78,13 @@ def cell_sums(state: GridState, grid: Grid) -> HistogramSums:
     )
 
 
+def squared_weights(state: GridState) -> GridState:
+    """A histogram of the same rows with squared weights, all at the mean score of their cell and outcome."""
+    mass = np.asarray(state.mass, np.float64)
+    position = np.divide(state.distance, mass, out=np.zeros_like(mass), where=mass > 0)
+    return GridState(state.square, state.square * position, state.square, state.rows)
+
+
 def _by_outcome(sums: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
     return np.ascontiguousarray(np.moveaxis(sums, -1, -2), dtype)
 

@@ -101,34 +101,34 @@ class ResampledBins:
             return (_Labels if calibrated else _Rows)(of_stratum, 3 if self._squares else 2)
 
         self._columns = {stratum: column(stratum) for stratum in np.ndindex(self._shape)}
-        self._begun: dict[int, _Begun] = {}
+        self._begun: dict[tuple[int, int], _Begun] = {}
 
-    def draw(self, seed: int, replicates: range) -> BinSumsState:
-        """The sums of these replicates."""
+    def draw(self, seed: int, replicates: range, power: int = 1) -> BinSumsState:
+        """The sums of these replicates, with this power of the weights for weights."""
         squares = self._squares
         table = np.empty((7 if squares else 5, len(replicates), *self._shape, self._request.edges.bins))
         for start in range(replicates.start // AT_ONCE * AT_ONCE, replicates.stop, AT_ONCE):
             first, last = max(replicates.start, start), min(replicates.stop, start + AT_ONCE)
-            at, generators = self._generators(seed, start, first)
+            at, generators = self._generators(seed, start, first, power)
             here = slice(first - replicates.start, last - replicates.start)
             for random, (stratum, column) in zip(generators, self._columns.items(), strict=True):
                 drawn = column.draw(random, last - at)[first - at :]
-                table[(slice(None), here, *stratum)] = _sums(drawn, column.score, column.unit, squares=squares)
+                table[(slice(None), here, *stratum)] = _sums(drawn, column.score, column.unit**power, squares=squares)
                 if squares and isinstance(column, _Labels):
                     table[(5, here, *stratum)] = column.squares
-            self._begun[get_ident()] = _Begun(seed, start, last, generators)
+            self._begun[get_ident(), power] = _Begun(seed, start, last, generators)
         sums = table.reshape(len(table), -1, *self._shape[1:], table.shape[-1])
         rows, weight, weight_square, outcome, scores = sums[:5]
         plain = BinSumsState(np.rint(rows).astype(np.int64), weight, weight_square, outcome, scores, sums[:0])
         return plain._replace(second=second_sums(self._request, plain, sums[5], sums[6])) if squares else plain
 
-    def _generators(self, seed: int, start: int, first: int) -> tuple[int, list[np.random.Generator]]:
+    def _generators(self, seed: int, start: int, first: int, power: int) -> tuple[int, list[np.random.Generator]]:
         """The number of the next replicate, up to ``first``, and random numbers of each column for it.
 
         Each thread goes on where it has stopped: of many columns it draws a few replicates at a time. After an error it
         begins anew.
         """
-        begun = self._begun.pop(get_ident(), None)
+        begun = self._begun.pop((get_ident(), power), None)
         if begun and begun[:2] == (seed, start) and begun.following <= first:
             return begun.following, begun.generators
         keys = ((_PURPOSE, int(self._calibrated), stratum[2], start // AT_ONCE) for stratum in self._columns)

@@ -55,6 +55,10 @@ class Number(Part):
         """Values of all replicates, (replicates, *shape of the values), from those kept."""
         return replicates
 
+    def lowered(self, low: Array, level: float) -> Array:
+        """Lower ends that replicates give, or lower ones."""
+        return low
+
     def without_ends(self, refused: npt.NDArray[np.bool_], reason: str) -> Self:
         """The number without an interval in the refused slices, by NaN as their limits, and the reason as a note."""
         if not refused.any():
@@ -65,11 +69,15 @@ class Number(Part):
 
 @dataclass(frozen=True)
 class CalibrationError(Number):
-    """The ``pool`` of ``columns`` (batch, groups, columns): 0 for a calibrated model, positive by chance."""
+    """The ``pool`` of ``columns`` (batch, groups, columns): 0 for a calibrated model, positive by chance.
+
+    ``lower_limit``: a lower confidence limit by level, which the lower end of an interval does not exceed.
+    """
 
     is_biased: bool = True
     columns: npt.NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0, 0)))
     pool: Callable[..., Any] = np.mean
+    lower_limit: Callable[[float], Array] | None = None
 
     kind: ClassVar[Kind] = "error"
 
@@ -85,6 +93,10 @@ class CalibrationError(Number):
         histograms; no dependence gives a mean a larger variance.
         """
         return np.asarray(self.pool(np.sort(replicates, axis=0), axis=-1))
+
+    def lowered(self, low: Array, level: float) -> Array:
+        """Lower ends that replicates give, or the lower limit where that is lower."""
+        return low if self.lower_limit is None else np.minimum(low, self.lower_limit(level))
 
 
 @dataclass(frozen=True)

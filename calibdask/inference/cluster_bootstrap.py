@@ -124,7 +124,8 @@ class ClusterBootstrap:
                 # A calibrated model has such an error by chance.
                 most = percentiles(chance, level)[2] * _widening(units, level)
                 low = np.where(number.values <= most, np.minimum(number.limits[0], low), low)
-            low, high = np.maximum(low, number.limits[0]), np.minimum(high, number.limits[1])
+            low = np.maximum(number.lowered(low, level), number.limits[0])
+            high = np.minimum(high, number.limits[1])
             notes["interval"] = method
             made = {"low": Number(low, number.dims, notes), "high": Number(high, number.dims, notes)}
             if self.choice.keep:

@@ -48,6 +48,7 @@ def number_ends(replicates: NumberReplicates, number: Number, level: float, meth
     if method == "corrected" and replicates.by_chance is not None:
         chance = percentiles(replicates.by_chance, level)[2]
         low = np.where(number.values <= chance, np.minimum(least, low), low)
+    low = number.lowered(low, level)
     return np.maximum(low, least), np.minimum(high, most)
 
 

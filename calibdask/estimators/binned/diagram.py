@@ -100,8 +100,8 @@ class ReliabilityDiagram(BinnedEstimator):
         shape = weight.shape
         with np.errstate(divide="ignore", invalid="ignore"):
             score, outcome = (np.where(weight > 0, exact.value(s) / weight, np.nan) for s in (bins.score, bins.outcome))
-        rows = _effective_rows(weight, sums, self.mapping)
-        frequency = _frequency(outcome, rows, sums, squares, self.mapping)
+        rows = effective_rows_of_bins(weight, sums, self.mapping)
+        frequency = frequency_limits(outcome, rows, sums, squares, self.mapping)
         least, most = _limits(edges, self.mapping)
         inside = np.clip(score, least, most)
         known: dict[str, tuple[Array, BoundedMean | BoundedEnds]] = {
@@ -130,13 +130,15 @@ class ReliabilityDiagram(BinnedEstimator):
         }
 
 
-def _effective_rows(weight: Array, sums: BinSumsState, mapping: Mapping) -> Array:
+def effective_rows_of_bins(weight: Array, sums: BinSumsState, mapping: Mapping) -> Array:
     """Lower bound of Kish's effective rows of each bin; a row's share W counts W."""
     total, square = (_near(of, mapping) for of in (sums.weight, sums.weight_square))
     return weight * np.divide(total, square, out=np.ones_like(total), where=square > 0)
 
 
-def _frequency(outcome: Array, rows: Array, sums: BinSumsState, squares: BinSumsState, mapping: Mapping) -> BoundedEnds:
+def frequency_limits(
+    outcome: Array, rows: Array, sums: BinSumsState, squares: BinSumsState, mapping: Mapping
+) -> BoundedEnds:
     """Limits of the frequency of each bin; of a convex mapping for the rows that share in it, as many as count.
 
     Where an outcome does not occur in a bin its rows are taken to weigh what they do in other bins.

@@ -1,13 +1,15 @@
 """Expected and maximum calibration error from bins: setting x binning x mapping x norm."""
 
-from dataclasses import dataclass
-from typing import Any, Unpack
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal, Unpack
 
 import numpy as np
 from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedEstimator
+from calibdask.estimators.binned.diagram import effective_rows_of_bins, frequency_limits
 from calibdask.estimators.binned.scikit_learn_names import understands_scikit_learn
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import gap
@@ -18,7 +20,7 @@ from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import BinEdges
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.bins.mappings import Bins, Mapping
+from calibdask.statistics.bins.mappings import Bins, Mapping, bin_edges
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -168,22 +170,24 @@ class ECE(BinnedEstimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        request = (yield from self._squares()) if self.debias else None
+        request = (yield from self._squares()) if self.debias or self.norm == "max" else None
         _, edges, sums, bins = yield from self.binned(self.mapping)
-        if self.debias:
-            errors = _debiased(sums, None if request is None else (yield from request))
-        else:
-            errors = _pooled(bins, self.norm)
-        pool = np.max if self.norm == "max" else np.mean
-        error = {"": calibration_error(errors, pool, **_effective_bins(edges))}
+        squares = None if request is None else (yield from request)
+        errors = _debiased(sums, squares) if self.debias else _pooled(bins, self.norm)
+        notes = _effective_bins(edges)
+        if self.norm != "max":
+            return {"": calibration_error(errors, np.mean, **notes)}
+        limit = partial(_lower_limit, bins, sums, sums if squares is None else squares, self.mapping)
+        error = {"": replace(calibration_error(errors, np.max, **notes), lower_limit=limit)}
         return {**error, "rows": FixedPart(_rows_of_largest(bins, sums))} if self._has_rows else error
 
     def _squares(self) -> Requests[SquareSums | None]:
         """The request of squared weights, before that of the sums."""
         layout = yield from Layout()
         setting = self.measured(layout)
-        edges = yield from BinEdges(self.rule(layout, setting, "hard"), setting)
-        return (yield from squares_ahead(BinSums(setting, edges)))
+        edges = yield from BinEdges(self.rule(layout, setting, self.mapping), setting)
+        second: Literal["none", "offsets"] = "none" if self.mapping == "hard" else "offsets"
+        return (yield from squares_ahead(BinSums(setting, bin_edges(self.mapping, edges), second)))
 
 
 def MCE(**choices: Unpack[MCEKeywords]) -> ECE:
@@ -274,6 +278,23 @@ def _pooled(bins: Bins, norm: Norm) -> Array:
             return np.sqrt(exact.in_order(np.where(filled, difference**2 / weight, 0.0)) / total)
         worst = np.where(filled, difference / weight, 0.0).max(-1)
     return np.where(total > 0, worst, np.nan)
+
+
+def _lower_limit(bins: Bins, sums: BinSumsState, squares: BinSumsState, mapping: Mapping, level: float) -> Array:
+    """The largest distance of the mean score of a bin from the limits of its frequency, (batch, groups).
+
+    Limits are those of `ReliabilityDiagram` for all bins of all columns together (Bonferroni).
+    """
+    weight = exact.value(bins.weight)
+    filled = weight > 0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        score, outcome = (np.where(filled, exact.value(of) / weight, 0.5) for of in (bins.score, bins.outcome))
+    rows = np.where(filled, effective_rows_of_bins(weight, sums, mapping), 1.0)
+    limits = frequency_limits(outcome.clip(0.0, 1.0), rows, sums, squares, mapping)
+    number = max(1, int(filled.sum((-1, -2)).max(initial=1)))
+    low, high = limits.ends(1 - (1 - level) / number)
+    distance = np.maximum(low - score, score - high)
+    return np.where(filled & np.isfinite(distance), distance, 0.0).max((-1, -2), initial=0.0)
 
 
 def _rows_of_largest(bins: Bins, sums: BinSumsState) -> Counts:

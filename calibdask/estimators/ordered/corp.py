@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 from typing_extensions import override
 
@@ -17,6 +18,9 @@ from calibdask.kernels.isotonic import isotonic_means
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
+
+_FEWEST_ROWS = 200
+_FEW = f"with fewer than {_FEWEST_ROWS} rows (effective ones, with weights)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +59,9 @@ class CORP(ColumnEstimator):
     fine grid, 1/3600 wide or less, at their mean score. Miscalibration and discrimination by the Brier score are then
     too small by at most the share of rows in one cell for each class, the score by 2e-8. The attribute ``points`` says
     which applies, and ``largest_share`` is the largest share in a cell. O(n log n) time, one pass (two for the grid).
-    The logarithm of 0 is that of the smallest positive number of the scores' type, as in `calibdask.LogLoss`.
+    The logarithm of 0 is that of the smallest positive number of the scores' type, as in `calibdask.LogLoss`. The
+    discrimination, which is too large by chance, has no interval (NaN) with fewer than 200 rows (effective ones, with
+    weights).
 
     References
     ----------
@@ -123,9 +129,10 @@ class CORP(ColumnEstimator):
         }
         # The uncertainty is largest at a frequency of 1/2; near it sampling lowers it, and resampling once more.
         most = (0.25 if self.rule == "brier" else np.log(2.0)) * constant.shape[-1]
+        discrimination = replace(parts["discrimination"], is_biased=True)
         return parts | {
             "miscalibration": calibration_error(terms["miscalibration"], np.sum, np.inf, **notes),
-            "discrimination": replace(parts["discrimination"], is_biased=True),
+            "discrimination": discrimination.without_ends(_too_few(points), _FEW),
             "uncertainty": replace(parts["uncertainty"], is_biased=True, limits=(0.0, most)),
         }
 
@@ -150,3 +157,12 @@ class CORP(ColumnEstimator):
         hit = scipy.special.xlogy(outcome, np.maximum(prediction, smallest))
         miss = scipy.special.xlogy(weight - outcome, np.maximum(1 - prediction, smallest))
         return np.asarray(-(hit + miss))
+
+
+def _too_few(points: Points) -> npt.NDArray[np.bool_]:
+    """Whether (batch, group) has too few effective rows in any column for an interval of the discrimination."""
+    starts = points.starts[:-1]
+    weight, square = (np.add.reduceat(values, starts) for values in (points.weight, points.square))
+    rows = np.zeros(int(np.prod(points.shape)))
+    rows[points.stratum[starts]] = weight**2 / square
+    return (rows.reshape(points.shape) < _FEWEST_ROWS - 0.5).any(-1)

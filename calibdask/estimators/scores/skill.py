@@ -75,7 +75,9 @@ class NormalizedEntropy(RelativeScore):
     -----
     NaN if all outcomes are equal. With a `calibdask.Population` the base rates of the population are used. One
     pass; from a summary for a vector of scores, and for several classes if it holds their histograms. With ``ci`` from
-    replicates of the rows, in which base rates vary too; not from a summary.
+    replicates of the rows, in which base rates vary too; not from a summary. The base
+    rates of the same rows, and those of a replicate, fit these rows too well: percentiles would exclude the skill 0 of
+    scores that always state the true base rate. The ends are the value plus and minus the larger distance to them.
 
     References
     ----------
@@ -105,7 +107,7 @@ class NormalizedEntropy(RelativeScore):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        return {"": Number((yield from self.ratio()), limits=(0.0, np.inf))}
+        return {"": Number((yield from self.ratio()), limits=(0.0, np.inf), is_biased=True)}
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,7 @@ class SkillScore(RelativeScore):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        return {"": Number(1 - (yield from self.ratio()), limits=(-np.inf, 1.0))}
+        return {"": Number(1 - (yield from self.ratio()), limits=(-np.inf, 1.0), is_biased=True)}
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,11 @@ def test_ratio_slope_and_auc_have_the_variance_of_their_influences() -> None:
     assert start[1] == pytest.approx(slope)
     q = special.expit(start @ terms)
     hessian = (terms * weights * q * (1 - q)) @ terms.T
-    meats = [(terms * power * (labels - q) ** 2) @ terms.T for power in (weights, weights**2)]
     inverse = np.linalg.inv(hessian)
+    # Residuals of squared weights are those without the row itself.
+    left_out = (labels - q) / (1 - weights * q * (1 - q) * np.einsum("ij,ik,kj->j", terms, inverse, terms))
+    powers = ((weights, labels - q), (weights**2, left_out))
+    meats = [(terms * power * residual**2) @ terms.T for power, residual in powers]
     robust = inverse @ meats[1] @ inverse
     # The sandwich form relative to that of rows of weight 1: close to the sandwich form itself of many rows.
     assert half_width(result, "slope_slope") == pytest.approx(REACH * np.sqrt(robust[1, 1]), rel=0.15)
@@ -218,3 +221,16 @@ def test_debiased_terms_have_no_bias_with_weights_by_outcome(heavy: float) -> No
     )
     # Of a model that is calibrated under the weights; ratios of sums leave a tenth of what sampling adds.
     assert abs(found.mean()) < 0.1 * float(sampling.b_reliability.mean())
+
+
+def test_intercept_of_a_wrong_slope_has_the_error_of_its_residuals() -> None:
+    """Scores of 0.1 and 0.9 with outcomes of 0.25 and 0.7: the interval of the model of slope 1 held 75 %."""
+    rng = np.random.default_rng(11)
+    scores = rng.choice([0.1, 0.9], 400)
+    labels = (rng.random(400) < np.where(scores < 0.5, 0.25, 0.7)).astype(int)
+    result = cd.evaluate(labels, scores, {"x": cd.CalibrationSlope()}, ci=0.9)
+    q = special.expit(special.logit(scores) + float(result.x_intercept))
+    information = (q * (1 - q)).sum()
+    # Each score is a point of many rows, of leverage 1 / information times q (1 - q) each.
+    left_out = (labels - q) / (1 - q * (1 - q) / information)
+    np.testing.assert_allclose(half_width(result, "x_intercept"), REACH * np.sqrt((left_out**2).sum()) / information)

@@ -194,7 +194,8 @@ def MCE(**choices: Unpack[MCEKeywords]) -> ECE:
     """Maximum calibration error: `ECE` with ``norm="max"``; accepts the other arguments of `ECE`.
 
     ``max_j |gap_j|`` over non-empty bins; in the class-wise setting also over classes. The part ``rows`` is the number
-    of rows in that bin: the largest gap often occurs in a bin with few rows, and is then due to chance.
+    of rows in that bin: the largest gap often occurs in a bin with few rows, and is then due to chance. The lower end
+    of an interval is therefore at most the lower limit from Clopper-Pearson intervals of all bins (Bonferroni).
 
     Examples
     --------

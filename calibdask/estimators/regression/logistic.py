@@ -50,13 +50,13 @@ def covariance_of(fit: LogisticFit, terms: Array, points: ColumnPoints, offset: 
     """Sampling covariance of the coefficients of a fit to points.
 
     Without weights it is the inverse H of the Hessian. With weights the sandwich form H M2 H, with M2 = sum w**2 x x'
-    r**2 over rows with residual r, relative to that of rows of weight 1, H M1 H with M1 = sum w x x' r**2: C B C' with
-    H = C C' and the matrices A1 = C' M1 C = L L' and B = L^-1 (C' M2 C) L'^-1. Equal weights give the inverse of the
-    Hessian of unweighted rows. NaN where residuals do not determine it.
+    r**2 over rows with r the residual without the row, relative to that of rows of weight 1, H M1 H with M1 = sum w x
+    x' r**2 and plain residuals: C B C' with H = C C' and the matrices A1 = C' M1 C = L L' and B = L^-1 (C' M2 C) L'^-1.
+    Equal weights give the inverse of the Hessian of unweighted rows. NaN where residuals do not determine it.
     """
     if points.has_equal_weights:
         return fit.covariance / points.information
-    meats = _meats(terms, points, offset + np.einsum("i,ij->j", fit.coefficients, terms))
+    meats = _meats(terms, points, offset + np.einsum("i,ij->j", fit.coefficients, terms), fit.covariance)
     try:
         root = np.linalg.cholesky(fit.covariance)
         of_rows, of_weights = (root.T @ meat @ root for meat in meats)
@@ -73,7 +73,7 @@ def weight_inflation(terms: Array, points: ColumnPoints, predictor: Array) -> fl
     """
     if points.has_equal_weights:
         return 1 / points.information
-    of_rows, of_weights = _meats(terms, points, predictor)
+    of_rows, of_weights = _meats(terms, points, predictor, None)
     try:
         lower = np.linalg.inv(np.linalg.cholesky(of_rows))
     except np.linalg.LinAlgError:
@@ -81,20 +81,35 @@ def weight_inflation(terms: Array, points: ColumnPoints, predictor: Array) -> fl
     return float(np.linalg.eigvalsh(lower @ of_weights @ lower.T)[-1])
 
 
-def _meats(terms: Array, points: ColumnPoints, predictor: Array) -> list[Array]:
-    """Sums of w x x' r**2 and of w**2 x x' r**2 over the rows, with r the residual of the predictor."""
+def _meats(terms: Array, points: ColumnPoints, predictor: Array, inverse: Array | None) -> list[Array]:
+    """Sums of w x x' r**2 and of w**2 x x' r**2 over the rows, with r the residual of the predictor.
+
+    With the inverse of the Hessian, the residuals of the latter are those without the row itself, r / (1 - h) with h =
+    w q (1 - q) x' H x its leverage, at most 1/2 here.
+    """
     decay = np.exp(-np.abs(predictor))
     larger, smaller = 1 / (1 + decay), decay / (1 + decay)
     hit, miss = np.where(predictor > 0, smaller, larger) ** 2, np.where(predictor > 0, larger, smaller) ** 2
-    return [
-        _gram(terms, with_it * hit + np.maximum(all_rows - with_it, 0.0) * miss)
+    of_rows, of_weights = (
+        with_it * hit + np.maximum(all_rows - with_it, 0.0) * miss
         for all_rows, with_it in ((points.weight, points.outcome), (points.square, points.square_outcome))
-    ]
+    )
+    if inverse is not None:
+        unit = np.divide(points.square, points.weight, out=np.zeros_like(of_rows), where=points.weight > 0)
+        leverage = unit * larger * smaller * np.einsum("ij,ik,kj->j", terms, inverse, terms)
+        of_weights = of_weights / (1 - np.minimum(leverage, 0.5)) ** 2
+    return [_gram(terms, of_rows), _gram(terms, of_weights)]
 
 
 def standard_errors(fit: LogisticFit, terms: Array, points: ColumnPoints, offset: Array | float = 0.0) -> Array:
     """Standard errors of the coefficients."""
     return np.asarray(np.sqrt(np.diag(covariance_of(fit, terms, points, offset))))
+
+
+def robust_errors(fit: LogisticFit, terms: Array, points: ColumnPoints, offset: Array | float = 0.0) -> Array:
+    """Standard errors of the sandwich form alone, H M2 H of `covariance_of`, which hold where the model is wrong."""
+    _, meat = _meats(terms, points, offset + np.einsum("i,ij->j", fit.coefficients, terms), fit.covariance)
+    return np.asarray(np.sqrt(np.diag(sandwich(fit.covariance, meat))))
 
 
 def mean_loss(predictor: Array, points: ColumnPoints) -> float:

@@ -296,9 +296,9 @@ def test_summaries_tell_scores_in_order() -> None:
 
 
 def test_replicates_are_kept() -> None:
-    labels, scores = data(300, 20)
+    labels, scores = data(500, 20)
     metrics = {"brier": cd.BrierScore(), "ece": cd.ECE(), "parts": cd.CORP(), "linear": cd.SKCE(estimator="linear")}
-    by = {"half": np.arange(300) % 2}
+    by = {"half": np.arange(500) % 2}
     options: dict[str, Any] = {"ci": 0.8, "ci_method": "percentile", "n_boot": 30}
     result = cd.evaluate(labels, scores, metrics, by=by, keep_replicates=True, **options)
     for name in ("brier", "ece", "parts_discrimination"):

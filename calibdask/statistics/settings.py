@@ -59,6 +59,14 @@ class Setting:
         """Number of (score, outcome) columns."""
         return classes if self.per_class else 1
 
+    def column_range(self, setting: "Setting") -> slice | None:
+        """The columns of this setting that make another one; None if there are none."""
+        if self == setting:
+            return slice(None)
+        if self.per_class and setting.kind == "class":
+            return slice(setting.index, setting.index + 1)
+        return None
+
     def __str__(self) -> str:
         if self.kind in ("class", "top-k"):
             return f"{self.kind} {self.index}"

@@ -22,7 +22,6 @@ from calibdask.statistics.cluster_sums import SliceClusters
 from calibdask.statistics.counts import RowCountState
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
-from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.replicates.bins import ResampledBins
 from calibdask.statistics.replicates.histograms import left_out, resampled
@@ -78,7 +77,7 @@ class SummarySource(Source):
             return resampled(state, stored.grid, seed, replicates, calibrated=calibrated, first_column=first)
 
         def bins(request: BinSums, power: int) -> BinSumsState:
-            once = replace(request, edges=_of_the_data(request.edges, self.layout))
+            once = replace(request, edges=request.edges.of_first(self.layout.batch))
             return self._resampled_bins(once, calibrated).draw(seed, replicates, power)
 
         # Outcomes of rows with different weights are not binomial.
@@ -122,7 +121,7 @@ class SummarySource(Source):
 
     def has_histogram(self, setting: Setting) -> bool:
         """Whether a histogram of this setting is stored."""
-        return any(_column(stored.setting, setting) is not None for stored in self._stored)
+        return any(stored.setting.column_range(setting) is not None for stored in self._stored)
 
     def answer(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """The states of all statistics; raises ValueError for those that need the data."""
@@ -151,8 +150,7 @@ class SummarySource(Source):
     def square_sums(self, request: BinSums) -> BinSumsState:
         """Sums of squared weights over bins of whole cells."""
         finest = self.finest(request.setting)
-        cells = grid_bins.cell_sums(grid_bins.squared_weights(self.state(finest)), finest.grid)
-        return grid_bins.bin_sums(request, cells, finest.grid)
+        return grid_bins.square_sums(request, self.state(finest), finest.grid)
 
     def row_count(self) -> RowCountState:
         """Rows of the first histogram; all agree."""
@@ -249,7 +247,7 @@ class SummarySource(Source):
         # The very one first: which others are stored must not matter to replicates.
         for stored in sorted(self._stored, key=lambda candidate: candidate != histogram):
             if histogram.grid in (stored.grid, replace(stored.grid, refined=False)):
-                columns = _column(stored.setting, histogram.setting)
+                columns = stored.setting.column_range(histogram.setting)
                 if columns is not None:
                     return stored, columns
         raise ValueError(
@@ -261,7 +259,7 @@ class SummarySource(Source):
     def finest(self, setting: Setting) -> GridHistogram:
         """The histogram of this setting on the unit interval with the most cells."""
         whole = [kept for kept in self._stored if kept.grid.low == 0]
-        grids = [kept.grid for kept in whole if _column(kept.setting, setting) is not None]
+        grids = [kept.grid for kept in whole if kept.setting.column_range(setting) is not None]
         if not grids:
             raise ValueError(
                 f"No histogram of the setting {setting} is stored, only {', '.join(map(_described, self._stored))}; "
@@ -390,22 +388,6 @@ class _Replicates(SummarySource):
         )
         none = np.zeros(weight.shape, np.int64)
         return ScoreSumsState(none, none, weight, brier, log)
-
-
-def _of_the_data(edges: Edges, layout: Layout) -> Edges:
-    """Edges of the first replicate, which are those chosen from the data."""
-    if len(edges.values) <= layout.batch:
-        return edges
-    return replace(edges, array=FrozenArray(edges.values[: layout.batch]))
-
-
-def _column(stored: Setting, setting: Setting) -> slice | None:
-    """The columns of a stored setting that make this one; None if there are none."""
-    if stored == setting:
-        return slice(None)
-    if stored.per_class and setting.kind == "class":
-        return slice(setting.index, setting.index + 1)
-    return None
 
 
 def _described(stored: GridHistogram) -> str:

@@ -165,4 +165,4 @@ def _too_few(points: Points) -> npt.NDArray[np.bool_]:
     weight, square = (np.add.reduceat(values, starts) for values in (points.weight, points.square))
     rows = np.zeros(int(np.prod(points.shape)))
     rows[points.stratum[starts]] = weight**2 / square
-    return (rows.reshape(points.shape) < _FEWEST_ROWS - 0.5).any(-1)
+    return np.asarray((rows.reshape(points.shape) < _FEWEST_ROWS - 0.5).any(-1))

@@ -1,8 +1,8 @@
 """Edges of bins: values to report, and thresholds that decide membership exactly."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +40,12 @@ class Edges:
     def effective(self) -> Counts:
         """Number of bins of each column, shape (batch or 1, groups or 1, columns or 1)."""
         return np.asarray(np.isfinite(self.values).sum(-1) - 1, np.int64)
+
+    def of_first(self, batch: int) -> Self:
+        """Edges of the first ``batch`` models alone: of replicates, those chosen from the data."""
+        if len(self.values) <= batch:
+            return self
+        return replace(self, array=FrozenArray(self.values[:batch]))
 
     def thresholds(self, dtype: npt.DTypeLike) -> npt.NDArray[np.floating]:
         """Inner edges such that a score belongs to the bin numbered by the count of thresholds below it.

@@ -78,11 +78,12 @@ def cell_sums(state: GridState, grid: Grid) -> HistogramSums:
     )
 
 
-def squared_weights(state: GridState) -> GridState:
-    """A histogram of the same rows with squared weights, all at the mean score of their cell and outcome."""
+def square_sums(request: BinSums, state: GridState, grid: Grid) -> BinSumsState:
+    """Sums of squared weights over bins, with all rows of a cell and outcome at their mean score."""
     mass = np.asarray(state.mass, np.float64)
     position = np.divide(state.distance, mass, out=np.zeros_like(mass), where=mass > 0)
-    return GridState(state.square, state.square * position, state.square, state.rows)
+    squared = GridState(state.square, state.square * position, state.square, state.rows)
+    return bin_sums(request, cell_sums(squared, grid), grid)
 
 
 def _by_outcome(sums: npt.NDArray[Any], dtype: npt.DTypeLike) -> npt.NDArray[Any]:

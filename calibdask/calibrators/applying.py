@@ -59,6 +59,7 @@ def apply_map(
     score: str | Sequence[str] | None = None,
     score_name: str | None = None,
     missing_chunks: MissingChunks = "error",
+    text: Sequence[str] = (),
     overwrite: bool = False,
 ) -> Applied:
     """Write rows with calibrated scores to a Zarr group, a folder of Parquet files or a CSV file.
@@ -74,9 +75,10 @@ def apply_map(
     """
     target = _checked_target(out, overwrite=overwrite)
     slices, features = ((), stored_map.further) if stored_map.takes_features else (stored_map.further, ())
-    choice = ColumnChoice(label, score, slices, None, None, missing_chunks, features)
+    choice = ColumnChoice(label, score, slices, None, None, missing_chunks, features, text=tuple(text))
     parts = _parts(rows, choice)
     options = {"label": label, "score": score, "score_name": score_name, "format": _FORMAT}
+    options |= {"text": list(text)} if text else {}
     kind = FORMATS[target.suffix.lower()]
     chunk_rows = max(1, TARGET_BYTES // (parts.row_bytes + 8 * stored_map.columns))
     key = {

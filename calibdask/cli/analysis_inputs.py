@@ -15,6 +15,7 @@ from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.row_options import (
     by_option,
     cluster_check_option,
+    data_argument,
     features_option,
     key_option,
     place_options,
@@ -306,10 +307,10 @@ _RECEIPT = click.option(
 def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
     """The argument of data and the options that say how they are read, those that the analysis has a use for."""
     if signature.inputs == "models":
-        return [click.argument("data", metavar="A B...", nargs=-1, required=True), key_option, row_options]
+        return [data_argument("A B..."), key_option, row_options]
     if signature.inputs == "limits":
         rows = [key_option, population_options, row_options, cluster_check_option]
-        return [click.argument("data", metavar="DATA"), limits_option, _BASELINE, *rows, _RECEIPT]
+        return [data_argument(), limits_option, _BASELINE, *rows, _RECEIPT]
     if signature.inputs == "summary":
         return [click.argument("data", metavar="[NAME=]SUMMARY"), by_option]
     chosen: list[tuple[Any, bool]] = [
@@ -320,7 +321,7 @@ def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
         (refused_groups_option, True),
     ]
     used = [option for option, is_used in chosen if is_used]
-    return [click.argument("data", metavar="DATA"), *used, place_options]
+    return [data_argument(), *used, place_options]
 
 
 # By what an analysis declares as its ``inputs``.

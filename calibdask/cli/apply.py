@@ -7,7 +7,7 @@ import click
 
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.option_names import shown_warnings
-from calibdask.cli.row_options import score_options
+from calibdask.cli.row_options import data_argument, score_options
 from calibdask.cli.rows_request import rows_of
 from calibdask.safe_text import listed, visible
 
@@ -33,7 +33,7 @@ in one line on stderr, with nothing written; 130 interrupted.
 
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
 @click.argument("map_path", metavar="MAP")
-@click.argument("data", metavar="DATA")
+@data_argument()
 @click.option(
     "--out",
     metavar="FILE",

@@ -10,7 +10,7 @@ from calibdask.cli.analysis_command import run_with_defaults
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.param_types import MethodType
-from calibdask.cli.row_options import features_option, row_options
+from calibdask.cli.row_options import data_argument, features_option, row_options
 from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of
 from calibdask.estimators.expression import Expression, parse_method
 from calibdask.estimators.signatures import calibrator_signatures
@@ -64,7 +64,7 @@ def _text(word: str) -> str:
 
 
 @click.command(cls=_CalibrateCommand, epilog=_EPILOG, examples=_EXAMPLES)
-@click.argument("data", metavar="DATA")
+@data_argument()
 @click.option("--out", metavar="FILE", help="Map to write: .json, or - for standard output.")
 @click.option(
     "--compare",

@@ -22,6 +22,7 @@ from calibdask.cli.results import RESULTS, write_result
 from calibdask.cli.row_options import (
     check_every,
     cluster_check_option,
+    data_argument,
     key_option,
     period_options,
     population_options,
@@ -92,7 +93,7 @@ _USUAL = (
 
 
 @click.command(cls=MetricCommand, epilog=_EPILOG, examples=_EXAMPLES, usual=_USUAL)
-@click.argument("data", metavar="DATA...", nargs=-1, required=True)
+@data_argument("DATA...")
 @click.option(
     "--metric",
     "metrics",
@@ -189,11 +190,11 @@ _USUAL = (
 def evaluate(**given: Any) -> None:
     """Measure the calibration of scored rows.
 
-    DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores", or .npy of scores with --label
-    y.npy; .parquet, .csv, .jsonl or .arrow with a column "label" and either "score", P(y = 1), or "score_0 ...
-    score_{K-1}"; a folder or a quoted pattern of such files; a Delta table; or - for standard input. A summary written
-    by "calibdask summarize" also serves; its slices are pooled unless --by names them. Several DATA, or NAME=DATA, are
-    models side by side.
+    DATA is a local path or a URL: .npz, .zarr or .nc with arrays "labels" and "scores"; .npy of scores with --label
+    y.npy, or without DATA by --score p.npy; .parquet, .csv, .jsonl or .arrow with a column "label" and either "score",
+    P(y = 1), or "score_0 ... score_{K-1}"; a folder or a quoted pattern of such files; a Delta table; or - for standard
+    input. A summary written by "calibdask summarize" also serves; its slices are pooled unless --by names them. Several
+    DATA, or NAME=DATA, are models side by side.
 
     Intervals (--ci) are cheap for metrics that are computed from a histogram of the scores, such as ece and density-
     ece, and take N times as long as the metric for others; tests have none.

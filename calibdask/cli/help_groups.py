@@ -14,6 +14,7 @@ _GROUPS = {
     "Data": (
         *("label", "score", "weight", "task", "logits", "labels", "pos_label", "ignore_label", "skip_missing"),
         "missing_chunks",
+        "text",
         *("settings", "step", "buckets"),
     ),
     "Metrics": ("metrics", "full", "setting", "bins", "panel", "baseline", "conventions", "consistency"),

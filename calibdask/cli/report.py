@@ -17,6 +17,7 @@ from calibdask.cli.reporting import compared_models, measured, with_audit, with_
 from calibdask.cli.row_options import (
     check_every,
     cluster_check_option,
+    data_argument,
     features_option,
     key_option,
     period_options,
@@ -58,7 +59,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 
 
 @click.command(cls=Remembering, epilog=_EPILOG)
-@click.argument("data", metavar="DATA...", nargs=-1, required=True)
+@data_argument("DATA...")
 @click.option("--out", metavar="FILE", required=True, help="Report to write: .html.")
 @click.option("--title", help="Title of the report.")
 @click.option(

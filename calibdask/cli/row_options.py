@@ -60,9 +60,32 @@ def population_options(command: Callable[..., None]) -> Callable[..., None]:
     return _with(_POPULATION, command)
 
 
+def data_argument(metavar: str = "DATA", *, required: bool = True) -> Callable[[Any], Any]:
+    """The argument of rows; bare arrays that ``--score p.npy`` names need none."""
+
+    def given_or_scores(context: click.Context, parameter: click.Parameter, given: Any) -> Any:
+        # Options that were given are read before arguments.
+        scores = context.params.get("score")
+        first = scores[0] if isinstance(scores, list) else scores or ""
+        name = first.rpartition("=")[2].partition(",")[0]
+        if not given and name.lower().endswith(".npy"):
+            return name if parameter.nargs == 1 else (name,)
+        if required and not given:
+            raise click.MissingParameter(ctx=context, param=parameter)
+        return given
+
+    several = -1 if metavar.endswith("...") else 1
+    return click.argument("data", metavar=metavar, nargs=several, required=False, callback=given_or_scores)
+
+
 def _one_or_several(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> Any:
     """The name, or names that were repeated; None without."""
     return list(given) if len(given) > 1 else next(iter(given), None)
+
+
+def _separated(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Names between commas, or repeated."""
+    return tuple(name.strip() for words in given for name in words.split(",") if name.strip())
 
 
 by_option = click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable.")
@@ -101,12 +124,21 @@ _MISSING_CHUNKS = click.option(
     show_default=True,
     help="How to treat missing Zarr chunks.",
 )
+_TEXT = click.option(
+    "--text",
+    metavar="COLUMN,...",
+    multiple=True,
+    callback=_separated,
+    help="Columns to keep as text, such as codes that are numbers in some rows.",
+)
+
 _PLACES = (
     _LABEL,
     _SCORE,
     click.option(
         "--skip-missing", is_flag=True, help="Skip rows without a label, score or weight, and print their number."
     ),
+    _TEXT,
     _MISSING_CHUNKS,
 )
 
@@ -168,7 +200,7 @@ def check_every(period: str | None, every: str | None, zone: str | None) -> None
 
 def score_options(command: Callable[..., None]) -> Callable[..., None]:
     """The options of a command that reads rows whether they have labels or not."""
-    return _with((_LABEL, _SCORE, _MISSING_CHUNKS), command)
+    return _with((_LABEL, _SCORE, _TEXT, _MISSING_CHUNKS), command)
 
 
 def row_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -46,6 +46,7 @@ class RowsRequest:
     pos_label: str | None = None
     ignore_label: str | None = None
     skip_missing: bool = False
+    text: tuple[str, ...] = ()
     missing_chunks: "MissingChunks" = "error"
     groups: str | None = None
     feature_columns: tuple[str, ...] = ()
@@ -103,6 +104,7 @@ class RowsRequest:
                 by=columns,
                 weight=self.weight,
                 skip_missing=self.skip_missing,
+                text=self.text,
                 missing_chunks=self.missing_chunks,
                 features=self.feature_columns,
                 groups=self.groups,
@@ -304,7 +306,7 @@ def refuse_row_options(request: RowsRequest) -> None:
     """Raise UsageError for options that only rows have a use for."""
     given = {"label": request.label, "score": request.score, "weight": request.weight, **request.reading}
     given |= {"groups": request.groups}
-    given |= {"skip_missing": request.skip_missing or None}
+    given |= {"skip_missing": request.skip_missing or None, "text": request.text or None}
     if request.missing_chunks != "error":
         given["missing_chunks"] = request.missing_chunks
     for name, value in given.items():

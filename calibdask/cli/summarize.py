@@ -14,6 +14,7 @@ from calibdask.cli.param_types import SUMMARY_SETTING, ChoiceType
 from calibdask.cli.period_request import COARSER, PeriodRequest
 from calibdask.cli.row_options import (
     check_every,
+    data_argument,
     features_option,
     key_option,
     period_options,
@@ -66,7 +67,7 @@ _EXAMPLES = (
 
 
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
-@click.argument("data", metavar="DATA...", nargs=-1)
+@data_argument("DATA...", required=False)
 @click.option("--out", metavar="FILE", help=f"The summary to write: {', '.join(FORMATS)}.")
 @click.option(
     "--append", metavar="STORE", help=("Append a period to this store of summaries: .zarr, created if missing.")

@@ -45,7 +45,7 @@ _KINDS: "Mapping[str, Kind]" = {"": "error", "pvalue": "pvalue"}
 # intervals.
 _USED = (
     *("data", "panel", "label", "score", "task", "logits", "labels", "pos_label", "ignore_label", "skip_missing"),
-    *("missing_chunks", "by", "period", "every", "zone", "key", "cluster_check", "map_path", "cluster"),
+    *("missing_chunks", "text", "by", "period", "every", "zone", "key", "cluster_check", "map_path", "cluster"),
     *("as_text", "out", "overwrite", "github"),
 )
 # The variable of the bandwidth, and its label.

@@ -6,7 +6,7 @@ import click
 
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.option_names import shown_warnings
-from calibdask.cli.row_options import row_options
+from calibdask.cli.row_options import data_argument, row_options
 from calibdask.cli.rows_request import RowsRequest, rows_of
 from calibdask.safe_text import visible
 
@@ -30,7 +30,7 @@ _MOST_LINES = 20
 
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
 @click.argument("receipt", metavar="RECEIPT")
-@click.argument("data", metavar="DATA")
+@data_argument()
 @row_options
 def verify(receipt: str, data: str, **where: Any) -> None:
     """Recompute the numbers of a receipt and compare them.

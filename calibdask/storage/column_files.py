@@ -31,6 +31,7 @@ from calibdask.storage.column_types import (
     converted,
     dtype_with_missing,
     is_whole,
+    keep_as_text,
     lists_in,
 )
 from calibdask.storage.columns import ColumnNames, choose_columns, choose_scores, unknown
@@ -181,7 +182,7 @@ class ColumnFiles:
 
     def _names(self, files: Sequence[_File], choice: ColumnChoice, choose: Callable[..., ColumnNames]) -> ColumnNames:
         url, there = self.files.location.url, self._there(files)
-        for name in choice.further:
+        for name in (*choice.further, *choice.text):
             if name not in there:
                 raise unknown(url, "column", name, there)
         try:
@@ -214,8 +215,11 @@ class ColumnFiles:
         whole: bool = False,
     ) -> dict[str, Any]:
         """Type of each column over all files; with ``whole``, text columns are scanned over all rows."""
+        import pyarrow
+
         if self.reader.has_types:
-            return {name: self._common_type(files, parts, name) for name in wanted}
+            texts = {name: pyarrow.string() for name in choice.text}
+            return {name: texts.get(name) or self._common_type(files, parts, name) for name in wanted}
         open_names = _without_numbers(wanted, choice, names)
         # Labels alone are not worth a pass: the first ones are, and later ones are numbers or an error.
         labels_alone = not whole and {*open_names} <= {*names.labels}
@@ -293,7 +297,7 @@ class ColumnFiles:
         second, other = next((path, kind) for path, kind in others if common_type([one, kind]) is None)
         raise ValueError(
             f"{self.files.location.url}: column {visible(name)!r} holds {one} in {first}, and {other} in {second}; "
-            "write both with one type."
+            f"write both with one type{keep_as_text(name)}."
         )
 
 
@@ -323,9 +327,10 @@ def _types_of_kinds(
     import pyarrow
 
     loose = {*names.labels, *choice.features} - {*choice.by}
-    return {
+    types = {
         name: type_of(kinds[name], exact=name not in loose) if name in kinds else pyarrow.float64() for name in wanted
     }
+    return types | {name: pyarrow.string() for name in choice.text if name in types}
 
 
 def _on_clocks(types: Mapping[str, Any], choice: ColumnChoice) -> dict[str, Any]:

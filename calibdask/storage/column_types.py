@@ -170,6 +170,11 @@ def is_text(kind: Any) -> bool:
     return bool(types.is_string(value) or types.is_large_string(value) or types.is_string_view(value))
 
 
+def keep_as_text(name: str) -> str:
+    """How to read a column of several types."""
+    return f", or keep the column as text: --text {visible(name)}, in Python read_rows(url, text=[{name!r}])"
+
+
 def _mend(name: str, kind: Any, expected: str, *, is_score: bool) -> str:
     from pyarrow import types
 
@@ -178,7 +183,7 @@ def _mend(name: str, kind: Any, expected: str, *, is_score: bool) -> str:
     if types.is_struct(kind):
         return f"; take one field of it first: pyarrow.compute.struct_field(table[{name!r}], {_numeric_field(kind)!r})"
     if types.is_union(kind):
-        return "; some of its values are texts: correct these"
+        return f"; some of its values are texts: correct these{'' if expected == 'numbers' else keep_as_text(name)}"
     if is_score:
         return "; one column for each class is called score_0, score_1, ..."
     target = "float64" if expected == "numbers" else "string"

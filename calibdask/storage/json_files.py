@@ -68,7 +68,7 @@ def _load(file: Location, layout: None, places: Sequence[_Place], columns: Mappi
     schema = _schema(file).schema if None in columns.values() else None
     types = {name: schema.field(name).type if kind is None and schema else kind for name, kind in columns.items()}
     types = {name: JSON_LINES.loaded_type(kind) for name, kind in types.items()}
-    return pyarrow.concat_tables([_read(_text(file, place), types) for place in places]).select([*columns])
+    return pyarrow.concat_tables([_typed(_text(file, place), types) for place in places]).select([*columns])
 
 
 def _places(file: Location) -> list[_Place]:
@@ -101,6 +101,28 @@ def _read(text: bytes, types: Mapping[str, Any] | None = None) -> Any:
     )
     reading = arrow.ReadOptions(block_size=max(_LINES_BYTES, len(text) // 4))
     return arrow.read_json(pyarrow.BufferReader(text), reading, parsing)
+
+
+def _typed(text: bytes, types: Mapping[str, Any]) -> Any:
+    """The objects as a table with these types; numbers that are read as texts are what is written."""
+    import pyarrow
+
+    try:
+        return _read(text, types)
+    except pyarrow.ArrowInvalid as error:
+        texts = [name for name, kind in types.items() if pyarrow.types.is_string(kind)]
+        if not texts or "changed from" not in str(error):
+            raise
+    # Every literal but a text is kept as it is written.
+    reading = partial(json.loads, parse_int=str, parse_float=str, parse_constant=str)
+    rows = [reading(line) for line in text.splitlines() if line.strip()]
+    table = _read(text, {name: kind for name, kind in types.items() if name not in texts})
+    for name in texts:
+        values = [
+            value if isinstance(value, str | None) else json.dumps(value) for value in (r.get(name) for r in rows)
+        ]
+        table = table.append_column(name, pyarrow.chunked_array([values], pyarrow.string()))
+    return table
 
 
 def _inferred(text: bytes, first_row: int) -> _Block:

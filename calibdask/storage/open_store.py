@@ -180,6 +180,7 @@ def read_rows(
     skip_missing: bool = False,
     missing_chunks: MissingChunks = "error",
     groups: str | None = None,
+    text: Sequence[str] = (),
 ) -> RowTable:
     """Open a file or store of scored rows; data larger than one block are read lazily, by Dask.
 
@@ -235,6 +236,8 @@ def read_rows(
         value, unless ``write_empty_chunks`` is set, so they cannot be distinguished from lost chunks.
     groups : str, optional
         Name of the array or column with the cluster of each row, such as a patient.
+    text : sequence of str
+        Columns to keep as text, such as codes that are numbers in some files or rows and texts in others.
 
     Returns
     -------
@@ -268,6 +271,7 @@ def read_rows(
         skip_missing=skip_missing,
         missing_chunks=missing_chunks,
         groups=groups,
+        text=text,
     )
 
 

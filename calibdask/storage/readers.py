@@ -90,6 +90,7 @@ class StoredRows:
         features: Sequence[str] = (),
         instants: Sequence[str] = (),
         groups: str | None = None,
+        text: Sequence[str] = (),
         checks_clusters: bool = False,
     ) -> RowTable:
         """The rows, as `calibdask.read_rows` gives them, with ``features`` among ``by``.
@@ -106,6 +107,8 @@ class StoredRows:
             raise ValueError(f"chunk_rows expects a positive number of rows, got {chunk_rows}.")
         if missing_chunks not in get_args(MissingChunks):
             raise ValueError(f"missing_chunks expects 'error' or 'fill', got {missing_chunks!r}.")
+        if text and self.holds == "array":
+            raise ValueError(f"text expects columns of a file (--text); the arrays of {self.url} have types.")
         of_clusters = () if groups is None else (groups,)
         used = (*by, *features, *instants, weight)
         identifiers = self._identifiers(label, score, used) if checks_clusters and groups is None else []
@@ -118,6 +121,7 @@ class StoredRows:
             missing_chunks,
             tuple(dict.fromkeys((*features, *identifiers))),
             tuple(instants),
+            tuple(text),
         )
         try:
             table = self.reader(choice)

@@ -65,6 +65,7 @@ class ColumnChoice:
 
     Texts of the columns of ``by``, slices, stay what they are; those of ``features`` are numbers wherever they can be.
     Texts that are times with offsets are the times on the clock there; those of ``instants`` are times of UTC.
+    Columns of ``text`` are texts, whatever their values are.
     """
 
     label: str | Sequence[str] | None
@@ -75,6 +76,7 @@ class ColumnChoice:
     missing_chunks: MissingChunks = "error"
     features: tuple[str, ...] = ()
     instants: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
 
     @property
     def slicing(self) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ CONTAINERS: dict[str, tuple[str, Callable[[Path], Any]]] = {
     "feather": ("rows.feather", lambda folder: FRAME.to_feather(folder / "rows.feather")),
     "npz": ("rows.npz", lambda folder: np.savez(folder / "rows.npz", **COLUMNS)),
     "npy": ("score.npy", write_bare),
+    "npy alone": ("", write_bare),
     "zarr": ("rows.zarr", write_zarr),
     "nc": ("rows.nc", lambda folder: FRAME.rename_axis("sample").to_xarray().to_netcdf(folder / "rows.nc")),
     "folder": (
@@ -101,15 +102,15 @@ READ_AGAIN = {
 
 
 def test_every_format_is_there() -> None:
-    assert {column_format(data) for data, _ in CONTAINERS.values()} >= {*COLUMN_FORMATS}
+    assert {column_format(data) for data, _ in CONTAINERS.values() if data} >= {*COLUMN_FORMATS}
 
 
 def words_of(command: str, container: str, folder: Path) -> list[Any]:
     """The words of a command for the rows of a container."""
     data = CONTAINERS[container][0]
-    place = data if data in ("-", "score.npy") else str(folder / data)
+    place = data if data in ("-", "score.npy", "") else str(folder / data)
     # Bare arrays are named by their files; slices of a summary have names without folders.
-    named = {name: f"{name}.npy" if container == "npy" else name for name in COLUMNS}
+    named = {name: f"{name}.npy" if container.startswith("npy") else name for name in COLUMNS}
     text = command.format(**named)
     text = text.replace("ROWS", f"{place} --label {named['label']} --score {named['score']}").replace("DATA", place)
     return text.replace("OUT", str(folder / "out")).split()

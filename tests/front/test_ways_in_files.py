@@ -3,6 +3,7 @@
 import bz2
 import decimal
 import gzip
+import json
 import lzma
 from collections.abc import Callable
 from pathlib import Path
@@ -26,6 +27,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.storage import csv_files
+from tests.cli.sample_rows import Run
 
 ROWS = 300
 RNG = np.random.default_rng(3)
@@ -379,3 +381,54 @@ def test_common_names_of_classes() -> None:
     frame = pd.DataFrame({"target": CLASSES} | {f"prob_{k}": MATRIX[:, k] for k in (2, 0, 1)})
     with pytest.warns(UserWarning, match="scores from 'prob_0', 'prob_1', 'prob_2'"):
         assert cd.ece(frame) == cd.ece(CLASSES, MATRIX)
+
+
+# A code that is a number in the first rows, and a text in the last ones; and how its values are written.
+CODES = [*range(3), 4, 1.25, "b", None] * 20
+TEXTS = ["missing" if code is None else str(code) for code in CODES]
+
+
+def write_codes(kind: str, folder: Path) -> str:
+    """The rows of a column of several types, and what they are called."""
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"label": rng.integers(0, 2, len(CODES)), "score": rng.random(len(CODES))})
+    rows = [{**row, "code": code} for row, code in zip(frame.to_dict("records"), CODES, strict=True)]
+    if kind == ".jsonl":
+        (folder / "rows.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    elif kind == ".csv":
+        frame.assign(code=pd.Series(CODES, dtype=object)).to_csv(folder / "rows.csv", index=False)
+    else:
+        numbers = [isinstance(row["code"], int) for row in rows]
+        for name, kept in {"0": numbers, "1": [not is_number for is_number in numbers]}.items():
+            part = frame.assign(code=TEXTS)[kept]
+            part = part.assign(code=part.code.astype(int) if name == "0" else part.code.replace("missing", None))
+            (folder / "rows").mkdir(exist_ok=True)
+            writer = part.to_feather if kind == ".feather" else part.to_parquet
+            writer(folder / f"rows/{name}{kind}")
+        return str(folder / "rows")
+    return str(folder / f"rows{kind}")
+
+
+@pytest.mark.parametrize("kind", [".csv", ".jsonl", ".parquet", ".feather"])
+def test_columns_that_are_kept_as_text(kind: str, run: Run, tmp_path: Path) -> None:
+    path = write_codes(kind, tmp_path)
+    rows = cd.evaluate(cd.read_rows(path, by=["code"], text=["code"]), metrics="ece").rows
+    expected = {text: TEXTS.count(text) for text in sorted(set(TEXTS))}
+    assert dict(zip(rows.code.values.tolist(), rows.values.tolist(), strict=True)) == expected
+    status, out, err = run("evaluate", path, "--by", "code", "--text", "code", "--metric", "ece", "--json")
+    assert status == 0, err
+    assert {one["by"]["code"]: one["rows"] for one in json.loads(out)["slices"]} == expected
+    if kind != ".csv":
+        for command in ("evaluate", "summarize"):
+            status, _, err = run(command, path, "--by", "code", "--out", tmp_path / "out.zarr")
+            assert (status, "keep the column as text: --text code" in err) == (2, True), err
+        with pytest.raises(ValueError, match=r"--text code, in Python read_rows\(url, text=\['code'\]\)"):
+            cd.read_rows(path, by=["code"])
+
+
+def test_columns_to_keep_as_text_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no column 'zip'"):
+        cd.read_rows(write_codes(".csv", tmp_path), text=["zip"])
+    np.savez(tmp_path / "rows.npz", labels=[0, 1], scores=[0.1, 0.9])
+    with pytest.raises(ValueError, match="text expects columns of a file"):
+        cd.read_rows(tmp_path / "rows.npz", text=["zip"])

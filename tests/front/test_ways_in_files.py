@@ -385,7 +385,7 @@ def test_common_names_of_classes() -> None:
 
 # A code that is a number in the first rows, and a text in the last ones; and how its values are written.
 CODES = [*range(3), 4, 1.25, "b", None] * 20
-TEXTS = ["missing" if code is None else str(code) for code in CODES]
+WRITTEN = ["missing" if code is None else str(code) for code in CODES]
 
 
 def write_codes(kind: str, folder: Path) -> str:
@@ -400,7 +400,7 @@ def write_codes(kind: str, folder: Path) -> str:
     else:
         numbers = [isinstance(row["code"], int) for row in rows]
         for name, kept in {"0": numbers, "1": [not is_number for is_number in numbers]}.items():
-            part = frame.assign(code=TEXTS)[kept]
+            part = frame.assign(code=WRITTEN)[kept]
             part = part.assign(code=part.code.astype(int) if name == "0" else part.code.replace("missing", None))
             (folder / "rows").mkdir(exist_ok=True)
             writer = part.to_feather if kind == ".feather" else part.to_parquet
@@ -413,7 +413,7 @@ def write_codes(kind: str, folder: Path) -> str:
 def test_columns_that_are_kept_as_text(kind: str, run: Run, tmp_path: Path) -> None:
     path = write_codes(kind, tmp_path)
     rows = cd.evaluate(cd.read_rows(path, by=["code"], text=["code"]), metrics="ece").rows
-    expected = {text: TEXTS.count(text) for text in sorted(set(TEXTS))}
+    expected = {text: WRITTEN.count(text) for text in sorted(set(WRITTEN))}
     assert dict(zip(rows.code.values.tolist(), rows.values.tolist(), strict=True)) == expected
     status, out, err = run("evaluate", path, "--by", "code", "--text", "code", "--metric", "ece", "--json")
     assert status == 0, err

@@ -94,7 +94,7 @@ COMMANDS: dict[str, str] = {
     "threshold": "threshold ROWS --risk 0.3 --json",
 }
 # What differs between files of the same rows.
-UNEQUAL = ("passes", "file", "source", "checksum")
+UNEQUAL = ("passes", "file", "source", "checksum", "command")
 READ_AGAIN = {
     "evaluate": "evaluate OUT --metric ece --json",
     "watch": "watch OUT --json",

@@ -215,11 +215,9 @@ class ColumnFiles:
         whole: bool = False,
     ) -> dict[str, Any]:
         """Type of each column over all files; with ``whole``, text columns are scanned over all rows."""
-        import pyarrow
-
         if self.reader.has_types:
-            texts = {name: pyarrow.string() for name in choice.text}
-            return {name: texts.get(name) or self._common_type(files, parts, name) for name in wanted}
+            known = choice.text_types
+            return {name: known.get(name) or self._common_type(files, parts, name) for name in wanted}
         open_names = _without_numbers(wanted, choice, names)
         # Labels alone are not worth a pass: the first ones are, and later ones are numbers or an error.
         labels_alone = not whole and {*open_names} <= {*names.labels}
@@ -330,7 +328,7 @@ def _types_of_kinds(
     types = {
         name: type_of(kinds[name], exact=name not in loose) if name in kinds else pyarrow.float64() for name in wanted
     }
-    return types | {name: pyarrow.string() for name in choice.text if name in types}
+    return types | {name: kind for name, kind in choice.text_types.items() if name in types}
 
 
 def _on_clocks(types: Mapping[str, Any], choice: ColumnChoice) -> dict[str, Any]:

@@ -79,6 +79,15 @@ class ColumnChoice:
     text: tuple[str, ...] = ()
 
     @property
+    def text_types(self) -> dict[str, Any]:
+        """Types of the columns that are kept as text."""
+        if not self.text:
+            return {}
+        import pyarrow
+
+        return dict.fromkeys(self.text, pyarrow.string())
+
+    @property
     def slicing(self) -> tuple[str, ...]:
         """Names of slices and features, each once."""
         return tuple(dict.fromkeys((*self.by, *self.features)))

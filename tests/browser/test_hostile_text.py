@@ -34,6 +34,21 @@ from tests.hostile.marked_text import hostile
 metrics = {hostile("metric"): cd.ECE(bins=7)} if sys.argv[2] == "summary" else None
 explore(sys.argv[1], metrics=metrics, show=False, tell=lambda url: print(url, flush=True))
 """
+# The explorer with answers in which all fields are markup, and one that fails with it.
+ANSWERS = """
+import sys
+from dataclasses import replace
+from calibdask.explore.application import explore
+from calibdask.explore.summaries import decisions_answer, recalibration_answer
+from calibdask.explore.summaries.answer_page import Answer
+from tests.browser.test_hostile_text import all_elements
+from tests.hostile.marked_text import hostile
+def fail(*_):
+    raise ValueError(hostile("failure"))
+answer = replace(Answer.of(*all_elements()), offered=(hostile("offered"), {}))
+decisions_answer.decisions, recalibration_answer.recalibration = lambda *_: answer, fail
+explore(sys.argv[1], show=False, tell=lambda url: print(url, flush=True))
+"""
 # What ran, the elements that texts have added, and all words, in all roots of widgets.
 SEEN = f"""() => {{
   const roots = [document], elements = [], words = []
@@ -216,10 +231,29 @@ def texts_of(value: Any) -> set[str]:
     return {name for part in value for name in texts_of(part)} if isinstance(value, list | tuple) else set()
 
 
+def all_elements() -> list[Element]:
+    """One of each kind, in which every text is markup."""
+    return [filled(kind, kind.__name__) for kind in Element.__subclasses__() if kind not in NOT_ON_PAGES]
+
+
+def test_answers_of_the_explorer(hunt: Hunt, address_of: Callable[[list[str], str], str], tmp_path: Path) -> None:
+    """Every text of every element that an answer may have, what it offers, and the message of one that fails."""
+    path = marked_text.summary(tmp_path / f"{hostile('file')}.zarr")
+    address = address_of([sys.executable, "-c", ANSWERS, str(path)], r"^http.*\S")
+    hunt.page.goto(f"{address}?view=decisions")
+    hunt.page.get_by_text(hostile("Heading-words")).first.wait_for(timeout=120_000)
+    hunt.look()
+    assert (texts_of(all_elements()) - NOT_SHOWN) | {"offered", "file"} <= hunt.fields
+    hunt.page.get_by_role("button", name="recal").first.click()
+    hunt.page.get_by_text(hostile("failure")).first.wait_for(timeout=120_000)
+    hunt.look()
+    assert "failure" in hunt.fields
+
+
 def test_all_fields_of_documents(hunt: Hunt, tmp_path: Path) -> None:
     """Every text of every element that pages are made of; elements and fields that are new are among them."""
-    elements = [filled(kind, kind.__name__) for kind in Element.__subclasses__() if kind not in NOT_ON_PAGES]
-    document = replace(filled(Document, "Document"), sections=[replace(filled(Section, "Section"), elements=elements)])
+    section = replace(filled(Section, "Section"), elements=all_elements())
+    document = replace(filled(Document, "Document"), sections=[section])
     write_analysis_report(
         tmp_path / "page.html", document, rows=3, source=hostile("source"), command=hostile("command")
     )

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,11 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
+from calibdask.analyses.gating.check import Check
+from calibdask.analyses.receipts import receipt as receipts
 from calibdask.analyses.receipts.document import checksum_of, hash_of
 from calibdask.cli import main
+from calibdask.storage import csv_files
 
 _LOST = object()
 
@@ -314,6 +318,56 @@ def test_a_receipt_is_of_one_state_of_the_rows() -> None:
     labels = da.from_array(np.arange(50) % 2, chunks=-1)
     with pytest.raises(ValueError, match="The rows changed while they were measured"):
         cd.receipt(labels, lazy, "mean-gap", limits="mean-gap=0.4")
+
+
+@pytest.mark.parametrize("held", ["held in memory", "read anew"])
+@pytest.mark.parametrize("step", ["evaluate", "check"])
+def test_a_file_that_is_replaced_between_two_passes(
+    step: str,
+    held: str,
+    rows: pd.DataFrame,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A receipt takes several passes: the fingerprint, the numbers, the decisions, the fingerprint again.
+
+    Small files are read once, so that all is of the state before. Larger ones are read in each pass, as blocks of a
+    version of the file: another one is an error, even if the first one comes back in the end.
+    """
+    data, other, old, receipt = (tmp_path / name for name in ("rows.csv", "other.csv", "old.csv", "receipt.json"))
+    for path, frame in ((data, rows), (old, rows), (other, rows.assign(label=1 - rows.label))):
+        frame.to_csv(path, index=False)
+    if held == "read anew":
+        monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", 1 << 14)
+    measure, decide = receipts.evaluate, Check.gate
+
+    def evaluated(*arguments: Any, **options: Any) -> Any:
+        if step == "evaluate":
+            other.replace(data)
+        result = measure(*arguments, **options)
+        # The content and the time of the first one again.
+        shutil.copy2(old, data)
+        return result
+
+    def decided(*arguments: Any) -> Any:
+        other.replace(data)
+        return decide(*arguments)
+
+    monkeypatch.setattr(receipts, "evaluate", evaluated)
+    if step == "check":
+        monkeypatch.setattr(Check, "gate", decided)
+    words = ["check", str(data), "--limit", "ece=0.2", "--receipt", str(receipt), "--n-boot", "10"]
+    status = main(words)
+    message = capsys.readouterr().err
+    if held == "held in memory":
+        assert (status, message) == (0, "")
+        monkeypatch.undo()
+        assert main(["verify", str(receipt), str(old)]) == 0
+    else:
+        assert status == 2
+        assert "rows.csv was replaced or written to while it was read" in message
+        assert not receipt.exists()
 
 
 def test_slices_without_a_name_are_verified(rows: pd.DataFrame) -> None:

@@ -2,6 +2,8 @@
 
 import os
 import resource
+import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,7 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 
+import calibdask as cd
 from calibdask.cli import main
 
 RNG = np.random.default_rng(0)
@@ -86,6 +90,84 @@ def test_all_outputs_are_written_or_none(
     (line,) = capsys.readouterr().err.splitlines()
     assert line == f"calibdask: [Errno 27] File too large: '{name}'"
     assert not outputs(folder)
+
+
+APPEND = ["summarize", "d.parquet", "--append", "s.zarr", "--period", "day=2026-11-02"]
+# Every kind of output; the room for a file, so that each of its files is one that does not fit.
+WRITERS = {
+    "summary.zarr": ["summarize", "d.parquet", "--by", "c", "--out", "o.zarr"],
+    "summary.nc": ["summarize", "d.parquet", "--by", "c", "--out", "o.nc"],
+    "result.zarr": ["evaluate", "d.parquet", "--by", "c", "--metric", "ece", "--out", "o.zarr"],
+    "report and receipt": ["report", "d.parquet", "--limit", "ece=0.5", "--n-boot", "2", "--out", "o.html"],
+    "period": APPEND,
+    "cube": ["run", "calibdask.study.example:Means", "--store", "o.zarr", "--cluster", "threads:1"],
+    "rows.zarr": ["apply", "s.json", "d.parquet", "--out", "o.zarr"],
+    "rows.parquet": ["apply", "s.json", "d.parquet", "--out", "o.parquet"],
+    "rows.csv": ["apply", "s.json", "d.parquet", "--out", "o.csv"],
+}
+ROOM = [100, 300, 1000, 3000, 10_000, 40_000]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+def test_nothing_that_is_half_written_is_read(
+    kind: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [*WRITERS[kind], *(["--receipt", "o.json"] if "receipt" in kind else [])]
+    if kind.startswith("rows"):
+        assert main(["calibrate", "d.parquet", "--method", "platt", "--out", "s.json"]) == 0
+    statuses = []
+    for room in ROOM:
+        whole = shutil.copytree("s.zarr", f"{room}.zarr")
+        before = cd.open_summary("s.zarr").load()
+        capsys.readouterr()
+        with files_up_to(room):
+            status = main(words)
+        statuses.append(status)
+        written = outputs(folder) - {"s.json", *(f"{one}.zarr" for one in ROOM)}
+        if status:
+            # As the manual says: a study is continued, everything else is written anew.
+            assert status == (1 if kind == "cube" else 2), (room, status)
+            assert "File too large" in capsys.readouterr().err, room
+            xr.testing.assert_identical(cd.open_summary("s.zarr").load(), before)
+            unfinished = {name for name in written if name.endswith(".unfinished")}
+            assert written == ({"o.zarr"} & written if kind == "cube" else unfinished), (room, written)
+            if kind == "cube" and written:
+                # Cells that are not there are said to be missing, and are computed when it is continued.
+                assert main(words) == 0
+                assert not np.isnan(cd.open_cube("o.zarr").average.values).any()
+        else:
+            assert written or kind == "period", room
+        for name in written:
+            path = folder / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        shutil.rmtree("s.zarr")
+        whole.rename("s.zarr") if isinstance(whole, Path) else os.rename(whole, "s.zarr")
+    assert statuses[0] != 0
+    assert statuses == sorted(statuses, reverse=True)
+
+
+@pytest.mark.parametrize("kind", ["summary.zarr", "summary.nc", "result.zarr", "rows.zarr", "rows.parquet", "period"])
+def test_a_disk_without_room(kind: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As where files may not be larger, but files of any size fail."""
+    assert main(["calibrate", "d.parquet", "--method", "platt", "--out", "s.json"]) == 0
+    disk = folder / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8k", "tmpfs", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a small disk cannot be mounted here")
+    try:
+        capsys.readouterr()
+        words = ["disk/s.zarr" if word == "s.zarr" else word for word in WRITERS[kind]]
+        assert main([f"disk/{word}" if word.startswith("o.") else word for word in words]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "No space left on device" in line
+        # A store without periods takes one when there is room, and rows are gone on with.
+        left = {path.name for path in disk.iterdir() if not path.name.endswith(".unfinished")}
+        assert left <= ({"s.zarr"} if kind == "period" else set())
+        subprocess.run(["mount", "-o", "remount,size=40m", str(disk)], check=True)
+        assert main([f"disk/{word}" if word.startswith("o.") else word for word in words]) == 0
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
 
 
 @pytest.mark.parametrize("out", ["o.csv", "o.parquet", "o.zarr"])

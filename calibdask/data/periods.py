@@ -16,7 +16,7 @@ MOST_PERIODS = 400
 # An offset from UTC after the minutes, the seconds or their fractions.
 _OFFSET = r"(:\d\d(?:\.\d+)?) ?(?:Z|[+-]\d\d(?::?\d\d)?)$"
 # Rows that are looked at to find out.
-_LOOKED_AT = 1 << 16
+LOOKED_AT = 1 << 16
 
 
 def periods(values: Any, every: Every = "day", zone: str | None = None) -> Any:
@@ -74,11 +74,13 @@ def check_periods(name: str, values: Any) -> None:
 
 
 def _first_rows(values: Any) -> np.ndarray:
-    if is_frame(values):
-        return np.asarray(plain(values.head(_LOOKED_AT)))
-    if is_dask(values):
-        values = in_memory(values.blocks[0])
-    return np.asarray(plain(values))[:_LOOKED_AT]
+    if not is_dask(values):
+        return np.asarray(plain(values))[:LOOKED_AT]
+    parts = values.partitions if is_frame(values) else values.blocks
+    first: list[np.ndarray] = []
+    while len(first) < values.npartitions and sum(map(len, first)) < LOOKED_AT:
+        first.append(np.asarray(plain(in_memory(parts[len(first)]))))
+    return np.concatenate(first)[:LOOKED_AT]
 
 
 def _check_zone(zone: str | None) -> None:

@@ -1,6 +1,7 @@
 """The decomposition of the Brier score by bins."""
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +51,9 @@ class BrierDecomposition(BinnedDecomposition):
     -----
     The within-bin terms vanish if all scores of a bin are equal, and are too small with few rows. These terms, the
     resolution and the refinement loss have no interval (NaN) with fewer than 10 rows per non-empty bin; all but the
-    variance also have none with fewer than 10 rows of an outcome. One pass; with equal-mass bins two or three. Memory:
-    104 bytes for each class, bin and slice.
+    variance also have none with fewer than 10 rows of an outcome, and the resolution none if such a bin has less than
+    one expected row of an outcome, or if there is one such bin only. One pass; with equal-mass bins two or three.
+    Memory: 104 bytes for each class, bin and slice.
 
     References
     ----------
@@ -126,19 +128,21 @@ class BrierDecomposition(BinnedDecomposition):
             most = 0.25 * terms["uncertainty"].shape[-1]
             parts["uncertainty"] = replace(parts["uncertainty"], limits=(0.0, most))
             parts |= {name: replace(parts[name], is_biased=True) for name in _BIASED}
-        in_bins, few = few_in_bins(sums, weighted=layout.weighted)
-        refused = {"within_variance": in_bins, **dict.fromkeys(_OF_OUTCOMES, few)}
+        few = few_in_bins(sums, weighted=layout.weighted)
+        refused = dict.fromkeys(("refinement_loss", "within_covariance"), few.of_outcomes)
+        refused |= {"within_variance": few.in_bins, "resolution": few.of_resolution}
         return parts | {name: parts[name].without_ends(where, FEW_IN_BINS) for name, where in refused.items()}
 
 
 # Rows for each bin that is not empty, and rows of each outcome, below which the terms within bins have no interval.
 _FEWEST_IN_A_BIN, _FEWEST_OUTCOMES = 10, 10
+# Expected rows of the rarer outcome in each bin that is not empty, below which the resolution has none.
+_FEWEST_EXPECTED, _FEWEST_BINS = 1, 2
 FEW_IN_BINS = (
     f"where rows are fewer than {_FEWEST_IN_A_BIN} for each bin that is not empty (of all but "
-    f"within_variance: or of an outcome fewer than {_FEWEST_OUTCOMES})"
+    f"within_variance: or of an outcome fewer than {_FEWEST_OUTCOMES}; of the resolution: or of an outcome fewer than "
+    f"{_FEWEST_EXPECTED} expected in such a bin, or with one such bin)"
 )
-# Terms within and between bins that vary with the outcomes.
-_OF_OUTCOMES = ("resolution", "refinement_loss", "within_covariance")
 # Terms that sampling shifts.
 _BIASED = ("resolution", "uncertainty", "refinement_loss", "within_variance", "within_covariance")
 
@@ -162,15 +166,29 @@ def _terms(sums: BinSumsState) -> dict[str, Array]:
         }
 
 
-def few_in_bins(sums: BinSumsState, *, weighted: bool) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-    """Whether rows are too few for the number of bins, and whether all rows or the rows of an outcome are too few.
+class FewRows(NamedTuple):
+    """Whether rows are too few, (batch, groups): for the bins, also of an outcome, and for the resolution."""
 
-    With weights `calibdask.analyses.supported_bounds` counts the effective rows of the rarer outcome.
+    in_bins: npt.NDArray[np.bool_]
+    of_outcomes: npt.NDArray[np.bool_]
+    of_resolution: npt.NDArray[np.bool_]
+
+
+def few_in_bins(sums: BinSumsState, *, weighted: bool) -> FewRows:
+    """Whether rows are too few for intervals of the terms that bins decide.
+
+    The resolution of a single bin, or of bins in which less than one row of the rarer outcome is expected, depends on
+    rows that these data do not have. With weights `calibdask.analyses.supported_bounds` counts the effective rows of
+    the rarer outcome.
     """
     in_bins = sums.rows.sum(-1) < _FEWEST_IN_A_BIN * (sums.rows > 0).sum(-1)
     weight, outcome = (exact.in_order(exact.value(of)) for of in (sums.weight, sums.outcome))
-    rare = False if weighted else np.minimum(outcome, weight - outcome) < _FEWEST_OUTCOMES
-    return in_bins.any(-1), (in_bins | rare).any(-1)
+    rarer = np.minimum(outcome, weight - outcome)
+    few = in_bins | (False if weighted else rarer < _FEWEST_OUTCOMES)
+    share = np.divide(rarer, weight, out=np.zeros_like(weight), where=weight > 0)
+    filled = sums.rows > 0
+    sparse = (filled & (sums.rows * share[..., None] < _FEWEST_EXPECTED)).any(-1) | (filled.sum(-1) < _FEWEST_BINS)
+    return FewRows(in_bins.any(-1), few.any(-1), (few | sparse).any(-1))
 
 
 def _corrections(sums: BinSumsState, squares: BinSumsState | None) -> dict[str, Array]:

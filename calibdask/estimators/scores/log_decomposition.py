@@ -132,7 +132,9 @@ class LogLossDecomposition(BinnedDecomposition):
         }
         most = np.log(2.0) * terms["uncertainty"].shape[-1]
         resolution = replace(parts["resolution"], is_biased=True)
-        parts["resolution"] = resolution.without_ends(few_in_bins(sums, weighted=layout.weighted)[1], FEW_IN_BINS)
+        parts["resolution"] = resolution.without_ends(
+            few_in_bins(sums, weighted=layout.weighted).of_resolution, FEW_IN_BINS
+        )
         parts["uncertainty"] = replace(parts["uncertainty"], is_biased=True, limits=(0.0, most))
         return parts | {"reliability": calibration_error(terms["reliability"], np.sum, np.inf)}
 

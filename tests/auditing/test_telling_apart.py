@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 import calibdask as cd
 from calibdask.analyses.auditing import audit_table as auditing
+from calibdask.analyses.auditing.audit_table import PartialEffects
 from calibdask.analyses.auditing.overlaps import Overlaps
-from calibdask.analyses.auditing.partial_effects import PartialEffects
 from tests.equality import same_results
 
 Array = NDArray[Any]

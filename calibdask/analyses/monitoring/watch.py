@@ -1,7 +1,8 @@
 """`watch`: calibration over time, with alarms that hold at whatever times one looks."""
 
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, cast
@@ -10,12 +11,26 @@ import numpy as np
 import xarray as xr
 
 from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome, SettingName
-from calibdask.analyses.monitoring.alarms import raised_alarms
-from calibdask.analyses.monitoring.watch_document import watch_document
+from calibdask.analyses.monitoring.alarms import Alarm, WatchResult, raised_alarms, slice_key, slice_labels
 from calibdask.analyses.monitoring.watch_run import run_watch
 from calibdask.data.data import Data
-from calibdask.results.document import Document
+from calibdask.render.text_table import MOST_SLICES, label_of
+from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, numeric, text
+from calibdask.results.format import counted, named, points, points_of, shown_number, shown_texts, slice_text
 from calibdask.storage.summary import Summary
+
+_MOST_ALARMS = 10
+_COLUMNS = (
+    ("rows", True),
+    ("gap", True),
+    ("low", True),
+    ("high", True),
+    ("error at least", True),
+    ("log E", True),
+    ("p", True),
+    ("since", False),
+    ("alarm", False),
+)
 
 _JSON = """{"format": 1, "summary": NAME, "setting": str, "tolerance": float, "alpha": float,
  "by": {COLUMN: value}, "period": value, "since": value, "rows": int,
@@ -248,3 +263,122 @@ class Watch(Analysis):
     def outcome(self, result: xr.Dataset) -> Outcome:
         """Found if there is an alarm."""
         return "found" if json.loads(result.attrs["alarms"]) else "met"
+
+
+def watch_document(dataset: xr.Dataset) -> Document:
+    """The document of a result of `calibdask.watch`."""
+    run = WatchResult.of(dataset)
+    alarms = [Alarm.from_dict(record) for record in run.alarms]
+    new = [alarm.key for alarm, record in zip(alarms, run.alarms, strict=True) if record["new"]]
+    elements: list[Element] = [Sentence(words, lead=True, name="verdict") for words in _verdict(run, alarms, new)]
+    shown = sorted(alarms, key=lambda alarm: alarm.key not in new)
+    elements += [Sentence(alarm_sentence(alarm, new), name="alarm") for alarm in shown[:_MOST_ALARMS]]
+    if len(shown) > _MOST_ALARMS:
+        more = counted(len(shown) - _MOST_ALARMS, "more alarm")
+        elements.append(Sentence(f"... and {more}; --json gives them all.", quiet=True))
+    if run.saved.periods.size:
+        elements.append(_table(run, {alarm.key: alarm for alarm in alarms}))
+    late = f"ignored, as they arrived late: {named([*map(slice_text, run.late)])}" if run.late else ""
+    notes = filter(None, (_foot(run), _pending(run), late))
+    elements += [Sentence(note, quiet=True) for note in notes]
+    return Document(f"Calibration over time of {run.name}", "", [Section("watch", "", elements)], name="watch")
+
+
+def alarm_sentence(alarm: Alarm, new: Collection[str]) -> str:
+    """Where, since when, and how far."""
+    where = ", ".join(f"{dim} {slice_text(label)}" for dim, label in alarm.by.items()) or "all rows"
+    news = "new alarm" if alarm.key in new else "alarm"
+    return (
+        f"{where}: off since {slice_text(alarm.since)}, {news} on {slice_text(alarm.period)}; by then {_size(alarm)}."
+    )
+
+
+def _size(alarm: Alarm) -> str:
+    if alarm.gap_low > 0 or alarm.gap_high < 0:
+        low, high = sorted((abs(alarm.gap_low), abs(alarm.gap_high)))
+        word = "more" if alarm.gap > 0 else "less"
+        value, least, most = points_of(abs(alarm.gap), low, high)
+        span = f"{least} to {most}"
+        return f"outcomes were {value} points {word} frequent than predicted, {span}"
+    if alarm.error_low > 0:
+        return f"the calibration error over all rows was {points(alarm.error_low)} points or more"
+    return "the error over all rows was too small to estimate"
+
+
+def _verdict(run: WatchResult, alarms: Sequence[Alarm], new: Collection[str]) -> Iterator[str]:
+    name, watched, periods = run.name, run.saved.watched, run.saved.periods
+    if not periods.size:
+        first = run.pending[0] if run.pending else {"due": "later"}
+        count = f"{len(run.pending):,} pending, the first is due on {first['due']}"
+        yield f"{name}: nothing to watch yet: no {watched.period} is due, {count}."
+        return
+    until = f"{counted(periods.size, 'period')} up to {slice_text(periods[-1])}"
+    slices = int(np.prod(run.standing["log_e"].shape))
+    within = f" within {watched.tolerance:g}" if watched.tolerance else ""
+    if not alarms:
+        yield f"{name}: quiet. No alarm in {until}."
+        return
+    count = counted(len(alarms), "alarm") + (f" in {slices:,} slices" if slices > 1 else "")
+    fresh = sum(alarm.key in new for alarm in alarms)
+    yield f"{name}: NOT calibrated{within}: {count}, {fresh or 'none'} new, in {until}."
+
+
+def _table(run: WatchResult, alarms: Mapping[str, Alarm]) -> Table:
+    """A line for each slice, those with alarms first, then by their evidence."""
+    standing = run.standing
+    dims, shape = standing["log_e"].dims, standing["log_e"].shape
+    slices = [slice_labels(standing, dict(zip(dims, at, strict=True))) for at in np.ndindex(*shape)]
+    log_e = standing["log_e"].values.ravel()
+    order = sorted(range(len(slices)), key=lambda place: (slice_key(slices[place]) not in alarms, -log_e[place]))
+    rows = []
+    for place in order[:MOST_SLICES]:
+        labels = [text(label_of(slices[place][str(dim)])) for dim in dims]
+        alarm = alarms.get(slice_key(slices[place]))
+        rows.append([*labels, *_numbers(run, place), *_alarm_cells(alarm)])
+    columns = [*((str(dim), False) for dim in dims), *_COLUMNS]
+    return Table("", columns, rows, _remainder(run), name="slices")
+
+
+def _numbers(run: WatchResult, place: int) -> list[Cell]:
+    """Rows, gap, error and evidence of one slice at the end of the last period."""
+
+    def value(variable: str) -> float:
+        number: float = run.standing[variable].values.ravel()[place].item()
+        return number
+
+    rows, gap, low, high = map(value, ("rows", "gap", "gap_low", "gap_high"))
+    error, log_e, pvalue = map(value, ("error_low", "log_e", "pvalue"))
+    gaps = shown_texts(gap, low, high, kind="difference", rows=rows)
+    (least,) = shown_texts(error, rows=rows)
+    (shown_pvalue,) = shown_texts(pvalue, kind="pvalue")
+    numbers = [(rows, shown_number(rows)), *zip((gap, low, high), gaps, strict=True)]
+    numbers += [(error, least), (log_e, f"{log_e:,.2f}"), (pvalue, shown_pvalue)]
+    return [numeric(number, shown) for number, shown in numbers]
+
+
+def _alarm_cells(alarm: Alarm | None) -> list[Cell]:
+    """Since when scores are off, and the period of the alarm."""
+    if alarm is None:
+        return [text("-"), text("-")]
+    return [text(slice_text(alarm.since)), text(slice_text(alarm.period))]
+
+
+def _remainder(run: WatchResult) -> str:
+    more = int(np.prod(run.standing["log_e"].shape)) - MOST_SLICES
+    return f"... and {more:,} more slices; --out or --metrics-file give them all." if more > 0 else ""
+
+
+def _foot(run: WatchResult) -> str:
+    watched = run.saved.watched
+    level = f"alarms at E of {1 / watched.alpha:g} (log E {-math.log(watched.alpha):.2f})"
+    if run.standing["log_e"].size > 1:
+        level += ", of several slices by e-BH"
+    ends = f"intervals and lower bounds are valid at all times with probability {100 * (1 - watched.alpha):g} %"
+    return f"setting {watched.setting}, tolerance {watched.tolerance:g}; {level}; {ends}"
+
+
+def _pending(run: WatchResult) -> str:
+    """Periods that are not due, each with its rows."""
+    period = run.saved.watched.period
+    texts = [f"{slice_text(one[period])} ({counted(one['rows'], 'row')}, due {one['due']})" for one in run.pending]
+    return f"pending, not watched: {named(texts)}" if texts else ""

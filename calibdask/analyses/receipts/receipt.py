@@ -90,8 +90,9 @@ def receipt(
     dict
         Plain values for JSON: ``data`` with the rows and their fingerprint (see `calibdask.fingerprint`), ``request``
         with all settings, ``numbers`` with all digits, ``decisions`` with the numbers that they are based on, the
-        version, and ``hash``, a SHA-256 that a second party can reproduce. ``made`` records the place and time, ``excluded``
-        the numbers of rows that were left out; both are not part of the hash; ``checksum`` is the SHA-256 of all entries, including ``made`` and ``hash``.
+        version, and ``hash``, a SHA-256 that a second party can reproduce. ``made`` records the place and time,
+        ``excluded`` the numbers of rows that were left out; both are not part of the hash; ``checksum`` is the SHA-256
+        of all entries, including ``made`` and ``hash``.
 
     Raises
     ------

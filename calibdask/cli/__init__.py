@@ -142,14 +142,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.Abort:
         return _INTERRUPTED
     except click.ClickException as error:
-        hint = f" Try '{error.ctx.command_path} --help'." if isinstance(error, click.UsageError) and error.ctx else ""
-        return _print_error(error.format_message() + hint, _BAD)
+        return _print_error(_with_hint(error), _BAD)
     except Exception as error:
         if "--debug" in given:
             print_to_stderr(visible_lines(without_credentials(traceback.format_exc())))
         hidden = error.__cause__ if isinstance(error, _Hidden) else None
         return _failed(hidden or error, given)
     return status if isinstance(status, int) else 0
+
+
+def _with_hint(error: click.ClickException) -> str:
+    """The message of an error, with the command that helps where the usage is wrong."""
+    message = error.format_message()
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return message
+    # Some sentences of Click end without a full stop.
+    end = "" if message.endswith((".", "?", "?)")) else "."
+    return f"{message}{end} Try '{error.ctx.command_path} --help'."
 
 
 def _failed(error: BaseException, given: Sequence[str]) -> int:

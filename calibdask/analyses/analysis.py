@@ -112,6 +112,10 @@ class Analysis(HtmlRepr, ABC):
         """Outcome that determines the exit status."""
         return "met"
 
+    def conclusion(self, result: xr.Dataset) -> str:
+        """Sentence that the shell prints to stderr beside JSON if the exit status is not 0."""
+        return ""
+
     def to_json(self, result: xr.Dataset) -> dict[str, Any]:
         """The result as plain values for JSON: its head, and its records."""
         head = {name: plain(result.attrs[name]) for name in self.json_head if name in result.attrs}

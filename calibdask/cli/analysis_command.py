@@ -213,7 +213,7 @@ def run_analysis(
         else:
             click.echo(in_json())
     status = STATUSES[analysis.outcome(result)]
-    if status and as_text and (words := document().headline):
+    if status and as_text and (words := analysis.conclusion(result)):
         click.echo(f"calibdask: {words}", err=True)
     return status
 

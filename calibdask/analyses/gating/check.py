@@ -9,7 +9,7 @@ import xarray as xr
 from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome
 from calibdask.analyses.comparison import compare
 from calibdask.analyses.evaluation import interval_choice
-from calibdask.analyses.gating.gate import Gate, plain, plain_judgement
+from calibdask.analyses.gating.gate import Gate, headline, plain, plain_judgement
 from calibdask.analyses.gating.judging import Judges, difference_judged
 from calibdask.analyses.gating.limits import Limit, Limits, limits_of
 from calibdask.analyses.gating.profiles import profile_of
@@ -277,6 +277,10 @@ class Check(Analysis):
     def lines(self, result: xr.Dataset) -> list[dict[str, Any]]:
         """A line for each decision."""
         return [{**plain_judgement(one), "where": one.place} for one in Gate.of_dataset(result).judgements]
+
+    def conclusion(self, result: xr.Dataset) -> str:
+        """The outcome in a line."""
+        return headline(Gate.of_dataset(result))
 
     def outcome(self, result: xr.Dataset) -> Outcome:
         """Found if a limit is broken."""

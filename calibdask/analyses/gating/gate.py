@@ -211,7 +211,7 @@ def gate_document(gate: Gate, title: str = "") -> Document:
     sections = [Section("limits", "Limits", elements)]
     if gate.profile:
         sections.append(Section("profile", profile_of(gate.profile).title, _profile_elements(gate)))
-    return Document(title, counted(gate.rows, "row"), sections, headline=headline(gate), name="check")
+    return Document(title, counted(gate.rows, "row"), sections, name="check")
 
 
 def _cells(judgement: Judgement) -> list[Cell]:

@@ -1,4 +1,4 @@
-"""Numbers, curves and tests as frozen descriptions, which request statistics and compute results from them.
+"""Numbers, curves and tests are frozen descriptions that request statistics and compute results from them.
 
 Recommendations
 ---------------
@@ -26,36 +26,37 @@ Without bins or bandwidths?           `CutoffError`, with an interval that needs
 Whole score vectors, few rows?        `SKCE`: unbiased, no cells; up to 10**5 rows
 Whole score vectors, many rows?       `SKCE` with ``estimator="features"``; `MulticlassECE` with few classes
 Calibrated, yes or no?                `SKCETest` (10**5 rows), `CMETest` (any), `ConsistencyTest` (any statistic); with
-                                      millions of rows, `SKCETest` with ``delta`` tests if the error is small enough
-Does it affect decisions?             `ExcessCost`, with the costs of the actions; `NetBenefit` where one treats or not
+                                      millions of rows, `SKCETest` with ``delta`` tests whether the error is small
+                                      enough
+Does it affect decisions?             `ExcessCost`, with the costs of the actions; `NetBenefit` for treating or not
 Which predictions need no review?     `calibdask.threshold`, with a guarantee; `RiskCoverage` of the order of scores
-Which classes are possible?           `ConformalThreshold`: sets of classes that hold the label, with a guarantee
+Which classes are possible?           `ConformalThreshold`: sets that contain the label, with a guarantee
 Which of two models is better?        `calibdask.compare` of `BrierScore` or `LogLoss`; calibration errors alone favour
                                       a model that always predicts the base rates
 ====================================  ==================================================================================
 
-Professions ask for different numbers of decisions:
+Professions use different numbers for decisions:
 
 ====================  ==================================================================================================
-Profession            What it asks for
+Profession            Numbers and their limits
 ====================  ==================================================================================================
 Medicine              `NetBenefit` at the thresholds that physicians act on, as a decision curve beside treating all and
-                      none: what TRIPOD+AI calls clinical utility. It says nothing of other thresholds, and its
-                      intervals nothing of the choice of one.
+                      none: the clinical utility of TRIPOD+AI. It says nothing about other thresholds, and its
+                      intervals do not account for choosing one.
 Weather, forecasting  `MurphyCurve`: one forecast is better for every user only if its curve is lower everywhere
 Machine learning      `RiskCoverage` (AURC, E-AURC, AUGRC) of classifiers that may abstain: AURC depends on the
                       accuracy, and on few very confident errors; compare E-AURC or AUGRC. `ConformalThreshold`: its
-                      coverage holds on average, not by class nor by slice, whose coverage stands beside it.
-Operations            `calibdask.threshold`: how much may be automated at a given risk; the guarantee ends where the
-                      rows change
-Theory                `ATB`, which honest scores minimise for any number of rows; for calibrated scores it is not 0
+                      coverage holds on average, not by class or slice; their coverage is reported as well.
+Operations            `calibdask.threshold`: how much may be automated at a given risk; the guarantee does not
+                      cover drift
+Theory                `ATB`, which true probabilities minimise for any number of rows; for calibrated scores it is not 0
 ====================  ==================================================================================================
 
 Properties to keep in mind:
 
-* Binned errors with hard bins are biased upward for calibrated models, the more so the more bins; with few bins, errors
-  of opposite sign within a bin cancel. Intervals start at 0 if calibrated models have errors as large by chance.
-* `DensityECE` and `SmoothECE` smooth: where the true curve is steep they are too small, by more than their intervals
+* Binned errors with hard bins are biased upward for calibrated models, increasingly so with more bins; with few bins,
+  errors of opposite sign within a bin cancel. Intervals start at 0 if calibrated models have errors as large by chance.
+* `DensityECE` and `SmoothECE` smooth: if the true curve is steep they are too small, by more than their intervals
   indicate.
 * `MCE` is a single gap, often that of a bin with few rows.
 * Debiased errors and the unbiased `SKCE` are correct on average; for calibrated models, single values are at or

@@ -1,6 +1,6 @@
 r"""Presets that reproduce the numbers of other tools.
 
-What ``compat`` sets where a parameter is not given:
+Parameters that ``compat`` sets unless they are given:
 
 ==================  ====================  ====================  ====================  ===========================
 \                   scikit-learn          netcal                torchmetrics          euranova

@@ -134,9 +134,9 @@ def page_lines(summary: xr.Dataset) -> list[str]:
     return [
         f"Measured in data sets of {rows} rows, {sizes[0]:,} to {sizes[-1]:,} of each kind, for calibrated and "
         "miscalibrated models. Each entry is the worst case, with its standard error; **bold** if it violates the "
-        'guarantee by more than three standard errors. "Given" is the share of data sets with a result (without one an '
-        "interval does not miss, a test does not reject and a gate does not decide); "
-        '"refused": none; –: not measured.' + (f" **{missing} of {cells} cells are missing.**" if missing else ""),
+        'guarantee by more than three standard errors. "Given" is the share of data sets with a result (without a '
+        'result, an interval does not miss, a test does not reject and a gate does not decide); "refused": no results; '
+        "–: not measured." + (f" **{missing} of {cells} cells are missing.**" if missing else ""),
         *tables(summary, columns),
         "",
     ]

@@ -32,7 +32,7 @@ WORK = pd.Index(["employed", "self-employed", "retired", "student", "none"])
 YOUNG_BY_BROKER, NO_INCOME_IN_THE_SOUTH = 0.7, -0.8
 MECHANISMS = {
     "customers under 30 who come by a broker": YOUNG_BY_BROKER,
-    "customers of the south without an income on file": NO_INCOME_IN_THE_SOUTH,
+    "customers from the south without an income on file": NO_INCOME_IN_THE_SOUTH,
 }
 # Described groups on the page, and columns whose one-way tables are.
 SHOWN = 20

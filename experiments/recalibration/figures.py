@@ -57,7 +57,7 @@ def save_all(summary: xr.Dataset, folder: Path) -> None:
     """Write the page ``index.html`` and ``remaining.png``."""
     shown = panels(summary)
     page = {title: _panel(title, label, values) for title, (label, values) in shown.items()}
-    save(page, folder / "index.html", title="Which calibrator to trust at which number of rows?", lead=_LEAD)
+    save(page, folder / "index.html", title="Which calibrator to trust, by number of rows?", lead=_LEAD)
     _save_png(shown, folder / "remaining.png")
 
 

@@ -1,4 +1,4 @@
-"""Which calibrator to trust at which number of rows: distributions whose truth is known."""
+"""Which calibrator to trust, by number of rows: distributions whose truth is known."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -62,8 +62,8 @@ def known_truth(summary: xr.Dataset) -> list[str]:
         "",
         "### What remains of the miscalibration",
         "",
-        "Log loss in excess of that of the true frequencies, as a part of what it is without recalibration: median "
-        "over distributions that are not calibrated, of medians over samples. Above 100 % recalibration does harm.",
+        "Excess log loss over the true frequencies, as a share of its value without recalibration: median over "
+        "uncalibrated distributions of medians over samples. Above 100 % recalibration does harm.",
         "",
         *by_size(left, percent, best="min"),
         "The same of the 90th percentile over samples:",
@@ -80,7 +80,7 @@ def known_truth(summary: xr.Dataset) -> list[str]:
     ]
     if "calibrated" in summary["curve"]:
         lines += [
-            "### What recalibration costs if nothing is to be mended",
+            "### The cost of recalibrating calibrated scores",
             "",
             "Excess log loss in thousandths of a nat where scores are calibrated, median over densities and samples:",
             "",
@@ -101,8 +101,8 @@ def known_truth(summary: xr.Dataset) -> list[str]:
     ]
     refused = summary["refused"].mean(over).max("calibrator").expand_dims(calibrator=["refused"])
     lines += [
-        "Share of samples that are refused, most of them for outcomes that are all alike; scores are then left as they "
-        "are, by all calibrators:",
+        "Share of samples to which a calibrator cannot be fitted, mostly because all outcomes are equal; scores then "
+        "remain unchanged, for all calibrators:",
         "",
         *by_size(refused, percent),
     ]

@@ -167,7 +167,7 @@ def tables_of(rows: list[dict[str, Any]], large: list[dict[str, Any]], threads: 
     """The measurements of all features, those of fewer, growth, and those of a large file."""
     full, fewer = ([row for row in rows if (row["features"] == FEATURES) == all_of] for all_of in (True, False))
     about = (
-        f"Audits on {threads} threads, once each in a process of its own; reading: all columns once, in "
+        f"Audits on {threads} threads, once each in its own process; reading: all columns once, in "
         "memory their sums. Ratio of processor seconds; memory: the peak above that before the audit."
     )
     tables = {}

@@ -1,4 +1,4 @@
-"""Benchmarks: the same work by several programs in turn, so that other load on the machine affects all alike."""
+"""Benchmarks: the same work by several programs in turn, so other load on the machine affects all of them equally."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

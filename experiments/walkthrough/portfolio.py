@@ -1,10 +1,10 @@
 # %% [markdown]
 # # Walkthrough of a credit portfolio
 #
-# A lender has scored its loans by an old scorecard for two years, and wants to replace it. Which of two models is
-# better, how far off is it, for whom, since when, and may it ship? The portfolio is simulated, so that the answers can
-# be held against what was planted. Each section is a cell: open the file as a notebook in an editor that knows `# %%`,
-# or run all of it with `python -m experiments.walkthrough`.
+# A lender has scored its loans with an old scorecard for two years, and wants to replace it. Which of two models is
+# better, how far off is it, for whom, since when, and may it ship? The portfolio is simulated, so the answers can be
+# compared with the truth. Each section is a cell: open the file as a notebook in an editor that knows `# %%`, or run
+# all of it with `python -m experiments.walkthrough`.
 
 # %%
 import matplotlib.pyplot as plt
@@ -20,8 +20,8 @@ import calibdask.accessor  # results have the table `calib.table()`
 # %% [markdown]
 # ## The portfolio
 #
-# Loans of 24 months, 4000 a month. Defaults depend on income, debt, arrears and age. Two mechanisms are planted, which
-# no model is told of:
+# Loans of 24 months, 4000 a month. Defaults depend on income, debt, arrears and age. Two mechanisms are planted that
+# neither model knows:
 #
 # - customers under 30 who come by a broker default more often, from the beginning;
 # - the whole south defaults more often from January 2025 on.
@@ -53,8 +53,8 @@ for year in ("2024", "2025"):
 # %% [markdown]
 # ## Two models
 #
-# The scorecard is a logistic regression of income and debt, the candidate boosted trees that know arrears and age too.
-# Both are fitted to the first half of 2024, and score all that comes later.
+# The scorecard is a logistic regression of income and debt, the candidate boosted trees that also use arrears and age.
+# Both are fitted to the first half of 2024, and score all later loans.
 
 # %%
 fitting = (loans.month < "2024-07").to_numpy()
@@ -82,8 +82,8 @@ for name in ("log_loss", "smooth_ece"):
     print(f"{name}: new less old in [{low:+.4f}, {high:+.4f}], p = {chance:.3f}")
 
 # %% [markdown]
-# The candidate has the lower log-loss. The calibration error does not tell the two apart: the scorecard is about as
-# well calibrated, and ranks worse.
+# The candidate has the lower log-loss. The calibration error does not distinguish the two: the scorecard is about as
+# well calibrated, but ranks worse.
 #
 # ## How far off?
 
@@ -104,11 +104,11 @@ figure.savefig("portfolio-bins.png", dpi=120)
 # ![Shares of defaults by mean score, in ten bins of equally many loans: both models are near the diagonal, and scores
 # of the new one reach further](portfolio-bins.png)
 #
-# On average nothing is wrong. An average is not a promise for any group.
+# On average nothing is wrong. An average says nothing about any single group.
 #
 # ## For whom?
 #
-# `cd.audit` tests all segments of the columns together, also of those that the model does not use.
+# `cd.audit` tests all segments of the columns together, including columns that the model does not use.
 
 # %%
 features = first[["region", "channel", "age", "income", "debt", "arrears"]]
@@ -120,13 +120,13 @@ for segment in audit.segment[audit.described].values[:3]:
     print(f"{segment}: {here.rows.item():,} loans, {low:+.1f} to {high:+.1f} points")
 
 # %% [markdown]
-# The first mechanism is found, without its columns having been named. The segment that was planted is
+# The first mechanism is found without naming its columns. The segment that was planted is
 # `age < 30, channel = broker`; ages are cut at quantiles.
 #
 # ## Since when?
 #
-# A summary by month and region stands in for the rows. `cd.watch` bets against the model, month by month; its alarms
-# hold whenever one looks.
+# A summary by month and region replaces the rows. `cd.watch` bets against the model, month by month; its alarms are
+# valid however often one looks.
 
 # %%
 summary = cd.summarize(later.default, later.new, by={"month": later.month, "region": later.region}, settings=["binary"])
@@ -142,7 +142,7 @@ print(f"{last.found.values.sum()} of {last.found.size} regions")
 # %% [markdown]
 # ## What changed?
 #
-# Did other customers come (mix), or do the same customers behave otherwise (within)?
+# Did the customers change (mix), or do the same customers behave differently (within)?
 
 # %%
 before, after = slice(None, "2024-12"), slice("2025-01", None)
@@ -152,12 +152,12 @@ for region in change.region.values:
     print(f"{region}: mix {100 * here.mix.item():+.3f}, within {100 * here.within.item():+.3f} points")
 
 # %% [markdown]
-# The change is within the south. Its customers are the same; what they do is not.
+# The change is within the south. Its customers are the same, but their behaviour has changed.
 #
 # ## Would recalibration help?
 #
-# Maps are fitted to the first nine months of 2025 and judged on the last three: of all loans, by region, and where an
-# audit finds them off.
+# Maps are fitted to the first nine months of 2025 and judged on the last three: for all loans, by region, and for the
+# subgroups that an audit finds miscalibrated.
 
 # %%
 recent = later[(later.month >= "2025-01") & (later.month < "2025-10")]
@@ -178,8 +178,8 @@ for name, mapped in scores.items():
     print(f"{name}: log-loss {cd.log_loss(fresh.default, mapped):.5f}, {found} segments off")
 
 # %% [markdown]
-# One map for all shifts the groups that are right. The map that follows the audit moves the two groups that were
-# planted.
+# A single map also shifts the groups that are calibrated. The map that follows the audit corrects the two planted
+# groups.
 #
 # ## May it ship?
 #

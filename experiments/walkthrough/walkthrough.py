@@ -38,7 +38,7 @@ for name, model in {"random forest": forest, "naive Bayes": bayes}.items():
 # %% [markdown]
 # ## Evaluate, with intervals
 #
-# Of a file, the command is `calibdask evaluate forest.parquet --metric brier,log-loss,ece,smooth-ece --ci 0.95`.
+# For a file, the command is `calibdask evaluate forest.parquet --metric brier,log-loss,ece,smooth-ece --ci 0.95`.
 
 # %%
 metrics = [cd.BrierScore(), cd.LogLoss(), cd.ECE(), cd.SmoothECE()]

@@ -42,7 +42,7 @@ def test_pages_of_questions_and_guides_show_what_they_print() -> None:
             text = page.read_text(encoding="utf-8")
             assert all(match["output"] for match in BLOCK.finditer(text)), page
             assert page in PAGES.values()
-            assert max(text.find("\n## Caveats\n"), text.find("what is wrong with each\n")) > 0, page
+            assert max(text.find("\n## Caveats\n"), text.find("the weaknesses of each\n")) > 0, page
 
 
 def test_no_line_is_lost() -> None:

@@ -196,7 +196,7 @@ class CalibrationAccessor:
 
         if "calibdask_version" not in self._dataset.attrs or "passes" not in self._dataset.attrs:
             raise ValueError(
-                "table expects a result of calibdask.evaluate, which this dataset is not. Evaluate it first, for "
+                "table expects a result of calibdask.evaluate; this dataset is not one. Evaluate it first, for "
                 "example by ds.calib.evaluate().calib.table()."
             )
         return ResultTable(self._dataset)
@@ -256,7 +256,7 @@ class CalibrationAccessor:
 
         if not may_have_rows(self._dataset):
             if by is not None or sample_weight is not None:
-                raise ValueError("A summary has its weights and slices already; by and sample_weight do not apply.")
+                raise ValueError("A summary already has its weights and slices; by and sample_weight do not apply.")
             return {"y_true": self._dataset}
         y_true, y_prob = self._variable("labels", labels), self._variable("scores", scores)
         if sample_dim is None:

@@ -111,8 +111,8 @@ def check_possible(statistic: Statistic[Any], state: Any, rows: int) -> None:
 
 def _refuse(statistic: Statistic[Any], field: str, expected: str) -> None:
     raise ValueError(
-        f"load_state_dict expects {expected} in {field} of {statistic.display_name}, got others, which no rows can "
-        "give: the state is damaged, or was made by hand."
+        f"load_state_dict expects {expected} in {field} of {statistic.display_name}, got values that no rows can "
+        "produce: the state is damaged, or was made by hand."
     )
 
 
@@ -148,7 +148,7 @@ def from_numbers(numbers: Counts) -> Layout | None:
     if (count * squares != values**2).any() or not is_possible:
         raise ValueError(
             "load_state_dict expects states of rows with the same classes and precision, and weights in all or none; "
-            "those that were added up differ."
+            "the added states differ."
         )
     dtype = "float32" if precision else "float64"
     return Layout(classes=classes, vector=bool(vector), weighted=bool(weighted), dtype=dtype, half=precision == 2)

@@ -164,7 +164,8 @@ class Accumulator:
         if data.batch:
             names = listed(axis.name for axis in data.batch)
             raise ValueError(
-                f"An Accumulator expects the scores of one model, got several along {names}; have one each."
+                f"An Accumulator expects the scores of one model, got several along {names}; use one Accumulator per "
+                "model."
             )
         # How the rows were read makes no difference to the states.
         layout = replace(data.source.layout, rows=None, logits=False, one_hot=False)
@@ -244,7 +245,9 @@ class Accumulator:
         """
         layout = self._layout or self._expected
         if layout is None:
-            raise ValueError("The state of an Accumulator without rows expects classes=..., which tells its shapes.")
+            raise ValueError(
+                "The state of an Accumulator without rows expects classes=..., which determines its shapes."
+            )
         # One that has no rows yet adds nothing to those of others.
         states = self._states or self._begun(layout)
         counted = np.append(as_numbers(layout), identity(states)) * (self._layout is not None)
@@ -262,8 +265,8 @@ class Accumulator:
         """
         if not isinstance(state, Mapping):
             raise ValueError(
-                f"load_state_dict expects one mapping, as state_dict returns it, got {type(state).__name__}; of "
-                "several states add up the arrays of each name."
+                f"load_state_dict expects one mapping, as state_dict returns it, got {type(state).__name__}; to "
+                "combine several states, add up the arrays of each name."
             )
         arrays = {name: np.asarray(array) for name, array in state.items()}
         if missing := [name for name in (LAYOUT, ROWS) if name not in arrays]:
@@ -275,21 +278,21 @@ class Accumulator:
         layout = from_numbers(arrays[LAYOUT][:LAYOUT_SIZE])
         if layout is None:
             if any(np.any(array) for array in arrays.values()):
-                raise ValueError("load_state_dict expects the layout of the rows, which this state has lost.")
+                raise ValueError("load_state_dict expects the layout of the rows, which is missing in this state.")
             return self.reset()
         empty = self._empty(layout)
         expected = state_arrays(empty)
         if arrays[LAYOUT].size > LAYOUT_SIZE and arrays[LAYOUT][-1] != arrays[LAYOUT][0] * identity(empty):
             raise ValueError(
-                "load_state_dict expects the state of an Accumulator with the same metrics and settings, got that of "
-                "another one."
+                "load_state_dict expects the state of an Accumulator with the same metrics and settings, got the state "
+                "of a different one."
             )
         for name in {*expected, *arrays} - {LAYOUT, ROWS, CHECKSUM}:
             is_like = name in arrays and name in expected and arrays[name].shape == expected[name].shape
             if not is_like or arrays[name].dtype != expected[name].dtype:
                 raise ValueError(
                     f"load_state_dict expects the state of an Accumulator with the same metrics and settings; {name} "
-                    "is not the same."
+                    "differs."
                 )
         loaded = tuple(
             part._replace(

@@ -82,7 +82,7 @@ def append(
     """
     added = Summary.passed_to("append", summary)
     if replace is not None and not replace.strip():
-        raise ValueError("replace expects the reason why periods are replaced, got an empty text.")
+        raise ValueError("replace expects the reason for replacing periods, got an empty text.")
     check_unicode("replace", [replace])
     target = PeriodStore.at(os.fspath(store))
     replacing = replace is not None
@@ -145,7 +145,7 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
     ['2026-11-24']
     """
     if not reason.strip():
-        raise ValueError("reason expects why periods are removed, got an empty text.")
+        raise ValueError("reason expects the reason for removing periods, got an empty text.")
     check_unicode("reason", [reason])
     target = PeriodStore.at(os.fspath(store))
     if not target.log(recover=True).periods:

@@ -135,9 +135,8 @@ def compare_calibrators(
 class CompareCalibrators(Analysis):
     """Compare calibration methods by cross-validation.
 
-    The first method is recommended that is as good as the best. The map that calibrates the rows of a fold is fitted to
-    all other rows. The improvement is the reduction of the log
-    loss on rows that the map was not fitted to.
+    The recommended method is the first that is as good as the best. The map that calibrates the rows of a fold is
+    fitted to all other rows. The improvement is the reduction of the log loss on rows that the map was not fitted to.
 
     Parameters
     ----------

@@ -37,7 +37,5 @@ def analysis_of(result: xr.Dataset) -> Analysis:
     """
     described = json.loads(result.attrs.get("analysis", "{}"))
     if described.get("name") not in ANALYSES:
-        raise ValueError(
-            f"Expected a result of one of the analyses {', '.join(ANALYSES)}, got a dataset that was made by none."
-        )
+        raise ValueError(f"Expected a result of one of the analyses {', '.join(ANALYSES)}, got another dataset.")
     return ANALYSES[described["name"]](**described["fields"])

@@ -43,9 +43,9 @@ def check_binomial(caller: str, layout: Layout, *, has_rows: bool) -> None:
     if layout.clustered:
         mend = "leave groups out" if has_rows else "summarize these without groups"
         raise ValueError(
-            f"{caller} expects independent rows: its guarantee is that of exact binomial tests, which do not hold for "
-            f"clusters of dependent rows. Draw one row of each cluster at random, and {mend}: the guarantee is then "
-            "for the risk of a random row of a random cluster."
+            f"{caller} expects independent rows: its guarantee comes from exact binomial tests, which are not valid "
+            f"for clusters of dependent rows. Draw one row of each cluster at random, and {mend}: the guarantee then "
+            "applies to the risk of a random row of a random cluster."
         )
     if layout.weighted:
         raise ValueError(

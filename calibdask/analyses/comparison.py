@@ -188,7 +188,7 @@ class Compare(Analysis):
     """Compare models on identical rows; A is the baseline.
 
     Each DATA is a file of scored rows as for evaluate, or NAME=FILE, with the same rows in the same order. Labels must
-    agree; slices and weights are those of A. In every bootstrap replicate all models are evaluated on the same
+    agree; slices and weights are taken from A. In every bootstrap replicate all models are evaluated on the same
     resampled rows, so differences between models are precise.
 
     Parameters
@@ -250,7 +250,7 @@ class Compare(Analysis):
         if layout.clustered:
             check_clustered(chosen, layout)
             if self.ci_method == "bca":
-                raise ValueError("ci_method='bca' leaves out rows in turn; with groups leave it out.")
+                raise ValueError("ci_method='bca' leaves out rows in turn; omit it with groups.")
         bootstrap = RowBootstrap(choice, bucket_count(layout) if layout.clustered else None)
         totals = SliceTotals()
         counted: dict[Any, Any] = {_CLUSTERS: ClusterTotals().estimate()} if layout.clustered else {}

@@ -125,7 +125,7 @@ def _names(parts: Sequence[Summary]) -> list[str]:
         listed = ", ".join(str(number + 1) for number in without)
         warnings.warn(
             f"Of these {len(parts)} summaries number {listed} has no sums of proper scores, which earlier versions did "
-            "not write; the merged one has none either.",
+            "not write; the merged summary has none either.",
             stacklevel=3,
         )
     scores = [] if without else [name for name in SCORES if name in parts[0].dataset]
@@ -170,7 +170,7 @@ def _values(
     """
     array = part.dataset.get(name)
     if array is None or {*array.dims} != {*labels, *own} or [array.sizes[dim] for dim in own] != list(sizes):
-        raise ValueError(f"A summary has lost {name} or a part of it; select slices only, without dropping variables.")
+        raise ValueError(f"A summary has lost {name} or a part of it; select only slices, without dropping variables.")
     return array.variable.transpose(*labels, *own)
 
 

@@ -141,9 +141,9 @@ def shrink_slices(
 class SliceShrinkage(Analysis):
     """Estimate the errors of many small slices, largest first.
 
-    Gaps of small slices are mostly noise. By empirical Bayes, each is shrunk towards the mean of all slices as far as
-    it is. DATA is a file of scored rows as evaluate takes it, or a summary. On average over the slices, intervals hold
-    with the confidence stated, whatever the distribution of the effects.
+    Gaps of small slices are mostly noise. Empirical Bayes shrinks each gap towards the mean of all slices according to
+    its noise. DATA is a file of scored rows, as for evaluate, or a summary. Intervals have the stated coverage on
+    average over the slices, for any distribution of the effects.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class SliceShrinkage(Analysis):
     limit : float, optional
         Show the probability of an effect beyond this size.
     confidence : float
-        Of the intervals.
+        Confidence level of the intervals.
     """
 
     measure: Measure = "mean-gap"
@@ -166,8 +166,8 @@ class SliceShrinkage(Analysis):
     weights: ClassVar[bool] = True
     population: ClassVar[bool] = True
     examples: ClassVar[Sequence[tuple[str, str]]] = (
-        ("calibdask shrink rows.parquet --by campaign", "which campaigns are off, noise aside"),
-        ("calibdask shrink summary.zarr --by campaign --limit 0.02", "how probably by more than 2 points"),
+        ("calibdask shrink rows.parquet --by campaign", "campaigns that are off beyond noise"),
+        ("calibdask shrink summary.zarr --by campaign --limit 0.02", "probability of more than 2 points"),
     )
 
     def __post_init__(self) -> None:
@@ -183,7 +183,7 @@ class SliceShrinkage(Analysis):
         """The estimates, as `calibdask.shrink_slices` returns them."""
         rows = data.read()
         if rows.batch or rows.batch_names or not rows.by:
-            raise ValueError("shrink_slices expects slices of one model: name their columns by by.")
+            raise ValueError("shrink_slices expects slices of one model: name their columns with by.")
         if self.measure == "observed-expected" and rows.source.layout.weighted:
             raise ValueError(
                 "shrink_slices expects rows without weights for observed-expected, whose events are counted."

@@ -50,7 +50,7 @@ _JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "
                  "risk": float, "risk_high": float, "answers": int, "errors": int,
                  "pvalue": float, "rows": int, "sentence": str,
                  "planned_coverage": {"2": float, "5": float, "10": float, "inf": float}}]}
-"planned_coverage": with so many times the rows and errors as frequent as in these."""
+"planned_coverage": with that many times the rows at the same error rate."""
 
 
 def threshold(

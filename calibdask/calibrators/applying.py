@@ -111,7 +111,7 @@ def _checked_target(out: str, *, overwrite: bool) -> Path:
     """The output folder, checked; it may already exist."""
     if "://" in out and not Location.parse(out).local:
         raise ValueError(
-            f"--out expects a path of this machine, where writing can go on after a kill, got "
+            f"--out expects a path on this machine, where writing can resume after a kill, got "
             f"{Location.parse(out).url!r}; copy the whole store there afterwards."
         )
     path = followed(Path(Location.parse(out).path if "://" in out else out))

@@ -151,7 +151,7 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         if targets.dtype.kind == "f" and scores.dtype.kind in "iub" and not self.logits:
             raise ValueError(
                 "fit expects labels first, fit(y_true, y_prob), or fit(X, y) with scores in columns; got real numbers "
-                "where labels should be and whole numbers where scores should be."
+                "as labels and whole numbers as scores."
             )
         data = Data(targets, scores, by, sample_weight, options=options).read()
         # Numbers need no names, whatever their columns are called.
@@ -253,8 +253,8 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
         """Fit to rows or states; cautions are not warned of."""
         if not given.has_rows and not self.by_column:
             raise ValueError(
-                f"{type(self).__name__} expects rows: its map is of all classes together, and cannot be computed from "
-                "a summary, which counts the scores of each by itself; PlattScaling, for one, can be."
+                f"{type(self).__name__} expects rows: its map uses all classes together, and cannot be computed from a "
+                "summary, which counts the scores of each class separately; PlattScaling, for example, can be."
             )
         data = given.pooled().read()
         layout = data.source.layout

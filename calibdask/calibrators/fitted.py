@@ -81,7 +81,7 @@ def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_ro
     """
     if data.batch or data.batch_names:
         names = listed(data.batch_names or [str(axis.name) for axis in data.batch])
-        raise ValueError(f"fit expects the scores of one model, got several along {names}; fit one to each.")
+        raise ValueError(f"fit expects the scores of one model, got several along {names}; fit one per model.")
     if not _is_whole(min_rows) or min_rows < 1:
         raise ValueError(f"min_rows expects a positive whole number of rows, got {min_rows!r}.")
     sliced = _sliced(calibrator, data, all_rows, min_rows)

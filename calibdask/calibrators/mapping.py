@@ -99,7 +99,7 @@ def warn_of_unknown(row_map: MapsRows, codes: Any, names: Sequence[str], what: s
         return
     if rows := row_map.unknown(np.asarray(codes)):
         warnings.warn(
-            f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that the map does not know; they get "
+            f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that are unknown to the map; they get "
             f"{what}.",
             UserWarning,
             stacklevel=stacklevel + 1,

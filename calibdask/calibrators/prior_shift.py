@@ -193,8 +193,8 @@ class PriorShift(Calibrator):
     def _map(self, numbers: Numbers) -> BlockMap:
         if np.isnan(numbers["factor"]).any():
             raise ValueError(
-                "PriorShift does not know the prevalence of the population; give prevalence, or find it from its "
-                "scores by estimate_prevalence."
+                "PriorShift needs the prevalence of the population; give prevalence, or estimate it from its scores by "
+                "estimate_prevalence."
             )
         return _Shifted(tuple(numbers["factor"].tolist()))
 
@@ -223,7 +223,7 @@ class PriorShift(Calibrator):
             scores = self._scores(y_prob, reset=False)
         elif self.train_prevalence is None:
             raise ValueError(
-                "estimate_prevalence expects a PriorShift that was fitted to labelled rows, or has a train_prevalence."
+                "estimate_prevalence expects a PriorShift that was fitted to labelled rows or has a train_prevalence."
             )
         else:
             scores = self._scores(y_prob, reset=True)
@@ -234,7 +234,7 @@ class PriorShift(Calibrator):
         if hasattr(self, "_sliced"):
             check_is_fitted(self)
             if self._sliced.axes:
-                raise ValueError("estimate_prevalence expects a PriorShift without slices; fit one to each.")
+                raise ValueError("estimate_prevalence expects a PriorShift without slices; fit one per slice.")
             return self._sliced
         classes = 2 if scores.ndim == 1 else scores.shape[1]
         self._check(classes)

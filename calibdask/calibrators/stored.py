@@ -81,9 +81,8 @@ def from_dict(
     # Where there is a checksum it is checked: of a damaged map the format may be wrong as well.
     if (stored["format"] == _FORMAT or "checksum" in stored) and stored.get("checksum") != _checksum(stored):
         raise ValueError(
-            "from_dict expects what to_dict returned, and its checksum is that of other contents: it was damaged, or "
-            "changed by hand; fit it again, or, where the change is meant, take out its checksum and set its format "
-            "to 1."
+            "from_dict expects what to_dict returned, but its checksum does not match: it was damaged, or changed by "
+            "hand; fit it again, or, if the change is intended, remove its checksum and set its format to 1."
         )
     kind = _class_of(stored["calibrator"])
     if not issubclass(kind, expected):
@@ -97,7 +96,7 @@ def from_dict(
         return calibrator, sliced, np.asarray(stored["classes"]), int(stored["columns"])
     except (TypeError, KeyError, IndexError, AttributeError) as error:
         raise ValueError(
-            "from_dict expects what to_dict returned; parts of it are missing or of other types: it is damaged."
+            "from_dict expects what to_dict returned; parts of it are missing or have other types: it is damaged."
         ) from error
 
 

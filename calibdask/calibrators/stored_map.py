@@ -58,18 +58,16 @@ class StoredMap:
         try:
             document = parse_json(content)
         except ValueError as error:
-            raise ValueError(
-                f"{location.url} is no map, but text or bytes that are not JSON ({error}); {mend}."
-            ) from error
+            raise ValueError(f"{location.url} is not a map: it is not JSON ({error}); {mend}.") from error
         try:
             calibrator: Calibrator = Calibrator.from_dict(document)
             stored = cls(location.url, document, calibrator)
             stored._check_numbers()
         except ValueError as error:
             reason = str(error).removeprefix("from_dict ")
-            raise ValueError(f"{location.url} is no map that can be applied: it {reason}") from error
+            raise ValueError(f"{location.url} is not a map that can be applied: it {reason}") from error
         except (TypeError, KeyError, IndexError, AttributeError) as error:
-            raise ValueError(f"{location.url} is no whole map; it is damaged, {mend}.") from error
+            raise ValueError(f"{location.url} is not a complete map; it is damaged, {mend}.") from error
         return stored
 
     def _check_numbers(self) -> None:
@@ -78,7 +76,7 @@ class StoredMap:
         shape = (len(codes),) if columns == 1 else (len(codes), columns)
         mapped = self.row_map(np.full(shape, 1 / max(2, columns)), codes)
         if mapped.shape != shape or not ((mapped >= 0) & (mapped <= 1)).all():
-            raise ValueError("holds numbers that give no probabilities; it is damaged.")
+            raise ValueError("holds numbers that do not give probabilities; it is damaged.")
 
     @property
     def rows(self) -> int:
@@ -131,7 +129,7 @@ class StoredMap:
         """
         if columns != self.columns:
             ours, theirs = ("P(y = 1)" if number == 1 else f"{number:,} classes" for number in (self.columns, columns))
-            raise ValueError(f"The map {self.url} takes scores of {ours}, and {data} has those of {theirs}.")
+            raise ValueError(f"The map {self.url} expects scores of {ours}, but {data} has scores of {theirs}.")
         known = self.calibrator.classes_
         if classes is None or known.dtype.kind in "iub":
             return
@@ -139,7 +137,7 @@ class StoredMap:
         if mapped != given:
             order = ", in this order" if sorted(mapped) == sorted(given) else ""
             raise ValueError(
-                f"The map {self.url} is of the classes {listed(mapped)}, and the columns of {data} are of "
+                f"The map {self.url} is for the classes {listed(mapped)}, but the columns of {data} are for "
                 f"{listed(given)}; name the columns of these classes by --score{order}."
             )
 
@@ -155,7 +153,7 @@ class StoredMap:
             return self.calibrator._codes_of({name: by[name] for name in self.further}, rows)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"The columns {listed(self.further)} do not hold values as {self.url} has them: {error}"
+                f"The columns {listed(self.further)} do not have the types of {self.url}: {error}"
             ) from error
 
     def apply(self, scores: Array, by: Mapping[str, Array]) -> tuple[Array, int]:

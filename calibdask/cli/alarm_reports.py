@@ -151,8 +151,8 @@ def _check_command(text: str) -> None:
         raise click.UsageError(f"--on-alarm expects a command, got {text!r}: {error}.") from error
     if not words or shutil.which(words[0]) is None:
         raise click.UsageError(
-            f"--on-alarm expects a program and its arguments, got {text!r}: there is no such program. No shell runs "
-            "it; where one is needed, write sh -c '...'."
+            f"--on-alarm expects a program and its arguments, got {text!r}: there is no such program. It does not run "
+            "in a shell; if you need one, write sh -c '...'."
         )
 
 

@@ -85,8 +85,8 @@ class RowsInput:
         if isinstance(store, Summary):
             if self.features:
                 raise click.UsageError(
-                    f"--features has no effect on {request.data}: it is a stored summary, whose columns are cut "
-                    "already."
+                    f"--features has no effect on {request.data}: it is a stored summary, whose columns are already "
+                    "cut."
                 )
             with store.dataset, shown_warnings():
                 return self._computed(analysis, self._summary_data(analysis, store))
@@ -166,7 +166,7 @@ class LimitsInput(RowsInput):
         if bool(check.not_worse) != (self.baseline is not None):
             raise click.UsageError("--not-worse requires --baseline, and --baseline requires --not-worse.")
         if self.receipt is not None and check.not_worse:
-            raise click.UsageError("--receipt is one of one model; leave out --not-worse.")
+            raise click.UsageError("--receipt covers a single model; omit --not-worse.")
         if self.baseline is not None:
             return
         if request.key is not None:

@@ -71,7 +71,7 @@ def apply(map_path: str, data: str, out: str, **options: Any) -> None:
     if applied.unknown:
         sys.stderr.write(
             f"calibdask: {applied.unknown:,} of {applied.rows:,} rows have values of {listed(stored_map.further)} "
-            f"that the map does not know; they get {stored_map.calibrator.of_unknown}\n"
+            f"that are unknown to the map; they get {stored_map.calibrator.of_unknown}\n"
         )
     if applied.left_out:
         sys.stderr.write(

@@ -116,7 +116,8 @@ def calibrate(
     if compare:
         if out is not None or method is not None or request.by:
             raise click.UsageError(
-                "--compare writes no map, and tries the usual methods on all rows: leave out --out, --method and --by."
+                "--compare does not write a map, and tries the usual methods on all rows: omit --out, --method and "
+                "--by."
             )
         run_with_defaults("compare-maps", request)
         return
@@ -155,7 +156,7 @@ def _check_features(
         )
     if features and compare:
         raise click.UsageError(
-            "--features has no effect with --compare, which tries maps of scores alone; a map by features prints its "
+            "--features has no effect with --compare, which only tries maps of scores; a map by features prints its "
             "own cross-fitted improvement."
         )
     if features and method is not None and not by_features:

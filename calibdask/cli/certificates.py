@@ -12,9 +12,9 @@ from calibdask.safe_text import listed
 def certs(folder: str, hosts: tuple[str, ...], days: int) -> None:
     """Create TLS certificates for a cluster.
 
-    Scheduler, workers and clients authenticate one another by the certificates in FOLDER. Whoever can read node-key.pem
-    can run any code on the cluster: copy FOLDER to its machines only. The key of the certificate authority is
-    discarded: copy the folder to add a machine, and create a new folder for a new cluster.
+    Scheduler, workers and clients authenticate one another by the certificates in FOLDER. Anybody who can read
+    node-key.pem can run any code on the cluster: copy FOLDER only to its machines. The key of the certificate authority
+    is discarded: copy the folder to add a machine, and create a new folder for a new cluster.
     """
     from calibdask.cluster.certificates import make_certificates
 

@@ -145,12 +145,12 @@ _USUAL = (
 @click.option(
     "--soft-labels",
     is_flag=True,
-    help="Labels are shares, as of judges or raters: of y = 1, or of each class in columns or lists.",
+    help="Labels are shares, such as those of judges or raters: of y = 1, or of each class in columns or lists.",
 )
 @click.option(
     "--shrink",
     is_flag=True,
-    help="Of many small slices (--by): the mean gap of each, shrunk by empirical Bayes; see calibdask shrink.",
+    help="Shrink the mean gaps of many small slices (--by) by empirical Bayes; see calibdask shrink.",
 )
 @click.option("--json", "as_text", is_flag=True, help="Print JSON instead of a table.")
 @click.option(

@@ -125,12 +125,12 @@ class EvaluateRequest(RowsRequest):
             )
         if self.receipt is not None and (len(self.files) > 1 or self.map_path is not None):
             raise click.UsageError(
-                "--receipt is one of the scores of one file; it has no effect with several, or --map."
+                "--receipt covers the scores of one file; it has no effect with several files, or with --map."
             )
         if self.receipt is not None and self.ci_method is not None:
-            raise click.UsageError("--receipt has intervals by their usual methods; leave out --ci-method.")
+            raise click.UsageError("--receipt uses the default methods of intervals; omit --ci-method.")
         if self.soft_labels and (self.report is not None or self.receipt is not None):
-            raise click.UsageError("--report and --receipt have no form with --soft-labels; leave them out.")
+            raise click.UsageError("--report and --receipt do not support --soft-labels; omit them.")
         if self.full and self.metrics:
             raise click.UsageError("--all has no effect with --metric, which names the metrics.")
         if self.worst is not None and not (self.by or len(self.files) > 1 or self._may_have_classes):
@@ -150,7 +150,7 @@ class EvaluateRequest(RowsRequest):
                 without = "--plot" if option in ("--curve", "--chart") else "--ci"
                 raise click.UsageError(f"{option} has no effect without {without}.")
         if self.curve and self.chart is not None:
-            raise click.UsageError("--curve and --chart are different pictures; give one of them.")
+            raise click.UsageError("--curve and --chart draw different plots; give only one of them.")
         draws = self.tests is not None or any("seed" in metric.takes for metric in self.metrics)
         if self.seed is not None and self.ci is None and not draws:
             raise click.UsageError("--seed has no effect without --ci, or a metric such as skce that draws at random.")

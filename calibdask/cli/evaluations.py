@@ -93,7 +93,7 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
     from calibdask.progress import shown_progress
 
     if request.tests is not None:
-        raise click.UsageError(f"{request.data} is a stored summary already; --panel {TESTS} expects scored rows.")
+        raise click.UsageError(f"{request.data} is a stored summary; --panel {TESTS} expects scored rows.")
     refuse_row_options(request)
     if request.map_path is not None:
         raise click.UsageError(f"--map has no effect on {request.data}: it is a stored summary, which holds no rows.")
@@ -156,7 +156,7 @@ def evaluated(
     first = next(iter(single.values()))
     models = {name: model for name, one in single.items() for model in one.models.values()}
     if sum(len(one.models) for one in single.values()) > len(models):
-        raise click.UsageError("A summary of several models makes a report of its own; give it alone.")
+        raise click.UsageError("A summary of several models makes a separate report; give it alone.")
     joined = joined_models({name: one.dataset for name, one in single.items()})
     return Evaluation(joined, first.chosen, first.vector, models)
 

@@ -46,7 +46,7 @@ def receipt_of_metrics(request: "EvaluateRequest", stores: Mapping[str, "Store"]
     from calibdask.progress import shown_progress
 
     if request.population is not None:
-        raise click.UsageError("--receipt is of the rows as they are; leave out --prevalence and its like.")
+        raise click.UsageError("--receipt describes the rows themselves; omit --prevalence and similar options.")
     (store,) = stores.values()
     table = request.table(rows_of(store, "leave out --receipt, which needs rows."))
     panel = _USUAL + (_FULL + (_OF_VECTORS, _OF_MATRICES)[table.scores.ndim > 1] if request.full else ())

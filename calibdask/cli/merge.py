@@ -37,7 +37,7 @@ def merge(summaries: tuple[str, ...], out: str, overwrite: bool) -> None:
         check_apart(url, {"--out": out})
     places = [*map(place_of, summaries)]
     if twice := next((url for url, place in zip(summaries, places, strict=True) if places.count(place) > 1), None):
-        raise click.UsageError(f"{twice} is given more than once, and its rows would count as often.")
+        raise click.UsageError(f"{twice} is given more than once, so its rows would count several times.")
     target = checked_output(out, FORMATS, overwrite=overwrite)
     parts = []
     for url in summaries:

@@ -89,7 +89,8 @@ def _check_narrow(setting: Any, narrow: Sequence[str]) -> None:
     if narrow and is_whole(setting):
         whole = ", ".join(word for word, signature in signatures().items() if signature.measures_vectors)
         raise click.UsageError(
-            f"--setting {setting} measures whole score vectors, and {', '.join(narrow)} single scores; name metrics "
+            f"--setting {setting} measures whole score vectors, but {', '.join(narrow)} measure single scores; name "
+            "metrics "
             f"of score vectors with --metric: {whole}."
         )
 

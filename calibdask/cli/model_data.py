@@ -41,7 +41,7 @@ def score_models(score: Any) -> dict[str, str] | None:
         repeated = " ".join(f"--score {part}" for part in several.split(","))
         raise click.UsageError(f"--score NAME=COLUMN is repeated for each model: {repeated}.")
     if len(named) < len(columns):
-        raise click.UsageError("--score NAME=COLUMN names the model of every column, or of none.")
+        raise click.UsageError("--score NAME=COLUMN must name the model of every column or of none.")
     models = {name: column for name, _, column in named}
     if len(models) < len(named):
         raise click.UsageError(f"--score expects different names of models, got {', '.join(columns)}.")
@@ -299,6 +299,7 @@ def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, An
     if count:
         raise ValueError(
             f"{command} expects the same rows in the same order, but {count:,} of {labels.shape[0]:,} labels of {path} "
-            f"and {other} differ. Sort both files alike, or join them on a column of both by --key COLUMN; or, for "
+            f"and {other} differ. Sort both files in the same way, or join them on a column of both by --key COLUMN; "
+            "or, for "
             f"different rows: calibdask evaluate {path} {other} --ci 0.95."
         )

@@ -34,7 +34,7 @@ class PeriodRequest:
     def check(self, data: tuple[str, ...], out: str | None, *, overwrite: bool) -> None:
         """Raise UsageError for options that do not go together."""
         if out is not None and self.append is not None:
-            raise click.UsageError("--out writes a summary, --append adds to one: give one of them.")
+            raise click.UsageError("--out writes a summary, --append adds to one: give only one of them.")
         alone = bool(self.expire or self.drop or self.recover)
         if not data and (self.append is None or self.period or not alone):
             raise click.UsageError(
@@ -60,8 +60,7 @@ class PeriodRequest:
             )
         if (self.replace or self.recover or bool(self.drop)) != bool(self.reason):
             raise click.UsageError(
-                "--replace expects a --reason, which is kept, and --reason a --replace; and so does --drop, and "
-                "--recover."
+                "--replace, --drop and --recover require a --reason, which is stored; --reason requires one of them."
             )
         if self.into and not self.expire:
             raise click.UsageError("--into has no effect without --expire.")

@@ -192,9 +192,9 @@ def report(
     if cubes:
         _check_alone(cubes[0], stores)
     elif kept is not None and len(stores) > 1:
-        raise click.UsageError("--receipt is one of one model; make a report, or a check, of each.")
+        raise click.UsageError("--receipt covers a single model; run report or check for each model.")
     elif kept is not None and watching is not None and watching.due is not None:
-        raise click.UsageError("--receipt is of all rows, and --due leaves out pending ones; leave out one of them.")
+        raise click.UsageError("--receipt covers all rows, but --due excludes pending ones; omit one of them.")
     _check_slices(stores.values(), given["by"], bool(check.slice_limits))
     if not check.decides:
         check = replace(check, n_boot=intervals["n_boot"])
@@ -219,7 +219,7 @@ def report(
                 own = with_audit(own, request, store, features, watching)
                 models |= {f"{name} {model}" if model in models else model: one for model, one in own.items()}
             if kept is not None and len(models) > 1:
-                raise click.UsageError("--receipt is one of one model; select one.")
+                raise click.UsageError("--receipt covers a single model; select one.")
             write_models(part, models, title, facts, compared_models(requests, stores, watching, **intervals))
             if kept is not None:
                 (model,) = models.values()
@@ -325,7 +325,7 @@ def _checked(data: tuple[str, ...], outputs: dict[str, str | None], *, overwrite
 def _check_alone(cube: "StoredCube", stores: "Sized") -> None:
     """Refuse what has no effect on a cube."""
     if len(stores) > 1:
-        raise click.UsageError(f"{cube.url} is the cube of a study, which has a report of its own; name it alone.")
+        raise click.UsageError(f"{cube.url} is the cube of a study, which has its own report; give it alone.")
     source = click.get_current_context().get_parameter_source
     rows = (
         "by",

@@ -84,7 +84,7 @@ def with_audit(
         return models
     else:
         if len(models) > 1:
-            raise click.UsageError("--features expects one model of each DATA, got one for each label.")
+            raise click.UsageError("--features expects one model per DATA, got one for each label.")
         rows = rows_of(store)
         table = replace(request, by=(), feature_columns=feature_names(request, rows, features)).table(rows)
         with request.connected(table), shown_progress("auditing"), shown_warnings():
@@ -139,7 +139,7 @@ def models_of_rows(
     if request.task != "multilabel":
         return {name: model(table.labels, table.scores, request.reading_of_population)}
     if request.population is not None:
-        raise click.UsageError("--prevalence has no effect with --task multilabel: every class has one of its own.")
+        raise click.UsageError("--prevalence has no effect with --task multilabel: every class has its own.")
     shape = request.shape(table)
     names = request.reading.get("labels") or table.names.classes or list(range(shape.columns or 0))
     reading: PopulationKeywords = {"task": "binary", "logits": request.logits}

@@ -83,7 +83,7 @@ class RowsRequest:
 
         stored_map = StoredMap.read(self.map_path)
         if self.task == "multilabel":
-            raise click.UsageError("--map has no effect with --task multilabel: a map is of one problem.")
+            raise click.UsageError("--map has no effect with --task multilabel: a map is for a single problem.")
         if self.logits and not stored_map.takes_logits:
             raise click.UsageError(f"--logits has no effect with the map {stored_map.url}, which takes probabilities.")
         return stored_map
@@ -140,7 +140,7 @@ class RowsRequest:
         own = None if self.zone is None else rows.zone_of(name)
         if own not in (None, "UTC", OFFSETS):
             raise click.UsageError(
-                f"--zone has no effect on {name}, whose timestamps have the zone {own} already; leave --zone out."
+                f"--zone has no effect on {name}, whose timestamps already have the zone {own}; omit --zone."
             )
         return replace(table, by={**table.by, name: periods(table.by[name], self.every, self.zone)})
 
@@ -247,7 +247,7 @@ def rows_of(store: "Store", mend: str = "give the scored rows that it was made f
     from calibdask.storage.summary import Summary
 
     if isinstance(store, Summary):
-        raise click.UsageError(f"{store.url} is a stored summary already; {mend}")
+        raise click.UsageError(f"{store.url} is already a stored summary; {mend}")
     raise click.UsageError(f"{store.url} is {store.kind}, which holds no scored rows; {store.mend}.")
 
 

@@ -64,7 +64,7 @@ def run(
         f"{visible_address(store)}: {counts.done} of {counts.total} {whose} done, {counts.computed} computed now"
     )
     if stop():
-        click.echo("calibdask: stopped by TERM; the same command resumes the run", err=True)
+        click.echo("calibdask: stopped by TERM; run the same command again to resume", err=True)
         context.exit(TERMINATED)
     if counts.failed:
         what = "1 cell" if counts.failed == 1 else f"{counts.failed} cells"

@@ -152,7 +152,7 @@ def summarize(
     periods.check(data, out, overwrite=overwrite)
     shares = ("prevalence", "train_prevalence", "sampling_rate")
     if append is not None and any(where[name] is not None for name in shares):
-        raise click.UsageError("--append adds rows as they are; evaluate the store with --prevalence instead.")
+        raise click.UsageError("--append adds rows unweighted; evaluate the store with --prevalence instead.")
     if not data:
         periods.change_old()
         return
@@ -211,7 +211,7 @@ def _features(
         raise click.UsageError(f"--features expects {what if not request.weight else 'rows without --weight'}.")
     if "cuts" in choices:
         if named := [name for name in ("depth", "values") if name in choices]:
-            raise click.UsageError(f"--{named[0]} has no effect on cuts that are there already.")
+            raise click.UsageError(f"--{named[0]} has no effect on existing cuts.")
         cuts = Summary.of(choices["cuts"]).cuts
         if not given and cuts is not None:
             return cuts.names

@@ -55,7 +55,7 @@ def verify(receipt: str, data: str, **where: Any) -> None:
         request = replace(request, groups=given["request"].get("groups"))
     if request.reading or request.skip_missing:
         raise click.UsageError(
-            "How rows are read is on the receipt; leave out --task, --logits, --labels and the like."
+            "The receipt records how rows are read; omit --task, --logits, --labels and similar options."
         )
     if given["request"].get("skip_missing"):
         request = replace(request, skip_missing=True)

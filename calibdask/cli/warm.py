@@ -33,7 +33,7 @@ def warm(metrics: tuple[list[Expression], ...], jobs: int | None) -> None:
     if folder is None:
         raise Unavailable(
             "Compiled kernels cannot be cached: neither the package folder nor the user cache is private and "
-            "writable. Set NUMBA_CACHE_DIR to a folder of your own."
+            "writable. Set NUMBA_CACHE_DIR to a private folder."
         )
     words = list(dict.fromkeys(metric.keyword for chosen in metrics for metric in chosen))
     with shown_progress("compiling"):

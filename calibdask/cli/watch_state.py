@@ -72,7 +72,7 @@ class WatchState:
             raise ValueError(
                 f"{_target_text(target)} is not a state of calibdask watch --state, or it is corrupted: "
                 f"{f'it lacks {error}' if isinstance(error, KeyError) else error}. Give another name, or remove it to "
-                "watch all periods anew."
+                "watch all periods again."
             ) from error
 
     @property
@@ -106,9 +106,8 @@ class WatchState:
         written = self._written()
         if written is None:
             raise ValueError(
-                f"Another run has written {_target_text(self.target)} meanwhile, so this run reports and saves "
-                "nothing; "
-                "run one at a time, and repeat this one."
+                f"Another run has meanwhile written {_target_text(self.target)}, so this run reports and saves "
+                "nothing; run one at a time, and repeat this run."
             )
         return written
 
@@ -130,8 +129,8 @@ class WatchState:
             if written is not None:
                 return written
         raise ValueError(
-            f"Other runs have kept {_target_text(self.target)} busy, so that it does not say which alarms this run has "
-            "reported; the next run reports them again."
+            f"{_target_text(self.target)} was busy with other runs, so the alarms reported by this run were not "
+            "recorded; the next run reports them again."
         )
 
     def _written(self) -> "WatchState | None":

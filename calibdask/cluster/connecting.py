@@ -70,7 +70,7 @@ def connected(where: str | ClusterSpec = "threads") -> Iterator[Any]:
         try:
             yield client
         except CancelledError as error:
-            raise ClusterLost("The scheduler was lost, and its results with it; try again.") from error
+            raise ClusterLost("The scheduler and its results were lost; try again.") from error
         except Exception as error:
             if type(error).__name__ != "KilledWorker":
                 raise

@@ -45,7 +45,7 @@ class Transport:
             return certificates
         if not self.insecure and not _on_loopback(address):
             raise ValueError(
-                f"{address} is beyond this machine and without TLS: anybody who reaches that port can run any code. "
+                f"{address} is on another machine and without TLS: anybody who can reach that port can run any code. "
                 "Start the scheduler with certificates (calibdask certs) and give tls://, or give --insecure."
             )
         return None

@@ -215,7 +215,7 @@ def _await_worker(cluster: Any, client: Any, seconds: float) -> None:
             before, ended = ended, _have_ended(cluster)
         if before and ended:
             where = f"their logs ({logs})" if (logs := _logs()) else "their logs"
-            raise ValueError(f"All jobs have ended before a worker has joined; see {where}.")
+            raise ValueError(f"All jobs ended before a worker joined; see {where}.")
     raise ValueError(f"No job has started within {seconds:.0f} seconds; see squeue.")
 
 

@@ -215,8 +215,8 @@ def numbered(arrays: NamedArrays, shape: Shape) -> NamedArrays:
         return arrays
     if shape.options.ignore_label is not None:
         raise ValueError(
-            "ignore_label expects one label for each row, not a column of labels for each class; leave such rows out, "
-            "or give them sample_weight 0."
+            "ignore_label expects one label for each row, not a column of labels for each class; omit such rows, or "
+            "give them sample_weight 0."
         )
     columns, expected = arrays.labels.sizes[class_dim], arrays.scores.sizes[class_dim]
     if columns != expected:
@@ -351,7 +351,7 @@ def _flattened(variable: xr.Variable, batch: tuple[Axis, ...], tail: tuple[str, 
         return with_axis(data, 0)
     if any(size != size for size in data.shape):
         raise ValueError(
-            "Several extra dimensions expect known chunk sizes along the sample dimension; "
+            "Several extra dimensions require known chunk sizes along the sample dimension; "
             "call compute_chunk_sizes() first."
         )
     return data.reshape(_product(batch), *data.shape[len(names) :])

@@ -43,8 +43,8 @@ def read_blocks(
     """
     if options.groups is not None:
         raise ValueError(
-            "Blocks expect the clusters of their rows inside, as (y_true, y_prob, sample_weight, groups), where "
-            "sample_weight may be None; leave groups out."
+            "Blocks contain the clusters of their rows, as (y_true, y_prob, sample_weight, groups), where "
+            "sample_weight may be None; omit groups."
         )
     once = isinstance(blocks, Iterator)
     passes = 0
@@ -198,8 +198,8 @@ class _Block:
         if not is_block or any(part is None for part in block):
             given = "one with None" if isinstance(block, tuple | list) else type(block).__name__
             raise ValueError(
-                f"A block expects (y_true, y_prob[, sample_weight[, groups]]), got {given}; where these are "
-                "all rows, give both: evaluate(y_true, y_prob)."
+                f"A block expects (y_true, y_prob[, sample_weight[, groups]]), got {given}; if these are all rows, "
+                "pass both arguments: evaluate(y_true, y_prob)."
             )
         y_true, y_prob, *weighting = block
         models = list(y_prob) if isinstance(y_prob, Mapping) else []

@@ -134,7 +134,7 @@ def _check_order(classes: list[Any] | None, columns: list[Any] | None, what: str
         if ours != theirs and sorted(ours) == sorted(theirs):
             raise ValueError(
                 f"{what} expects the order of the columns of y_prob, which are called {shown_names(columns)}, got "
-                f"{shown_names(classes)}; order both alike."
+                f"{shown_names(classes)}; use the same order for both."
             )
 
 
@@ -256,8 +256,8 @@ def _like(name: Any, y_true: Any) -> Any:
             return name
     if _is_float(y_true) and isinstance(name, int | float | np.number) and merged_in_float64([name]) is not None:
         raise ValueError(
-            "y_true expects classes below 2**53, from where on floating-point numbers, which whole numbers with "
-            f"missing values are turned into, do not tell neighbours apart, got {name}; give such classes as text."
+            f"y_true expects classes below 2**53, as integers with missing values become floating-point numbers, which "
+            f"cannot distinguish larger neighbours, got {name}; give such classes as text."
         )
     return name
 
@@ -306,8 +306,9 @@ def _binary_encoder(
     if labels is None and pos_label is None:
         refuse_stray(blocks_of(_data(y_true)))
         raise ValueError(
-            "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
-            "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
+            "Class names require pos_label=... (--pos-label), the class whose probability the vector of scores holds; "
+            "or labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got "
+            "type "
             f"{type_of(y_true)}."
         )
     if labels is None:

@@ -134,7 +134,7 @@ def clusters_of(options: InputOptions) -> dict[str, Any]:
     if isinstance(groups, str | Mapping):
         raise ValueError(
             f"groups expects an array with the cluster of each row where labels and scores are arrays, got {groups!r}; "
-            "a name stands for a column of a frame or a file."
+            "a name refers to a column of a frame or a file."
         )
     return {CLUSTERS: cluster_numbers(groups)}
 
@@ -208,8 +208,8 @@ def _numbers_of_clusters(values: Any) -> npt.NDArray[np.int64]:
         position = np.argwhere(absent)[0].tolist()
         raise ValueError(
             f"groups expects a value in every row, got {int(absent.sum())} missing ones, the first in row "
-            f"{position[0] if len(position) == 1 else position} of its block; leave these rows out, or give each of "
-            "them a value of its own if it belongs to no other row."
+            f"{position[0] if len(position) == 1 else position} of its block; omit these rows, or give each a unique "
+            "value if it belongs to no other row."
         )
     array = np.asarray(values)
     if array.dtype.kind not in "iubfmMOUST":

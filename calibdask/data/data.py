@@ -107,8 +107,8 @@ class Data:
             return y_true
         if _are_metrics(y_prob):
             raise ValueError(
-                "The second argument is y_prob, the scores, got metrics; name them where frames and files replace "
-                "labels and scores, as in evaluate(data, metrics=...)."
+                "The second argument is y_prob, the scores, got metrics; pass metrics by keyword if a frame or file "
+                "replaces labels and scores, as in evaluate(data, metrics=...)."
             )
         if isinstance(y_prob, TopScores):
             labels, scores = y_prob.rows(y_true)
@@ -116,11 +116,11 @@ class Data:
         if y_prob is None:
             return cls._of_one(y_true, by, sample_weight, options, are_features)
         if is_summary(y_true):
-            raise ValueError("A summary replaces labels and scores, and takes no y_prob.")
+            raise ValueError("A summary replaces labels and scores; y_prob does not apply.")
         if options.label is not None or options.score is not None:
             raise ValueError(
                 "label and score name columns of a frame, which replaces y_true and y_prob: evaluate(frame, label=..., "
-                "score=...). With arrays leave label and score out."
+                "score=...). With arrays, omit label and score."
             )
         return cls(y_true, y_prob, named(by), sample_weight, options=options)
 
@@ -136,7 +136,8 @@ class Data:
         if isinstance(given, RowTable):
             if any(one is not None for one in (options.label, options.score, by, sample_weight)):
                 raise ValueError(
-                    "Rows that were read have their labels, scores, slices and weights; name the columns in read_rows."
+                    "Rows from read_rows already have their labels, scores, slices and weights; name the columns in "
+                    "read_rows."
                 )
             if options.groups is not None:
                 groups = options.groups
@@ -155,7 +156,7 @@ class Data:
         if not (is_named or has_columns(given) or has_fields(given)):
             if by is not None or sample_weight is not None:
                 raise ValueError(
-                    "Blocks expect their weights inside, as (y_true, y_prob, sample_weight), and take no by."
+                    "Blocks contain their weights, as (y_true, y_prob, sample_weight), and do not support by."
                 )
             return cls(given, options=options)
         rows = named_columns(given, columns_of(given), by, sample_weight, options)
@@ -182,9 +183,9 @@ class Data:
         """The states of a summary."""
         refuse_for_summary(options)
         if sample_weight is not None:
-            raise ValueError("A summary has its weights and slices already; sample_weight does not apply.")
+            raise ValueError("A summary already has its weights and slices; sample_weight does not apply.")
         if by is not None and (not isinstance(by, str | list | tuple) or not all(isinstance(n, str) for n in by)):
-            raise ValueError("A summary has its weights and slices already; by expects the names of some slices.")
+            raise ValueError("A summary already has its weights and slices; by expects the names of some slices.")
         names = [by] if isinstance(by, str) else by
         if options.population is not None:
             summary = options.population.summary_of(summary)
@@ -256,20 +257,20 @@ class Data:
         if self.options.soft_labels:
             raise ValueError(
                 "soft_labels is not supported here: this analysis counts labels that are 0 or 1; calibdask.evaluate "
-                "takes shares."
+                "accepts shares."
             )
         read = replace(self._read(), guess=self.guess)
         if read.source.layout.clustered and not takes_groups:
             mend = "Leave groups out" if self.has_rows else "Leave clusters out, by drop_dims('cluster_bucket'),"
             raise ValueError(
-                "groups is not supported here: this analysis takes rows as independent, and clusters of rows are not. "
-                f"{mend} to have numbers for independent rows, or give one row of each cluster."
+                f"groups is not supported here: this analysis assumes independent rows. {mend} to get numbers for "
+                "independent rows, or give one row per cluster."
             )
         population: Population | None = self.options.population
         if population is None or self.summary is not None:
             return read
         if self.top is not None:
-            raise ValueError("population expects all scores of a row, got the largest ones.")
+            raise ValueError("population expects all scores of each row, got only the largest ones.")
         return population.input_of(read)
 
     def _read(self) -> Input:
@@ -355,7 +356,7 @@ def _column_of_table(table: RowTable, name: str) -> Any:
     """A column of rows that were read, by which they may be sliced too."""
     if name not in table.by:
         raise ValueError(
-            f"groups={name!r} is none of the columns that were read, {listed(table.by) or 'none'}; name it in "
+            f"groups={name!r} is not one of the columns that were read, {listed(table.by) or 'none'}; name it in "
             "read_rows(..., groups=...)."
         )
     return table.by[name]

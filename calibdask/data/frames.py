@@ -41,7 +41,7 @@ def aligned(arrays: Mapping[str, Any]) -> dict[str, Any]:
         if not same:
             first_too = "" if indexed[0] == FRAME else f"{indexed[0]}.to_numpy() and "
             raise ValueError(
-                f"{indexed[0]} and {name} are of pandas and have different indexes, {_index_text(first.index)} and "
+                f"{indexed[0]} and {name} are pandas objects with different indexes, {_index_text(first.index)} and "
                 f"{_index_text(other.index)}: their rows cannot be matched. Select the rows of both by one "
                 f"index; or, if their order is the same, give {first_too}{name}.to_numpy()."
             )
@@ -65,7 +65,7 @@ def check_divisions(series: Mapping[str, Any]) -> None:
     for name, divisions in known.items():
         if divisions != known[first]:
             raise ValueError(
-                f"{first} and {name} are of Dask and have different divisions, {_index_text(known[first])} and "
+                f"{first} and {name} are Dask objects with different divisions, {_index_text(known[first])} and "
                 f"{_index_text(divisions)}: their rows cannot be matched. Take them from one frame, or "
                 "repartition both by the same divisions; or, if their order is the same, give to_dask_array() of both."
             )

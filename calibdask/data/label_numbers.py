@@ -107,7 +107,7 @@ def refuse_stray(blocks: Iterable[np.ndarray]) -> None:
         row, text = first
         raise ValueError(
             f"y_true expects the class numbers 0 and 1, but {count} of {rows} labels are other texts; the first is row "
-            f"{row}, {text!r}. Repair these rows, or leave them out by ignore_label={text!r} (--ignore-label), "
+            f"{row}, {text!r}. Correct these rows, or skip them by ignore_label={text!r} (--ignore-label), "
             "together with both classes in labels=... (--labels), the positive one last."
         )
 

@@ -33,8 +33,8 @@ def check_logits(scores: Any, shape: Shape) -> None:
         first = np.asarray(scores).reshape(-1)[:_MOST_ROWS]
         if first.size >= _FEWEST_SIGMOIDS and _in_range(first):
             warnings.warn(
-                f"The first {first.size} logits lie between 0 and 1; if they are probabilities, leave logits=True "
-                "(--logits) out.",
+                f"The first {first.size} logits lie between 0 and 1; if they are probabilities, omit logits=True "
+                "(--logits).",
                 SuspectScoresWarning,
                 stacklevel=2,
             )
@@ -42,8 +42,8 @@ def check_logits(scores: Any, shape: Shape) -> None:
     rows = np.asarray(scores).reshape(-1, scores.shape[-1])[:_MOST_ROWS]
     if len(rows) >= _FEWEST_ROWS and _in_range(rows) and (np.abs(rows.sum(axis=1) - 1) <= _TOLERANCE).all():
         raise ValueError(
-            f"logits=True (--logits) expects logits, but the first {len(rows)} rows lie in [0, 1] and sum to 1, as "
-            "probabilities do; leave it out."
+            f"logits=True (--logits) expects logits, but the first {len(rows)} rows lie in [0, 1] and sum to 1, like "
+            "probabilities; omit it."
         )
 
 

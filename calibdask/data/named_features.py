@@ -35,8 +35,8 @@ def data_with_features(
         )
         if isinstance(wanted, list) and (y_prob is not None):
             raise ValueError(
-                f"{caller} expects names of columns, {listed(wanted)}, along with the frame or the file that has them, "
-                "got arrays; give features as a data frame, or a mapping from name to array."
+                f"{caller} expects names of columns, {listed(wanted)}, together with the frame or file that contains "
+                "them, got arrays; give features as a data frame, or a mapping from name to array."
             )
         data = Data.of(y_true, y_prob, wanted, sample_weight, options, are_features=True)
     if data.has_rows and (isinstance(data.labels, RowStream) or data.scores is None):
@@ -94,5 +94,5 @@ def _all_further(y_true: Any, y_prob: Any, weight: Any, options: InputOptions) -
     names = choose_columns(there, label, score, "The frame", used=used)
     further = [name for name in there if name not in (*names.columns, *used)]
     if not further:
-        raise ValueError(f"audit expects further columns as features; the frame has only {listed(there)}.")
+        raise ValueError(f"audit expects additional columns as features; the frame has only {listed(there)}.")
     return further

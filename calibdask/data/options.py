@@ -145,5 +145,5 @@ def refuse_for_summary(options: InputOptions) -> None:
     if options.groups is not None:
         raise ValueError(
             "A summary holds no rows; groups has no effect on it. Give groups where the rows are summarized: "
-            "summarize(..., groups=...) keeps what clustered intervals need."
+            "summarize(..., groups=...) stores the sums that clustered intervals need."
         )

@@ -114,7 +114,7 @@ class Population(HtmlRepr):
         if self.prevalence is not None:
             raise ValueError(
                 f"{caller} expects a population without prevalence, which weights rows: its guarantee counts rows. "
-                "Give train_prevalence or sampling_rate alone, and choose from rows of the population itself."
+                "Give only train_prevalence or sampling_rate, and choose from rows of the population itself."
             )
 
     @property
@@ -146,7 +146,7 @@ class Population(HtmlRepr):
             assert frequencies is not None
             if absent := np.flatnonzero(frequencies <= 0).tolist():
                 raise ValueError(
-                    f"population expects rows of each class, which are weighted to a prevalence; none has the label "
+                    f"population expects rows of each class, to weight them to a prevalence; none has the label "
                     f"{absent[0]}."
                 )
             weights = target / frequencies
@@ -162,8 +162,8 @@ class Population(HtmlRepr):
         """
         if read.options.task == "multilabel":
             raise ValueError(
-                "population expects one problem, and multilabel columns have a prevalence each; evaluate the columns "
-                "by themselves."
+                "population expects one problem, but each multilabel column has its own prevalence; evaluate the "
+                "columns separately."
             )
         layout = read.source.layout
         frequencies = None
@@ -182,11 +182,13 @@ class Population(HtmlRepr):
             If it is of several classes, or of a population already, or holds no histogram of a class.
         """
         if said := summary.dataset.attrs.get(ATTRIBUTE):
-            raise ValueError(f"This summary is of a population already: {said}; summarize the rows, or leave it out.")
+            raise ValueError(
+                f"This summary already refers to a population: {said}; summarize the rows, or omit population."
+            )
         if summary.source.layout.clustered:
             raise ValueError(
                 "population expects rows, or a summary without clusters of rows: summarize the rows with population= "
-                "and groups=, or leave clusters out by drop_dims('cluster_bucket')."
+                "and groups=, or drop the clusters by drop_dims('cluster_bucket')."
             )
         slices = [name for name in summary.dataset["rows"].dims if name not in summary.batch]
         summary = Summary.of(summary.dataset.transpose(*summary.batch, *slices, ...), summary.url)
@@ -194,8 +196,8 @@ class Population(HtmlRepr):
         stored = [histogram for histogram in source.histograms if histogram.setting.kind in ("class", "classwise")]
         if not layout.vector or not stored:
             raise ValueError(
-                "population expects rows, or a summary of binary scores with a histogram of a class: others do not "
-                "hold the label beside each score. Summarize the rows with population=, or evaluate them."
+                "population expects rows, or a summary of binary scores with a histogram of a class: other summaries "
+                "do not store the label of each score. Summarize the rows with population=, or evaluate them."
             )
         frequencies = None
         if self.needs_frequencies:
@@ -263,7 +265,7 @@ def _frequencies(outcome: Array, weight: Array, layout: Layout) -> Array:
     shares = outcome.sum(1) / weight[..., :1].sum(1)
     if not np.allclose(shares, shares[:1], rtol=_ROUNDING, atol=0):
         raise ValueError(
-            "population expects the same labels for all models; evaluate models with others by themselves."
+            "population expects the same labels for all models; evaluate models with other labels separately."
         )
     own = shares[0]
     return np.array([1 - own[0], own[0]]) if layout.vector else own

@@ -27,7 +27,7 @@ def stacked(variable: xr.Variable, sizes: Mapping[Hashable, int], name: str) -> 
            [2, 4]])
     """
     if any(size != size for size in variable.shape):
-        raise ValueError("Several dimensions of samples expect known chunk sizes; call compute_chunk_sizes() first.")
+        raise ValueError("Several sample dimensions expect known chunk sizes; call compute_chunk_sizes() first.")
     missing = {dim: size for dim, size in sizes.items() if dim not in variable.dims}
     full = variable.set_dims({**missing, **variable.sizes}) if missing else variable
     tail = [dim for dim in full.dims if dim not in sizes]
@@ -133,8 +133,8 @@ class Shape:
         samples, class_dim = len(options.sample_dims), options.class_dim
         if is_named(y_true) and class_dim in y_true.dims:
             raise ValueError(
-                f"y_true has a dimension {class_dim!r} of classes; say by task='multiclass' that its rows are one-hot, "
-                "or by task='multilabel' that every class is a problem of its own."
+                f"y_true has a dimension {class_dim!r} of classes; give task='multiclass' if its rows are one-hot, or "
+                "task='multilabel' if every class is a separate problem."
             )
         if is_named(y_prob):
             columns = y_prob.sizes.get(class_dim)
@@ -211,7 +211,7 @@ def _check_single_columns(y_true: Any, y_prob: Any, options: InputOptions) -> No
     if len(labels) == 1 and len(scores) == 2 and scores[0] != labels[0] == scores[1] and labels[0] > 0:
         raise ValueError(
             f"y_prob expects a row for each of the {labels[0]} labels, (n, K), got {_shape(y_prob)}; transpose it, "
-            "y_prob.T, or, if these are several models, say task='binary'."
+            "y_prob.T, or, if these are several models, give task='binary'."
         )
 
 

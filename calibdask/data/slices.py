@@ -188,7 +188,7 @@ def _unique(name: str, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         labels, codes = _distinct_and_place(values)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"by {name!r} expects numbers, texts or dates, all of one kind, got values that have no order ({error})."
+            f"by {name!r} expects numbers, texts or dates, all of one kind, got values that cannot be sorted ({error})."
         ) from error
     if labels.dtype.kind == "f":
         check_identifiers(labels)

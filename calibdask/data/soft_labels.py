@@ -94,7 +94,7 @@ def soft_data(data: "Data") -> "Data":
     }
     for name, value in refused.items():
         if value is not None:
-            raise ValueError(f"soft_labels has no form with {name}; leave it out, or prepare the rows before.")
+            raise ValueError(f"soft_labels does not support {name}; omit it, or prepare the rows first.")
     if not data.has_rows or data.top is not None or data.scores is None or isinstance(data.scores, Mapping):
         raise ValueError("soft_labels expects rows of one model in arrays, a frame or a file, held in memory.")
     rows = SoftRows.of(data.labels, data.scores, options.sum_tolerance)
@@ -119,7 +119,7 @@ def _matrix(name: str, values: Any) -> Any:
     try:
         numbers = np.asarray(array, np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{_WHERE}; {name} holds something else than numbers.") from None
+        raise ValueError(f"{_WHERE}; {name} holds values that are not numbers.") from None
     if numbers.ndim not in (1, 2):
         raise ValueError(f"{_WHERE}; {name} has {numbers.ndim} dimensions.")
     return array if name == "y_prob" and array.dtype.kind == "f" else numbers

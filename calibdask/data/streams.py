@@ -205,8 +205,8 @@ class RowStream:
             return width
         if self.batches.once:
             raise ValueError(
-                f"Column {names[0]!r} holds lists whose length its type does not say, and this reader is read once: "
-                "cast it to a list of fixed size, or give a function that returns a new reader, or a table."
+                f"Column {names[0]!r} holds lists of undeclared length, and this reader can be read only once: cast it "
+                "to a list of fixed size, or give a function that returns a new reader, or a table."
             )
         rows = (to_numpy(batch.column(0)) for batch in self.batches.read(names) if batch.num_rows)
         return int(next(rows, np.empty((0, 0))).shape[1])

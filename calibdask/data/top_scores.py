@@ -83,12 +83,12 @@ class TopScores:
         if self.n_classes <= shape[1]:
             raise ValueError(
                 f"n_classes expects the number of all classes, more than the {shape[1]} scores in a row, got "
-                f"{self.n_classes}; with all scores give these as y_prob."
+                f"{self.n_classes}; if you have all scores, give them as y_prob."
             )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Refused: most scores are not there."""
-        raise ValueError("TopScores are taken by calibdask.evaluate and the shorthands alone: they lack most scores.")
+        raise ValueError("Only calibdask.evaluate and the shorthands accept TopScores, which lack most scores.")
 
     @property
     def kept(self) -> int:
@@ -124,10 +124,10 @@ class TopScores:
         if options.names_classes or options.logits or options.task not in (None, "multiclass"):
             raise ValueError(
                 "labels, pos_label, logits and task do not apply to TopScores: its scores are probabilities of classes "
-                "that are named as in y_true."
+                "named as in y_true."
             )
         if options.ignore_label is not None:
-            raise ValueError("ignore_label does not apply to TopScores; leave such rows out.")
+            raise ValueError("ignore_label does not apply to TopScores; omit such rows.")
         # Rows lack the small scores.
         return replace(options, sum_tolerance=1.0)
 

@@ -136,7 +136,7 @@ def rows_of_lists(array: np.ndarray, name: str) -> np.ndarray:
     sizes = {np.shape(cell) for cell in array[~absent]}
     if len(sizes) > 1:
         raise ValueError(
-            f"{name} holds lists, and expects one value for each class in every row, got "
+            f"{name} holds lists and expects one value per class in every row, got "
             f"{' and '.join(str(size[0]) for size in sorted(sizes)[:2])} of them."
         )
     rows = np.stack([np.asarray(unmasked(cell)) for cell in array[~absent]])
@@ -195,7 +195,7 @@ def host_array(name: str, array: Any) -> np.ndarray:
     array([0.25, 0.5 ], dtype=float32)
     """
     if getattr(array, "requires_grad", False) is True:
-        raise ValueError(f"{name} requires gradients, which numbers to be measured do not have; give {name}.detach().")
+        raise ValueError(f"{name} requires gradients; pass {name}.detach().")
     refusals: list[Exception] = []
     for convert in (_by_array, _by_dlpack, _by_copy):
         try:

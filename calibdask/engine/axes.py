@@ -91,6 +91,6 @@ def check_identifiers(labels: np.ndarray) -> None:
     merged = merged_in_float64(labels)
     if merged is not None:
         raise ValueError(
-            "by expects floating-point numbers, which whole numbers with missing values are turned into, below 2**53, "
-            f"from where on they do not tell neighbours apart, got {merged}; give such identifiers as text."
+            f"by expects values below 2**53, as integers with missing values become floating-point numbers, which "
+            f"cannot distinguish larger neighbours, got {merged}; give such identifiers as text."
         )

@@ -90,6 +90,6 @@ class _FirstPass(Source):
             if statistic.ordered:
                 raise NotOnePass(f"it needs {statistic.display_name}, which depends on the order of the rows")
             if not statistic.adds:
-                raise NotOnePass(f"it needs {statistic.display_name}, which is no sum over the rows")
+                raise NotOnePass(f"it needs {statistic.display_name}, which is not a sum over the rows")
         self.passes, self.requested = 1, statistics
         return states_of(few_rows(self.layout), statistics)

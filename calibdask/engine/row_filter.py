@@ -178,7 +178,7 @@ def _ignored(labels: npt.NDArray[Any], label: float | None) -> Mask:
     first: Mask = out[0]
     if not (out == first).all():
         raise ValueError(
-            "ignore_label expects the same rows to be left out for all models; give it one column of labels."
+            "ignore_label expects the same rows to be skipped for all models; give it one column of labels."
         )
     return first
 

@@ -92,7 +92,7 @@ def _estimator(metric: Any) -> Estimator:
     if isinstance(metric, str):
         estimators = list(_estimators(metric))
         if len(estimators) > 1:
-            raise ValueError(f"A name in metrics stands for one estimator, got {metric!r}.")
+            raise ValueError(f"A name in metrics refers to one estimator, got {metric!r}.")
         return estimators[0]
     try:
         made = metric() if callable(metric) else metric

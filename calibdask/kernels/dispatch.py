@@ -234,7 +234,7 @@ def folders() -> Folders:
 def _warn_not_kept() -> None:
     warnings.warn(
         "Compiled kernels cannot be kept: neither the folder of the package nor that for caches can be written by this "
-        "user alone, so every process compiles them again. Set NUMBA_CACHE_DIR to a folder of your own.",
+        "user alone, so every process compiles them again. Set NUMBA_CACHE_DIR to a private folder.",
         stacklevel=2,
     )
 

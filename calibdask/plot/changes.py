@@ -82,9 +82,9 @@ def change_text(change: GapChange) -> str:
     Examples
     --------
     >>> change_text(GapChange("", (0.001, 0.0, 0.002), (-0.0149, -0.02, -0.01)))
-    '+0.1 points for other people (mix) and −1.5 points for other behaviour (within)'
+    '+0.1 points from the population (mix) and −1.5 points from behaviour (within)'
     """
     # Adding 0 takes the sign off a zero.
     values = (round(100 * part[0], 1) + 0.0 for part in (change.mix, change.within))
     mix, within = (f"{value:+.1f} points".replace("-", "−") for value in values)
-    return f"{mix} for other people (mix) and {within} for other behaviour (within)"
+    return f"{mix} from the population (mix) and {within} from behaviour (within)"

@@ -87,7 +87,7 @@ def _ratio(label: str, bins: BinnedReliability, level: float) -> _ClassRatio:
 
 NEUTRAL = "neutral"
 # The section on groups, which banners lead to.
-AUDITED, AUDITED_TITLE = "groups", "For whom it is wrong"
+AUDITED, AUDITED_TITLE = "groups", "Miscalibrated subgroups"
 _MOST_NAMED = 3
 
 # Mean scores and observed rates below this are rare outcomes.

@@ -89,7 +89,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
     appendix: _Parts = {
         "pictures": ("Reliability", _pictures(models)),
         "by_slice": ("Slices of each model", _slices(models) if several else ()),
-        "data": ("What was measured", _data(models, origin)),
+        "data": ("Data and settings", _data(models, origin)),
         "metrics": ("All metrics", _metrics(models)),
         "measures": ("Measures", _measures(models)),
     }
@@ -308,7 +308,7 @@ def _reproduce(origin: Origin) -> Iterator[Element]:
 
 def _measures(models: Sequence[ModelResult]) -> Iterator[Element]:
     yield Terms(_definitions(models))
-    yield Heading("As they were computed")
+    yield Heading("Exact settings")
     yield Sentence("Random seeds are listed above and in these descriptions.")
     yield Listing(sorted({part.estimator for model in models for part in model.metrics}))
 

@@ -93,7 +93,7 @@ def _periods(models: Sequence[ModelResult]) -> dict[str, str]:
 
 
 def _shortened(fingerprint: str) -> str:
-    return f"{fingerprint[:_DIGITS]}… (whole at the foot)" if len(fingerprint) > _DIGITS else fingerprint
+    return f"{fingerprint[:_DIGITS]}… (in full at the end)" if len(fingerprint) > _DIGITS else fingerprint
 
 
 def _data(model: ModelResult) -> str:
@@ -208,7 +208,7 @@ def _row(one: Comparison, own: Difference, reach: tuple[float, float]) -> list[C
     baseline, model, *difference = own.texts
     shown, *ends = (minus(word) for word in difference)
     return [
-        text(_title(own), f"{one.model} less {one.baseline}"),
+        text(_title(own), f"{one.model} minus {one.baseline}"),
         Cell(picture=forest(own.difference, own.low, own.high, reach)),
         number(own.difference, shown, " to ".join(ends)),
         Cell(f"{model} and {baseline}", numeric=True),

@@ -170,7 +170,7 @@ def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
     ]
     rows.append([Cell(), Cell(), Cell(), *(Cell(picture=forest_axis(reach)) for _ in given)])
     hidden = len(places) - len(shown)
-    notes = ["Each interval is for its slice alone: of many, some miss 0 by chance."] if len(places) > 2 else []
+    notes = ["Intervals are pointwise: among many slices, some exclude 0 by chance."] if len(places) > 2 else []
     notes += [f"{counted(hidden, 'further slice')} not shown here."] if hidden > 0 else []
     name = gap_name(models[0].kind)
     level = "" if models[0].level is None else f", {percent(models[0].level)} intervals; the line is 0"

@@ -43,7 +43,7 @@ def _maps_of_slices(model: ModelResult) -> Iterator[str]:
         data = shlex.quote(model.measured.source or "DATA")
         each = "" if len(names) == 1 else f", likewise {joined([f'--by {shlex.quote(name)}' for name in names[1:]])}"
         yield (
-            f"Slices by {joined(names)} may need maps of their own: calibdask calibrate {data} --by "
+            f"Slices by {joined(names)} may need separate maps: calibdask calibrate {data} --by "
             f"{shlex.quote(names[0])} --out map.json{each}."
         )
 

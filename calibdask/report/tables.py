@@ -291,7 +291,7 @@ def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
     ]
     rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), Cell(), *(Cell() for _ in (*columns, *means))])
     numeric = ((title, True) for title in (*columns.values(), *means))
-    drawn = _interval(model) if model.level is None else f"{_interval(model)} of each by itself"
+    drawn = _interval(model) if model.level is None else f"pointwise {_interval(model)}"
     headings = [(sliced.name, False), ("rows", True), (drawn, False), ("at least, adjusted", True), *numeric]
     return Table(f"{model.name} by {sliced.name}, the worst first", headings, rows, _slice_notes(model, sliced))
 

@@ -59,7 +59,7 @@ def _reading(watched: ModelOverTime) -> str:
     watching = watched.watching
     size = 100 * watching.tolerance
     null = f"within {size:g} point{'' if size == 1 else 's'} of the scores" if size else "as the scores say"
-    marks = " Dotted lines: another version of the model." * bool(watched.marks)
+    marks = " Dotted lines: a new version of the model." * bool(watched.marks)
     late = " Grey periods are not due: their outcomes are not all known, and they are not tested." * bool(
         watched.pending is not None
     )

@@ -167,7 +167,8 @@ class _Assessment:
         if self.outcome == "unknown":
             return "Without an interval or a test, the share due to chance is unknown."
         if self.excludes_zero:
-            return f"A calibrated model with these scores would hardly show that much by chance. {self._tested}".strip()
+            rare = "A calibrated model with these scores would rarely show an error this large by chance."
+            return f"{rare} {self._tested}".strip()
         if not self.has_chance_interval:
             alone = "The interval alone does not distinguish error from chance." if self.error.has_interval else ""
             return f"{self._tested} {alone}".strip()
@@ -197,9 +198,9 @@ class _Assessment:
         smallest = f", the smallest of {tests} tests" if tests > 1 else ""
         name = f"({self.test.label}, {pvalue_text(self.test.pvalue)}{smallest})"
         if not self.rejects:
-            return f"A test of calibration, which is sensitive to some kinds of error only, does not reject it {name}."
+            return f"A test of calibration, sensitive to some kinds of error only, does not reject calibration {name}."
         agrees = self.excludes_zero or self.model.is_biased
-        return f"A test of calibration {'rejects it as well' if agrees else 'does reject it'} {name}."
+        return f"A test of calibration {'rejects calibration as well' if agrees else 'does reject calibration'} {name}."
 
     def relevance(self) -> Iterator[str]:
         """Size and certainty are two things."""
@@ -234,7 +235,7 @@ def worst_slices(model: ModelResult, *, worse_than_all: bool = False) -> Iterato
         alike = [piece.label for piece in others if _reaches(piece.numbers.get(sliced.variable), worst.least)]
         slices = ["any other slice"] if 1 < len(alike) == len(others) else [named(alike)] if alike else []
         same = [*(["all rows"] if overlaps else []), *slices]
-        apart = f", so not distinguishable from {joined(same, 'or')}" if same else ""
+        apart = f", and cannot be distinguished from {joined(same, 'or')}" if same else ""
         least = f"{scale.number(worst.least)}{scale.short_unit}"
         adjusted = f"at least {least} adjusted for {counted(model.models * sliced.judged, 'slice')}"
         size = f"{scale.number(error.value)}{scale.short_unit}"

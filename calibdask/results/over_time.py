@@ -260,7 +260,7 @@ def sentence(process: OverTime, since: GapEnds | None = None) -> str:
     if process.is_off:
         return f"Since {period_text(process.since)} {whom} is off: {_how(process, since)}; {_own(process)}."
     if not process.rows.any():
-        return f"There are no rows of {whom} yet."
+        return f"There are no rows for {whom} yet."
     if process.alarmed is not None and process.tests == 1:
         return (
             f"On {period_text(process.alarmed)} {whom} raised an alarm, with evidence of up to "
@@ -303,7 +303,7 @@ def others_text(leading: OverTime | None, processes: Sequence[OverTime]) -> str:
     if not off:
         return ""
     more = f" and {len(off) - 3:,} more" if len(off) > 3 else ""
-    return f"Off too: {', '.join(off[:3])}{more}."
+    return f"Also off: {', '.join(off[:3])}{more}."
 
 
 def version_marks(summary: xr.Dataset, period: str, version: str | None) -> list[Mark]:

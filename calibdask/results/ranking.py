@@ -273,7 +273,7 @@ def order_text(results: Results, adjust: Adjust | None = "bonferroni", what: str
         return f"By {measure or part.variable}, of {slices}."
     ends = f"the ends of {part.variable}" + (f", the least {measure} between them" if measure else "")
     if adjust is None:
-        return f"By {ends}, each of {slices} by itself."
+        return f"By {ends}, pointwise for {slices}."
     return f"By {ends}, adjusted so that they hold for all {slices} at a time; the intervals shown are not adjusted."
 
 

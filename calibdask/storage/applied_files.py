@@ -58,7 +58,7 @@ class AppliedParquet(AppliedFile):
         ]
         for member in members:
             if not (self.part / str(member["name"])).is_file():
-                raise Damaged(f"{self.part / str(member['name'])} was removed while the rows were written; begin anew.")
+                raise Damaged(f"{self.part / str(member['name'])} was removed while the rows were written; start over.")
         (self.part / APPLIED).write_text(manifest_text(mark, self.store, members), encoding="utf-8")
 
     @property
@@ -147,10 +147,10 @@ class AppliedCsv(AppliedParquet):
         with self.part.open("wb") as whole:
             for path, expected in members:
                 if not path.is_file():
-                    raise Damaged(f"{path} was removed while the rows were written; begin anew.")
+                    raise Damaged(f"{path} was removed while the rows were written; start over.")
                 with path.open("rb") as part:
                     if file_hash(part) != expected:
-                        raise Damaged(f"{path} was changed while the rows were written; begin anew.")
+                        raise Damaged(f"{path} was changed while the rows were written; start over.")
                     part.seek(0)
                     shutil.copyfileobj(part, whole)
 

@@ -54,11 +54,11 @@ def intact_files(files: FileSet) -> FileSet:
     root = location.path.rstrip("/")
     there = [path.removeprefix(f"{root}/") for path in files.paths]
     if missing := [name for name in members if name not in there]:
-        raise Damaged(f"{location.url} is not whole: {listed(missing)} is missing; {_MEND}.")
+        raise Damaged(f"{location.url} is incomplete: {listed(missing)} is missing; {_MEND}.")
     if foreign := [name for name in there if name not in members]:
         raise Damaged(
-            f"{location.url} holds {listed(foreign)}, which {APPLIED} does not list; its rows would count as well. "
-            "Remove it, or give a pattern that names the files to read."
+            f"{location.url} holds {listed(foreign)}, which {APPLIED} does not list, so its rows would be counted as "
+            "well. Remove it, or give a pattern that names the files to read."
         )
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         hashes = [*pool.map(lambda name: _hash_of(location.child(name)), members)]
@@ -88,6 +88,6 @@ def _check_foreign(files: FileSet) -> None:
         metadata = parquet.read_schema(file).metadata or {}
     if IDENTITY.encode() in metadata:
         raise Damaged(
-            f"{files.location.url} is not whole: its files were written by calibdask apply, and {APPLIED}, which lists "
-            f"them, is missing; {_MEND}, or give a pattern that names the files to read."
+            f"{files.location.url} is incomplete: its files were written by calibdask apply, but {APPLIED}, which "
+            f"lists them, is missing; {_MEND}, or give a pattern that names the files to read."
         )

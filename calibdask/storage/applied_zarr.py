@@ -71,8 +71,8 @@ class AppliedZarr(AppliedFile):
                     values = values.astype(np.float64)
                 elif values.dtype.kind != "O" and values.dtype != array.dtype:
                     raise ValueError(
-                        f"Column {name!r} has missing values from row {start:,} on, and none before, so that it has no "
-                        "place in an array of whole numbers; write to .parquet."
+                        f"Column {name!r} has missing values from row {start:,} on, and none before, which an array of "
+                        "whole numbers cannot hold; write to .parquet."
                     )
                 missing = self.chunk_rows - len(values)
                 filling = np.full((missing, *values.shape[1:]), "" if values.dtype.kind == "O" else 0, values.dtype)

@@ -60,7 +60,7 @@ def _check_end(stream: Any) -> None:
         )
     if stream.read(1):
         raise ValueError(
-            "something follows the end of the stream; write all batches to one stream, or to several files"
+            "there is data after the end of the stream; write all batches to one stream, or to several files"
         )
 
 

@@ -133,7 +133,7 @@ class CheckedStore(WrapperStore["Store"]):
             # It may have been written since.
             value = await self._file(key, prototype, byte_range)
             if value is None:
-                raise Damaged(f"{self.url} is not whole: the chunk {key} is missing; {self.chunks.mend}.")
+                raise Damaged(f"{self.url} is incomplete: the chunk {key} is missing; {self.chunks.mend}.")
         name = self._array_of(key)
         if byte_range is None and name is not None:
             content = np.asarray(value.as_numpy_array(), np.uint8)
@@ -160,7 +160,7 @@ class CheckedStore(WrapperStore["Store"]):
     ) -> "Buffer | None":
         """The file of a key as it is, unless reading it may never end."""
         if isinstance(self._store, LocalStore) and is_endless(self._store.root / key):
-            raise Damaged(f"{self.url}/{key} is a pipe, a socket or a device; copy what it gives to a file first.")
+            raise Damaged(f"{self.url}/{key} is a pipe, a socket or a device; copy its contents to a file first.")
         return await self._store.get(key, prototype, byte_range)
 
     async def _verify(self, prototype: "BufferPrototype") -> "dict[str, Buffer]":
@@ -170,7 +170,7 @@ class CheckedStore(WrapperStore["Store"]):
         found = await asyncio.gather(*(self._file(key, prototype) for key in sums))
         for (key, expected), value in zip(sums.items(), found, strict=True):
             if value is None:
-                raise Damaged(f"{self.url} is not whole: {key} is missing; {self.chunks.mend}.")
+                raise Damaged(f"{self.url} is incomplete: {key} is missing; {self.chunks.mend}.")
             content = value.to_bytes()
             if (zlib.crc32(content) if isinstance(expected, int) else content_hash(content)) != expected:
                 raise Damaged(self._changed(key))

@@ -129,7 +129,7 @@ def whole(values: Any) -> Any:
     if values.dtype.kind in "iu":
         return values.astype(np.int64)
     if values.dtype.kind != "f" or not ((values == np.rint(values)) & (abs(values) < 1 << 62)).all():
-        raise ValueError("Sums of rows without weights expect whole numbers; fill what a join left missing with 0.")
+        raise ValueError("Sums of unweighted rows must be whole numbers; fill values that a join left missing with 0.")
     return values.astype(np.int64)
 
 
@@ -146,7 +146,7 @@ def _first_value(values: Any) -> str:
 
 def _refuse(name: str, expected: str, found: str) -> NoReturn:
     raise ValueError(
-        f"{name} of a summary expects {expected}, got {found}, which no pass over data writes: it is damaged, made by "
-        "hand, or was lost in a join or a selection. Copy the summary again, or summarize the data again; what a join "
-        "left missing is filled with 0."
+        f"{name} of a summary expects {expected}, got {found}, which calibdask never writes: it is damaged, made by "
+        "hand, or was lost in a join or a selection. Copy the summary again, or summarize the data again; fill values "
+        "that a join left missing with 0."
     )

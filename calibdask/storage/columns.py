@@ -253,8 +253,8 @@ def _listing(given: Any, names: Sequence[Any], role: str) -> list[Any] | None:
         return None
     if not isinstance(given, list | tuple):
         raise ValueError(
-            f"{role} expects the name of a column, or a list of names, got {type(given).__name__}; with a frame all "
-            "columns are named, and arrays are given without it: evaluate(y_true, y_prob)."
+            f"{role} expects the name of a column, or a list of names, got {type(given).__name__}; with a frame, name "
+            "all columns; pass arrays without it: evaluate(y_true, y_prob)."
         )
     if not given:
         raise ValueError(f"{role} expects a column, or one column for each class, got an empty list.")
@@ -288,7 +288,7 @@ def _class_columns(names: Sequence[Any], stem: Any, role: str, url: str) -> tupl
     if stem in names:
         if numbered:
             raise ValueError(
-                f"{url} has both {stem!r} and {shown}; drop one of the two, or name the {role}s otherwise."
+                f"{url} has both {stem!r} and {shown}; drop one of the two, or use other names for the {role}s."
             )
         return (stem,)
     if not numbered:

@@ -57,7 +57,7 @@ def header_of(read: Callable[[int], bytes], size: int, separator: str | None = N
     if not found[_COMMA]:
         raise ValueError("its first line is empty; delete the lines before names." if text.strip() else "it is empty.")
     if b"\r" in text and b"\n" not in text:
-        raise ValueError(r"its lines end in carriage returns alone; convert it, for example by tr '\r' '\n'.")
+        raise ValueError(r"its lines end in carriage returns only; convert it, for example by tr '\r' '\n'.")
     if separator is None:
         separator = _COMMA if len(found[_COMMA]) > 1 else max(found, key=lambda sign: len(found[sign]))
     return CsvHeader(found[separator], end, text, separator)

@@ -275,7 +275,7 @@ def cube_dataset(location: Location, group: Any, known: Mapping[str, Any]) -> "x
         return dataset.assign_attrs(recorded)
     own = dict(group[folder].attrs)
     if MANIFEST not in group.attrs or GroupManifest.of(url, own) is None:
-        raise Damaged(f"{url} is damaged: it has lost its manifest; {CellChunks.mend}.")
+        raise Damaged(f"{url} is damaged: its manifest is missing; {CellChunks.mend}.")
     within = f"{group.path}/{folder}" if group.path else folder
     hashed = f"{within}/{CELL_HASHES}" in group.store.arrays
     outputs = frozenset(known["outputs"])
@@ -336,6 +336,6 @@ def check_status(url: str, status: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 def _refuse(url: str, name: str, expected: str, found: str) -> None:
     raise Damaged(
-        f"{url}: {name} of a cube expects {expected}, got {found}, which no study writes: it is damaged, or made by "
-        f"hand. {CellChunks.mend[0].upper()}{CellChunks.mend[1:]}."
+        f"{url}: {name} of a cube expects {expected}, got {found}, which calibdask never writes: it is damaged, or "
+        f"made by hand. {CellChunks.mend[0].upper()}{CellChunks.mend[1:]}."
     )

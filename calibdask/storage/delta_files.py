@@ -33,7 +33,7 @@ def delta_files(location: Location) -> FileSet:
         features = _NOT_PLAIN & {*(table.protocol().reader_features or ())}
         if features:
             raise ValueError(
-                f"it has the feature {', '.join(sorted(features))}, which is not read here; read it by Spark or DuckDB "
+                f"it has the unsupported feature {', '.join(sorted(features))}; read it by Spark or DuckDB "
                 "(delta_scan), or run OPTIMIZE or REORG on it."
             )
         actions = pyarrow.table(table.get_add_actions(flatten=True))
@@ -53,5 +53,5 @@ def _decoded(paths: Sequence[str]) -> list[str]:
     """Paths of the files in a table; the protocol writes them as parts of URLs."""
     outside = [path for path in paths if "://" in path or path.startswith("/")]
     if outside:
-        raise ValueError(f"its file {outside[0]} is outside its folder, as of a shallow clone; make a deep one.")
+        raise ValueError(f"its file {outside[0]} is outside its folder, as in a shallow clone; make a deep clone.")
     return [unquote(path) for path in paths]

@@ -73,9 +73,7 @@ def read_bytes(place: str | os.PathLike[str] | Location, most_bytes: int = _MOST
             content = file.read(most_bytes + 1)
             is_small = True
     if len(content) > most_bytes or not is_small:
-        raise ValueError(
-            f"{location.url} is larger than {most_bytes >> 20:,} MB, and no document that is expected here."
-        )
+        raise ValueError(f"{location.url} is larger than {most_bytes >> 20:,} MB, and is not an expected document.")
     return bytes(content)
 
 

@@ -54,8 +54,8 @@ def _put(folder: Location, name: str, content: bytes) -> bool:
     mode = "create"
     if not with_retries(lambda: _has_conditions(folder)):
         warnings.warn(
-            f"{folder.url} is on a store without conditional writes, where of two that write at once one may lose what "
-            "it added: let one process at a time write there.",
+            f"{folder.url} is on a store without conditional writes, where concurrent writers may lose data: let only "
+            "one process at a time write there.",
             stacklevel=6,
         )
         if with_retries(lambda: _content(folder, path)) is not None:

@@ -53,8 +53,8 @@ def check_version(file: Location, version: Version) -> None:
     changes = [name for (name, before), (_, now) in zip(version, current, strict=False) if before != now]
     if changes:
         raise ValueError(
-            f"{file.url} was replaced or written to while it was read (its {' and '.join(changes)} changed); run it "
-            "again when nothing writes to it, or read a copy."
+            f"{file.url} was replaced or written to while it was read (its {' and '.join(changes)} changed); run again "
+            "when no process writes to it, or read a copy."
         )
 
 

@@ -63,13 +63,14 @@ def _format_of_files(location: Location) -> str:
     columns = [name for name in formats if name in COLUMN_FORMATS]
     if len(columns) > 1:
         raise ValueError(
-            f"{location.url} stands for files of several formats, {', '.join(columns)}; give a pattern of one, such as "
+            f"{location.url} matches files of several formats, {', '.join(columns)}; give a pattern for one of them, "
+            "such as "
             f"'*{columns[0]}'."
         )
     known = ", ".join(_FORMATS)
     if location.is_folder:
         raise ValueError(
-            f"{location.url} is a folder of no known format; it expects a name that ends in one of {known}, "
+            f"{location.url} is a folder of unknown format; expected a name that ends in one of {known}, "
             f"a Zarr store, a Delta table, or files of {', '.join(COLUMN_FORMATS)} in it."
         )
     raise ValueError(

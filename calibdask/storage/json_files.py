@@ -132,7 +132,7 @@ def _inferred(text: bytes, first_row: int) -> _Block:
 
     if text.lstrip()[:1] == b"[":
         raise ValueError(
-            "it is one JSON array, where an object in each line is expected; convert it, for example by jq -c '.[]'."
+            "it is a single JSON array, but one object per line is expected; convert it, for example by jq -c '.[]'."
         )
     _check_depth(text)
     try:

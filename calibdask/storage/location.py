@@ -119,7 +119,7 @@ class Location:
             endless = [""] if is_endless(self.path) else []
         for name in endless[:1]:
             place = self.child(name) if name else self
-            raise ValueError(f"{place.url} is a pipe, a socket or a device; copy what it gives to a file first.")
+            raise ValueError(f"{place.url} is a pipe, a socket or a device; copy its contents to a file first.")
 
     @cached_property
     def is_zarr(self) -> bool:
@@ -174,7 +174,7 @@ class Location:
         except Exception as error:
             if not self.local and is_outage(error):
                 raise Unavailable(
-                    f"The store does not answer: {self.url} cannot be read ({self.quoted(error)})."
+                    f"The store does not respond: {self.url} cannot be read ({self.quoted(error)})."
                 ) from error
             raise read_error(self, error, what) from error
 
@@ -210,7 +210,7 @@ class Location:
             if protocol not in _INSTALL:
                 raise read_error(url, error) from error
             raise ValueError(
-                f"{visible_address(url)} expects a package that is not here; install it: {_INSTALL[protocol]}"
+                f"{visible_address(url)} requires a package that is not installed; install it: {_INSTALL[protocol]}"
             ) from error
         except (ValueError, OSError) as error:
             raise read_error(url, error) from error

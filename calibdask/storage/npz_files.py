@@ -193,7 +193,9 @@ def npy_array(location: Location) -> NpyArray:
             version = np.lib.format.read_magic(file)
             read = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
             if version not in read:
-                raise ValueError(f"its format is {version}, and 1.0 and 2.0 are read; save it again by numpy.save.")
+                raise ValueError(
+                    f"its format is {version}, but only 1.0 and 2.0 are supported; save it again by numpy.save."
+                )
             shape, by_column, dtype = read[version](file)
             if dtype.hasobject:
                 raise ValueError("it holds Python objects; convert them to numbers or texts: array.astype(float).")

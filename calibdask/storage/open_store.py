@@ -165,7 +165,7 @@ def open_summary(url: str | os.PathLike[str]) -> "xr.Dataset":
 
     store = open_store(os.fspath(url))
     if not isinstance(store, Summary):
-        raise ValueError(f"{url} is {store.kind}, and no summary; make one by calibdask.summarize.")
+        raise ValueError(f"{url} is {store.kind}, not a summary; make one by calibdask.summarize.")
     return store.dataset
 
 
@@ -350,7 +350,7 @@ def _cube(location: Location, node: Any) -> StoredCube:
     url, fingerprint = location.url, node.attrs[CUBE_MARK]
     if fingerprint == CUBE_BEGUN:
         raise ValueError(
-            f"{url} is a cube that was stopped while it was laid out; run its study again with overwrite=True "
+            f"{url} is an incomplete cube, whose creation was interrupted; run its study again with overwrite=True "
             "(--overwrite)."
         )
     known = read_fingerprint(url, str(fingerprint))
@@ -374,8 +374,8 @@ def _check_members(location: Location) -> None:
             with suppress(OSError):
                 if IDENTITY.encode() in metadata.content():
                     raise Damaged(
-                        f"{location.url} is damaged: its manifest is lost, to which its arrays belong; copy the store "
-                        "again, or compute it again."
+                        f"{location.url} is damaged: its manifest is missing; copy the store again, or compute it "
+                        "again."
                     )
                 # All arrays are of one store.
                 return

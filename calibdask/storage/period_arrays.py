@@ -164,7 +164,7 @@ class Manifests:
         try:
             content = place.content()
         except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
-            raise Damaged(f"{url} is not whole: {period.folder}/zarr.json is missing") from None
+            raise Damaged(f"{url} is incomplete: {period.folder}/zarr.json is missing") from None
         if content_hash(content) != period.manifest:
             raise Damaged(f"{url} is damaged: {period.folder}/zarr.json is not that of the period {period.label}")
         manifest = GroupManifest.of(url, parse_json(content)["attributes"])

@@ -61,7 +61,7 @@ class Head:
             if known is None and version == 1:
                 return cls()
             if version != FORMAT or not is_intact(known):
-                raise ValueError("the hash of the head is another one")
+                raise ValueError("the hash of the head does not match")
             return cls(str(known["store"]), int(known["records"]), str(known["last"]), int(known.get("first", 0)))
         except (ValueError, KeyError, TypeError) as error:
             raise Damaged(f"{store.url} is damaged: {MARK} is not what was written ({error}); {MEND}.") from error

@@ -142,7 +142,7 @@ def _check_spelling(name: str, text: str) -> None:
     """Raise ValueError for a text that is meant as a date, and is none in the spelling that dates have."""
     if _MEANT_AS_PART.fullmatch(text) and not _part_of_year(text):
         raise ValueError(
-            f"{name} expects weeks as 2026-W07 and quarters as 2026-Q1, got {text!r}; there is none, or it is spelled "
+            f"{name} expects weeks as 2026-W07 and quarters as 2026-Q1, got {text!r}; it does not exist, or is spelled "
             "in another way."
         )
     if _MEANT_AS_DATE.fullmatch(text) and not is_date(text):

@@ -194,12 +194,14 @@ class PeriodLog:
         count = begun.number + len(later)
         for number, (name, content) in enumerate(zip(later, contents(folder, later), strict=True), begun.number):
             if name != record_name(number):
-                raise Damaged(f"{store.url} is not whole: {FOLDER}/{record_name(number)} is missing; {MEND}.")
+                raise Damaged(f"{store.url} is incomplete: {FOLDER}/{record_name(number)} is missing; {MEND}.")
             record = parsed(store.url, name, content)
             # The first record of a new store determines its identity, until there is a head.
             identity = identity or record.get("store", "")
             if record["format"] > 1 and _place(record) != (identity, number, previous):
-                raise Damaged(f"{store.url} is damaged: {FOLDER}/{name} is a record of another store or place; {MEND}.")
+                raise Damaged(
+                    f"{store.url} is damaged: {FOLDER}/{name} is a record of another store or position; {MEND}."
+                )
             dimension, previous = record["dimension"], content_hash(content)
             begins = "recovered" in record
             if begins:
@@ -216,7 +218,7 @@ class PeriodLog:
         lost = unknown_files(there, {file for period in periods.values() for file in period.files} | {*gone})
         if (lost or count < head.records) and not recover:
             raise Damaged(
-                f"{store.url} is not whole: the last records of {FOLDER}/ are missing, {record_name(count)} among "
+                f"{store.url} is incomplete: the last records of {FOLDER}/ are missing, {record_name(count)} among "
                 f"them; {MEND}, or accept the loss and add the period again with replace='the reason' (--replace "
                 "--reason TEXT)."
             )

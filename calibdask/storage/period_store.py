@@ -84,8 +84,8 @@ class PeriodStore:
         if location.is_zarr and PERIODS not in open_group(location).attrs:
             check_mark(location)
             raise ValueError(
-                f"{location.url} was written whole, and periods cannot be added to it; begin a store under another "
-                "name, where calibdask.append puts all its periods at once."
+                f"{location.url} was written as a whole, so periods cannot be added to it; start a store under another "
+                "name, where calibdask.append adds all its periods at once."
             )
         return cls(location)
 
@@ -142,8 +142,8 @@ class PeriodStore:
                 # The record is there, and its numbers may be gone: they are written again, in their place.
                 change, recover = _rewritten, False
             raise Unavailable(
-                f"{self.location.url}: other processes have taken this one for dead, and removed what it wrote; "
-                "compare the clocks and the load of the machines, and run it again."
+                f"{self.location.url}: other processes assumed that this one was dead, and removed its files; check "
+                "the clocks and the load of the machines, and run it again."
             )
 
     def _discard(self, added: Iterable[Period]) -> None:
@@ -186,28 +186,28 @@ class PeriodStore:
         """Raise ValueError if periods cannot be added under these labels."""
         url = self.location.url
         if log.dimension not in ("", name):
-            raise ValueError(f"{url} holds summaries by {log.dimension}, and periods called {name} were given.")
+            raise ValueError(f"{url} holds summaries by {log.dimension}, but the given periods are called {name}.")
         there = [str(label) for label in labels if label in log.periods]
         if there and not replacing:
             raise ValueError(
-                f"{url} has the {name} {listed(there)} already, and its rows would count twice; to put this in its "
-                "place, give replace='the reason' (--replace --reason TEXT at the shell)."
+                f"{url} has the {name} {listed(there)} already, and its rows would count twice; to replace it, give "
+                "replace='the reason' (--replace --reason TEXT at the shell)."
             )
         if gone := [(label, log.merged[label]) for label in labels if label in log.merged]:
             raise ValueError(
                 f"{url} has the {name} {gone[0][0]} within {gone[0][1]}, into which it was merged, and its rows would "
-                f"count twice; to change them, summarize all rows of {gone[0][1]}, and replace that."
+                f"count twice; to change them, summarize all rows of {gone[0][1]}, and replace it."
             )
         check_kind(name, [*labels, *log.periods])
         merged_into = [str(one.label) for one in log.periods.values() if one.merged]
         for label in labels:
             others = [one for one in log.periods if one != label]
             if same := other_spelling(label, others):
-                raise ValueError(f"{url} has the {name} {same}, of which {label} is another spelling; give {same}.")
+                raise ValueError(f"{url} has the {name} {same}, which {label} spells differently; give {same}.")
             if coarser := within(label, [one for one in merged_into if one != label]):
                 raise ValueError(
                     f"{url} has {coarser}, into which periods were merged, and {name} {label} is within it; to add "
-                    f"rows to it, summarize all rows of {coarser}, and replace that."
+                    f"rows to it, summarize all rows of {coarser}, and replace it."
                 )
         if both := overlap([label for label in labels if label not in log.periods], [*labels, *log.periods]):
             raise ValueError(
@@ -223,8 +223,8 @@ class PeriodStore:
         check_compatible(there, summary, f"append expects summaries like those of {self.location.url},")
         if lost := {*there.dataset.data_vars} ^ {*summary.dataset.data_vars}:
             raise ValueError(
-                f"append expects the variables of {self.location.url}, and {listed(sorted(map(str, lost)))} are in one "
-                "of both only; summarize the data again."
+                f"append expects the variables of {self.location.url}, and {listed(sorted(map(str, lost)))} are in "
+                "only one of the two; summarize the data again."
             )
 
     def readable(self, log: PeriodLog, replaced: Iterable[Label] = ()) -> Summary | None:

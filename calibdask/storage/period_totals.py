@@ -138,7 +138,7 @@ class ArchiveMembers:
     def read(self, path: str, name: str) -> bytes:
         """Content of an archive member; raises one of many exceptions if it is corrupted."""
         if is_endless(path):
-            raise zipfile.BadZipFile(f"{path} is no file.")
+            raise zipfile.BadZipFile(f"{path} is not a file.")
         with open(path, "rb") as file:
             if path not in self._known:
                 with zipfile.ZipFile(file) as archive:

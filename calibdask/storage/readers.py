@@ -190,7 +190,7 @@ def further_columns(
         if name not in (*parts.names.columns, *used) and list_width(kind) is None
     ]
     if not names:
-        raise ValueError(f"{rows.url} holds no {rows.holds}s besides labels and scores, which are needed as features.")
+        raise ValueError(f"{rows.url} holds no {rows.holds}s besides labels and scores, to use as features.")
     return names
 
 

@@ -113,7 +113,9 @@ class ResumableOutput:
         begun = self.folder.exists()
         owner, key, state = self._progress(check, anew=anew)
         if is_other_running(owner):
-            raise ValueError(f"{str(self.target)!r} is being written by another process; wait for it, or end it first.")
+            raise ValueError(
+                f"{str(self.target)!r} is being written by another process; wait for it, or stop it first."
+            )
         if key == self.key:
             self.state.update(state)
             if state.get(_PLACING):
@@ -126,8 +128,8 @@ class ResumableOutput:
         if key is not None and not anew:
             other = " and ".join(what for what, value in self.key.items() if key.get(what) != value)
             raise ValueError(
-                f"{str(self.target)!r} was begun with another {other}, and is not whole; give that again, "
-                "with unchanged files, to go on, or overwrite=True (--overwrite at the shell) to begin anew."
+                f"{str(self.target)!r} was started with another {other} and is incomplete; give the same again, with "
+                "unchanged files, to resume, or overwrite=True (--overwrite at the shell) to start over."
             )
         shutil.rmtree(self.folder, ignore_errors=True)
         if begun and key is None and self._is_whole:
@@ -166,7 +168,7 @@ class ResumableOutput:
                 return "", None, {}
             raise ValueError(
                 f"{str(path)!r}, which says how far {str(self.target)!r} is, is damaged, or files that it lists are "
-                f"({error}); give overwrite=True (--overwrite at the shell) to begin anew."
+                f"({error}); give overwrite=True (--overwrite at the shell) to start over."
             ) from error
 
     def _check_files(self, state: Mapping[str, Any], check: Callable[[Mapping[str, Any]], None]) -> None:

@@ -58,10 +58,10 @@ def with_retries(call: Callable[[], Answer]) -> Answer:
                 raise
             if (status := _status_of(error)) in _REFUSALS:
                 said = getattr(error, "message", None) or _quoted(error)
-                raise PermissionError(f"The server refuses the request (status {status}: {said}).") from error
+                raise PermissionError(f"The server rejected the request (status {status}: {said}).") from error
             # Three times at least: a single call may hang for longer than all the others take.
             if tries >= _FEWEST_TRIES and time.monotonic() + pause > until:
-                raise Unavailable(f"The store does not answer ({type(error).__name__}: {_quoted(error)}).") from error
+                raise Unavailable(f"The store does not respond ({type(error).__name__}: {_quoted(error)}).") from error
         time.sleep(pause)
         pause *= 2
 

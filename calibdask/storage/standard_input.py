@@ -39,7 +39,7 @@ def standard_input() -> Location:
 def _spooled(stream: Any) -> Location:
     """File with the content of a stream; reused if the stream is read again."""
     if stream.isatty():
-        raise ValueError("'-' stands for standard input, and nothing is piped into it; pipe rows, or name a file.")
+        raise ValueError("'-' means standard input, but nothing is piped into it; pipe rows, or name a file.")
     beginning = stream.read(_BEGINNING)
     suffix = _suffix_of(beginning)
     number, path = tempfile.mkstemp(suffix, "calibdask-")
@@ -56,7 +56,7 @@ def _suffix_of(beginning: bytes) -> str:
     compressed = next((suffix for sign, suffix in _COMPRESSED.items() if beginning.startswith(sign)), None)
     if compressed is not None:
         raise ValueError(
-            f"{_SHOWN} is compressed ({compressed}); decompress it on the way: zcat, bzcat, xzcat or zstdcat."
+            f"{_SHOWN} is compressed ({compressed}); decompress it in the pipe: zcat, bzcat, xzcat or zstdcat."
         )
     known = next((suffix for sign, suffix in _BEGINNINGS.items() if beginning.startswith(sign)), None)
     if known is not None:

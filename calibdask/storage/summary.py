@@ -229,4 +229,4 @@ def _axis(dataset: xr.Dataset, name: Hashable) -> Axis:
 
 
 def _unread() -> Any:
-    raise AssertionError("A histogram was read where its setting was asked for only.")
+    raise AssertionError("A histogram was read although only its setting was requested.")

@@ -55,7 +55,7 @@ def bucket_view(dataset: xr.Dataset) -> Buckets | None:
     if CLUSTER_ROWS not in dataset or not is_whole or not np.array_equal(labels, np.arange(buckets)):
         raise ValueError(
             f"A summary with clusters expects all buckets along {CLUSTER_BUCKET!r} in their order, and {CLUSTER_ROWS}; "
-            f"select slices only, or leave clusters out by drop_dims({CLUSTER_BUCKET!r})."
+            f"select only slices, or drop the clusters by drop_dims({CLUSTER_BUCKET!r})."
         )
     return Buckets(buckets)
 
@@ -65,8 +65,8 @@ def by_bucket(dataset: xr.Dataset, batch: Sequence[Hashable]) -> xr.Dataset:
     names = {name: name.removesuffix(BY_BUCKET) for name in cluster_variables(dataset) if name.endswith(BY_BUCKET)}
     if f"rows{BY_BUCKET}" not in names:
         raise ValueError(
-            f"This summary has lost rows{BY_BUCKET}; select from summaries without dropping variables, or leave "
-            f"clusters out by drop_dims({CLUSTER_BUCKET!r})."
+            f"This summary has lost rows{BY_BUCKET}; select from summaries without dropping variables, or drop the "
+            f"clusters by drop_dims({CLUSTER_BUCKET!r})."
         )
     own = dataset[[*names]].rename(names)
     rows = own.variables["rows"].transpose(*dataset.variables["rows"].dims, CLUSTER_BUCKET)

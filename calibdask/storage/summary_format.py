@@ -199,7 +199,7 @@ def stored_states(dataset: xr.Dataset) -> dict[GridHistogram, Callable[[], GridS
     if missing:
         raise ValueError(
             f"This summary has lost {listed(missing)}; select from summaries without dropping variables, and add "
-            "them by calibdask.merge, since + of xarray drops what differs between two."
+            "them by calibdask.merge, as + of xarray drops variables that only one of them has."
         )
     numbers = [name for name in map(str, dataset.data_vars) if name in SCORES or re.search(_PART_NAME, name)]
     check_opened(dataset, numbers)
@@ -238,7 +238,7 @@ def scalar(dataset: xr.Dataset, name: str) -> Any:
     """
     values = np.unique(dataset.variables[name])
     if values.size != 1:
-        raise ValueError(f"These summaries do not fit each other: {name} is {listed(values)}.")
+        raise ValueError(f"These summaries are incompatible: {name} is {listed(values)}.")
     return values[0]
 
 

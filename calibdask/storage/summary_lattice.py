@@ -108,12 +108,12 @@ def stored_cuts(dataset: xr.Dataset) -> Cuts | None:
     lost = [name for name in (*LATTICE, CUTS) if name not in dataset.variables]
     if lost:
         raise ValueError(
-            f"This summary has lost {', '.join(lost)}; select from summaries without dropping variables, and add those "
-            "with the same cuts of features by calibdask.merge."
+            f"This summary has lost {', '.join(lost)}; select from summaries without dropping variables, and merge "
+            "summaries with the same cuts of features by calibdask.merge."
         )
     texts = np.unique(dataset[CUTS].values.astype(str))
     if texts.size != 1:
-        raise ValueError("These summaries do not fit each other: their features are cut differently.")
+        raise ValueError("These summaries are incompatible: their features are cut differently.")
     return Cuts.from_json(str(texts[0]))
 
 

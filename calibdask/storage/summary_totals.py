@@ -41,31 +41,31 @@ def check_totals(dataset: xr.Dataset) -> None:
     """
     if missing := [name for name in TOTALS if name not in dataset]:
         raise ValueError(
-            f"This summary has lost {listed(missing)}, which tell whether rows are missing; keep them where "
-            "variables are selected, or summarize the data again."
+            f"This summary has lost {listed(missing)}, which show whether rows are missing; keep them when selecting "
+            "variables, or summarize the data again."
         )
     # What is no sum can have lost nothing: nearly all summaries, and the rest takes a millisecond.
     if any((dataset.variables[name].values != 1).any() for name in (PARTS, MODELS)):
         _check_sum(*(dataset.variables[name].astype(np.float64) for name in ("rows", *TOTALS)))
     if not dataset.variables["rows"].size:
         raise ValueError(
-            "This summary has no slices left; where it is a sum, add the summaries by calibdask.merge(a, b), which "
-            "unites slices, since + of xarray keeps only those that all have."
+            "This summary has no slices left; to add summaries use calibdask.merge(a, b), which unites slices, as + of "
+            "xarray keeps only common slices."
         )
 
 
 def _check_sum(rows: xr.Variable, total: xr.Variable, parts: xr.Variable, models: xr.Variable) -> None:
     if (models > parts).any():
         raise ValueError(
-            f"This summary adds up {float((models / parts).max()):g} models, or replicates, of the same rows, which "
-            "counts every row as often; evaluate it without that sum, which keeps models apart, or select one of them, "
-            "such as by isel(model=0)."
+            f"This summary adds up {float((models / parts).max()):g} models, or replicates, of the same rows, so every "
+            "row is counted that many times; evaluate it without that sum, or select one of them, for example by "
+            "isel(model=0)."
         )
     here = rows.sum([dim for dim in rows.dims if dim not in total.dims])
     if (lost := (parts > 1) & (here < total)).any():
         raise ValueError(
             f"This sum of summaries holds {int(here.where(lost, 0).max()):,} of the "
-            f"{int(total.where(lost, 0).max()):,} rows that went into it: + of xarray keeps only the slices that all "
-            "summaries have. Add them by calibdask.merge(a, b), calibdask merge at the shell, which unites slices; "
-            "select slices of what it returns, by sel or isel rather than where."
+            f"{int(total.where(lost, 0).max()):,} rows that went into it: + of xarray keeps only the slices common to "
+            "all summaries. Add them by calibdask.merge(a, b), calibdask merge at the shell, which unites slices; "
+            "select slices of the result by sel or isel rather than where."
         )

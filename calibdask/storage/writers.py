@@ -97,7 +97,7 @@ def _check_remote(location: Location, *, overwrite: bool) -> None:
 
 def _check_replaceable(path: str, is_kind: bool, *, overwrite: bool) -> None:
     if not is_kind:
-        raise ValueError(f"{path!r} already exists and is not of that kind; choose another name.")
+        raise ValueError(f"{path!r} already exists and has another type; choose another name.")
     if not overwrite:
         raise ValueError(
             f"{path!r} already exists; choose another name or give overwrite=True (--overwrite at the shell)."
@@ -183,8 +183,8 @@ def _write_netcdf(dataset: "xr.Dataset", path: Path) -> None:
     for name, coordinate in dataset.coords.items():
         if coordinate.dtype.kind in "OUT" and any("\0" in str(label) for label in coordinate.values.ravel()):
             raise ValueError(
-                f"netCDF cannot hold the labels of {name}: one has the character NUL, at which texts end there; write "
-                "to .zarr."
+                f"netCDF cannot hold the labels of {name}: one contains the character NUL, which ends texts in netCDF; "
+                "write to .zarr."
             )
     # In memory first: where a disk is full, HDF5 ends the interpreter as it closes the file.
     content = dataset.to_netcdf(engine="h5netcdf", encoding=_compressed(dataset))

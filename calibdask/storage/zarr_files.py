@@ -82,7 +82,7 @@ def check_unpacked(location: Location, name: str, array: Any) -> None:
     if packing:
         shown = listed(f"{key}={value}" for key, value in packing.items())
         raise ValueError(
-            f"{location.url}: array {name!r} expects values as they are, got packed ones ({shown}); decode them and "
+            f"{location.url}: array {name!r} expects unpacked values, got packed ones ({shown}); decode them and "
             "store them again by xarray (open_zarr(...).load().drop_encoding().to_zarr(...)), or as netCDF."
         )
 

@@ -146,7 +146,7 @@ class Cube:
             with_retries(lambda: root.attrs.put(sealed(mark, records)))
         if not Location.parse(self.address).has(f"{layout}/zarr.json"):
             raise ValueError(
-                f"{self.url}: another process has taken this one for dead, and removed what it laid out; run it again."
+                f"{self.url}: another process assumed that this one was dead, and removed its files; run it again."
             )
         for name in arrays_of(before):
             remove(location, name)
@@ -186,8 +186,8 @@ class Cube:
             raise ValueError(f"{self.url} is not a study cube; create one with calibdask run.")
         if text == CUBE_BEGUN:
             raise ValueError(
-                f"{self.url} is a cube that is being laid out, or whose layout was interrupted: wait, or run the study "
-                "again, which continues."
+                f"{self.url} is a cube that is being created, or whose creation was interrupted: wait, or run the "
+                "study again to continue."
             )
         return read_fingerprint(self.url, str(text))
 
@@ -241,8 +241,8 @@ class Cube:
         """Raise ValueError if the cube was laid out anew since."""
         if self.layout is not None and self._present != self.layout:
             raise ValueError(
-                f"{self.url} was laid out anew, or removed, by another run while this one computed its cells, which "
-                "are lost; run it again."
+                f"{self.url} was created again or removed by another run while this run computed its cells, which are "
+                "lost; run it again."
             )
 
     def _group(self, mode: Any, layout: str = "") -> zarr.Group:

@@ -240,9 +240,9 @@ def _check_shard(cube: Cube, shard: tuple[int, int], *, overwrite: bool) -> None
     if not 0 <= index < count:
         raise ValueError(f"shard expects an index from 0 to below the number of shards, got {index} of {count}.")
     if overwrite:
-        raise ValueError("A shard never overwrites: lay the cube out again first, with lay_out(..., overwrite=True).")
+        raise ValueError("A shard never overwrites: create the cube again first, with lay_out(..., overwrite=True).")
     if not cube.is_laid_out:
-        raise ValueError(f"{cube.url} does not exist; lay it out before running shards (lay_out, or --lay-out).")
+        raise ValueError(f"{cube.url} does not exist; create it before running shards (lay_out, or --lay-out).")
 
 
 def _prepare(cube: Cube, study: Study, *, overwrite: bool, alone: bool = True, kernels: str = "") -> Cube:
@@ -314,5 +314,5 @@ def _await(spec: ClusterSpec) -> None:
     time.sleep(_PAUSE_SECONDS)
     while not spec.answers():
         if time.monotonic() > until:
-            raise ClusterLost("The scheduler was lost and does not come back.")
+            raise ClusterLost("The scheduler was lost and did not come back.")
         time.sleep(_PAUSE_SECONDS)

@@ -55,7 +55,7 @@ class Seeds:
             if name not in coordinates:
                 raise ValueError(f"The cell has the coordinates {listed(coordinates)}, got {name!r}.")
         if shared := sorted(coordinates.keys() & more.keys()):
-            raise ValueError(f"{listed(shared)} is a coordinate of the cell; give further keys another name.")
+            raise ValueError(f"{listed(shared)} is a coordinate of the cell; use other names for further keys.")
         chosen = {name: coordinates[name] for name in names} if names else coordinates
         return np.random.SeedSequence(self.root, spawn_key=_words({**chosen, **more}))
 

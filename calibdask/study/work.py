@@ -79,7 +79,7 @@ def _loaded(shipped: ShippedStudy) -> Callable[[Any], Any]:
             sys.path.append(shipped.root)
         if _code_of(shipped.module) != shipped.code:
             raise ValueError(
-                f"A worker has other code of {shipped.module} than this process. Restart the workers, or install "
+                f"A worker has different code of {shipped.module} than this process. Restart the workers, or install "
                 "the same files there."
             )
     function: Callable[[Any], Any] = pickle.loads(shipped.content)
@@ -269,7 +269,7 @@ class Work:
         reason = f"{type(result.error).__name__}: {message(result.error)}"
         if isinstance(result.error, ImportError):
             raise ValueError(
-                f"Workers cannot import what they need ({reason}). They need the same packages as this process, "
+                f"Workers cannot import the study ({reason}). They need the same packages as this process, "
                 "and the module of the study on their path, for example in a folder of PYTHONPATH."
             ) from result.error
         raise Unavailable(f"Workers cannot compute ({reason}).") from result.error

@@ -43,7 +43,7 @@ class Holdout(cd.Study):
     n_boot : int
         Number of replicates.
     level : float
-        Of the intervals.
+        Confidence level of the intervals.
     """
 
     models: tuple[str, ...] = ("",)

@@ -12,7 +12,7 @@ FAN_IN = 16
 
 @dataclass(frozen=True)
 class Costs:
-    """What was measured.
+    """Measured costs.
 
     Parameters
     ----------

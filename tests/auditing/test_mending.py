@@ -213,7 +213,7 @@ def test_stored_maps_and_values_that_were_not_there() -> None:
     assert again.to_dict() == result.to_dict()
     changed = json.loads(json.dumps(stored))
     changed["features"]["codings"][0]["edges"] = [40.0]
-    with pytest.raises(ValueError, match="checksum is that of other contents"):
+    with pytest.raises(ValueError, match="checksum does not match"):
         cd.Calibrator.from_dict(changed)
     del changed["features"], changed["checksum"]
     with pytest.raises(ValueError, match="its features are damaged"):
@@ -222,7 +222,7 @@ def test_stored_maps_and_values_that_were_not_there() -> None:
     alone = fitted(frame[frame.age.notna()])
     countries = np.array(["fr", "fr", "xx", "xx"], object)
     rows = {"age": np.array([70.0, np.nan, 70.0, np.nan]), "country": countries, "phone": np.full(4, True)}
-    with pytest.warns(UserWarning, match="3 of 4 rows have values of age, country that the map does not know"):
+    with pytest.warns(UserWarning, match="3 of 4 rows have values of age, country that are unknown to the map"):
         mapped = alone.predict_proba(np.full(4, 0.4), rows)[:, 1]
     of = {text: (a, b) for text, a, b in zip(alone.segments_, alone.offset_, alone.slope_, strict=True)}
     z, old = logit(0.4), of["age > 50, phone = True"]
@@ -235,7 +235,7 @@ def test_stored_maps_and_values_that_were_not_there() -> None:
         "country": np.array(["be", "be"], object),
         "phone": np.full(2, False),
     }
-    with pytest.warns(UserWarning, match="2 of 2 rows have values of age that the map does not know"):
+    with pytest.warns(UserWarning, match="2 of 2 rows have values of age that are unknown to the map"):
         assert alone.predict_proba(np.full(2, 0.4), empty).shape == (2, 2)
 
 
@@ -244,13 +244,14 @@ def test_stored_maps_and_values_that_were_not_there() -> None:
     [
         (
             None,
-            r"features expects those that the map was fitted with, age, country, phone; age, .* phone are not there",
+            r"features expects the features that the map was fitted with, age, country, phone; age, .* phone are not "
+            r"there",
         ),
         ({"age": [1.0]}, "country, phone are not there"),
         ({"age": [1.0], "country": ["be"], "phone": [True], "city": ["x"]}, "city was not among them"),
         (
             {"age": ["old"], "country": ["be"], "phone": [True]},
-            "Feature 'age' expects numbers, as where the map was fitted, got texts",
+            "Feature 'age' expects numbers, as when the map was fitted, got texts",
         ),
         ({"age": [1.0], "country": [3], "phone": [True]}, "Feature 'country' expects categories, .* got numbers"),
         ({"age": [1.0, 2.0], "country": ["be", "be"], "phone": [True, True]}, "one value for each of the 1 rows"),
@@ -323,7 +324,7 @@ def test_values_that_nobody_has_seen_are_told() -> None:
     scores = [0.2, 0.5, 0.5]
     known = fitted.predict_proba(scores, {"place": ["a", "b", "b"], "phone": [True, False, True]})
     with pytest.warns(
-        UserWarning, match="1 of 3 rows have values of place that the map does not know; they get no offset by"
+        UserWarning, match="1 of 3 rows have values of place that are unknown to the map; they get no offset by"
     ):
         mapped = fitted.predict_proba(scores, {"place": ["a", "b", "c"], "phone": [True, False, True]})
     assert mapped.tolist() == known.tolist()

@@ -131,7 +131,7 @@ def test_periods_that_are_appended_are_cut_as_the_first(tmp_path: Path, capsys: 
     capsys.readouterr()
     for words, message in {
         ("--features", "age"): "expects the features of the summary, age, phone, got age",
-        ("--depth", "1"): "--depth has no effect on cuts that are there already",
+        ("--depth", "1"): "--depth has no effect on existing cuts",
         ("--by", "phone"): "expects rows without --by",
         ("--weight", "score"): "expects rows without --weight",
     }.items():
@@ -155,7 +155,7 @@ BINARY = {"y_true": np.arange(2000) % 2, "y_prob": np.full(2000, 0.5)}
         ({"cuts": cd.summarize(**BINARY, features={"z": FEATURE["x"]})}, "expects the features of the summary, z"),
         (
             {"cuts": cd.summarize(**BINARY, features=FEATURE), "features": {"x": ["a", "b"] * 1000}},
-            "expects numbers, as where its cuts were learnt, got texts",
+            "expects numbers, as when its cuts were learnt, got texts",
         ),
     ],
 )

@@ -86,7 +86,7 @@ def test_rows_with_other_numbers_than_cuts_know_are_told() -> None:
     again = cd.summarize(label, score, features={"c": rng.integers(0, 2, N)}, cuts=first)
     assert set(cd.audit(cd.merge(first, again)).segment.values.tolist()) == {"all rows", "c = 0", "c = 1"}
     for values in (rng.integers(0, 3, N), rng.choice([0, 0.5], N)):
-        with pytest.warns(UserWarning, match="Feature c has other numbers than 0, 1, which its cuts"):
+        with pytest.warns(UserWarning, match="Feature c has numbers other than 0, 1, from which its cuts"):
             cd.summarize(label, score, features={"c": values}, cuts=first)
 
 

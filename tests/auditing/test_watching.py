@@ -106,7 +106,7 @@ def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_what_cannot_be_watched(summary: xr.Dataset) -> None:
     plain = cd.summarize([0, 1, 0, 1], [0.1, 0.9, 0.2, 0.7], by={"day": [1, 1, 2, 2]})
-    with pytest.raises(ValueError, match="features expects a summary with features, and this one has none"):
+    with pytest.raises(ValueError, match="features expects a summary with features, but this one has none"):
         cd.watch(plain, features=True)
     with pytest.raises(ValueError, match="features of this summary are of the setting class 1, got 'confidence'"):
         cd.watch(summary, features=True, setting="confidence")

@@ -104,7 +104,7 @@ def test_every_slice_has_the_map_of_its_rows(lazy: bool) -> None:
     whole = cd.PlattScaling().fit(labels, scores)
     np.testing.assert_array_equal(calibrator.predict_proba(scores), whole.predict_proba(scores))
     unknown = {"day": np.array([7, 0]), "country": np.array(["be", "xx"])}
-    with pytest.warns(UserWarning, match="2 of 2 rows have values of day, country that the map does not know") as told:
+    with pytest.warns(UserWarning, match="2 of 2 rows have values of day, country that are unknown to the map") as told:
         mapped = calibrator.predict_proba(scores[:2], by=unknown)
     assert told[0].filename == __file__
     np.testing.assert_array_equal(mapped, whole.predict_proba(scores[:2]))
@@ -154,7 +154,7 @@ def test_a_summary_is_enough(by: str | None) -> None:
     assert (np.abs(calibrator.coef_ - expected.coef_) < 0.01 * expected.coef_se_).all()
     with pytest.raises(ValueError, match="by expects slices of the summary, day, hour, got week"):
         cd.PlattScaling().fit(summary, by="week")
-    with pytest.raises(ValueError, match="A summary has its weights and slices"):
+    with pytest.raises(ValueError, match="A summary already has its weights and slices"):
         cd.PlattScaling().fit(summary, by={"day": day})
 
 
@@ -188,12 +188,12 @@ def test_what_is_no_stored_calibrator_is_refused() -> None:
         (by_hand | {"calibrator": "ECE"}, "expects a calibrator of calibdask, got 'ECE'"),
         (by_hand | {"calibrator": "__import__"}, "expects a calibrator of calibdask"),
         (by_hand | {"rows": [1, 2]}, "the mapping is damaged"),
-        *((by_hand | {key: -1}, "parts of it are missing or of other types") for key in ("parameters", "numbers")),
-        *((by_hand | {key: None}, "parts of it are missing or of other types") for key in ("rows", "cautions")),
-        (by_hand | {"parameters": {"smooth": True}}, "parts of it are missing or of other types"),
+        *((by_hand | {key: -1}, "parts of it are missing or have other types") for key in ("parameters", "numbers")),
+        *((by_hand | {key: None}, "parts of it are missing or have other types") for key in ("rows", "cautions")),
+        (by_hand | {"parameters": {"smooth": True}}, "parts of it are missing or have other types"),
         (by_hand | {"numbers": {}}, "the mapping is damaged"),
-        ({**stored, "checksum": None}, "its checksum is that of other contents"),
-        (without_checksum, "its checksum is that of other contents"),
+        ({**stored, "checksum": None}, "its checksum does not match"),
+        (without_checksum, "its checksum does not match"),
     ]:
         with pytest.raises(ValueError, match=message):
             cd.Calibrator.from_dict(wrong)
@@ -301,7 +301,7 @@ LABELS, SCORES = rows(200)
         (lambda: cd.PlattScaling().fit(np.zeros(200, int), SCORES), "two classes, got one class in all 200 rows"),
         (
             lambda: cd.PlattScaling().fit(pd.Series(LABELS), pd.Series(SCORES, index=np.arange(200) + 5)),
-            "y_true and y_prob are of pandas and have different indexes",
+            "y_true and y_prob are pandas objects with different indexes",
         ),
         (
             lambda: cd.PlattScaling().fit(LABELS, SCORES, by=np.arange(200) % 2).predict_proba(SCORES, by=[0, 1]),

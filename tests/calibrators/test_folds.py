@@ -225,7 +225,7 @@ def test_descriptions_are_frozen() -> None:
         ({"folds": 1}, ValueError, "folds expects"),
         ({"rule": "hinge"}, ValueError, "rule expects 'log' or 'brier'"),
         ({"calibrator": 3}, TypeError, "Expected a calibrator such as"),
-        ({"calibrator": cd.PlattScaling(logits=True)}, ValueError, "logits are said of the data"),
+        ({"calibrator": cd.PlattScaling(logits=True)}, ValueError, "declare logits for the data"),
     ],
 )
 def test_bad_options(options: Any, error: type[Exception], words: str) -> None:

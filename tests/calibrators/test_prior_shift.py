@@ -127,7 +127,7 @@ def test_many_scores_are_those_of_a_grid() -> None:
 
 def test_what_it_expects() -> None:
     labels, scores = gaussian(200, 0.5, np.random.default_rng(7))
-    with pytest.raises(ValueError, match="does not know the prevalence"):
+    with pytest.raises(ValueError, match="needs the prevalence"):
         cd.PriorShift().fit(labels, scores).predict_proba(scores)
     with pytest.raises(ValueError, match="labelled rows"):
         cd.PriorShift().estimate_prevalence(scores)

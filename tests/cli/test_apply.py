@@ -153,7 +153,7 @@ def test_slices_that_the_map_does_not_know(run: Run, folder: Path, calibrator: A
     status, _, err = run("apply", "map.json", "new.parquet", "--out", "o.zarr")
     assert status == 0
     assert err == (
-        f"calibdask: {unknown.sum()} of 400 rows have values of country, day that the map does not know; they get the "
+        f"calibdask: {unknown.sum()} of 400 rows have values of country, day that are unknown to the map; they get the "
         "map of all rows\n"
     )
     known = calibrator.predict_proba(SCORES, by={"country": COUNTRY, "day": DAY})
@@ -208,14 +208,14 @@ def test_columns_that_only_a_later_file_has(out: str, run: Run, folder: Path, ca
 BAD = [
     (["map.json", "r.parquet", "--out", "o.txt"], "ends in one of .zarr, .parquet, .csv"),
     (["map.json", "r.parquet", "--out", "nowhere/o.zarr"], "does not exist; create 'nowhere' first"),
-    (["map.json", "r.parquet", "--out", "s3://bucket/o.zarr"], "--out expects a path of this machine"),
+    (["map.json", "r.parquet", "--out", "s3://bucket/o.zarr"], "--out expects a path on this machine"),
     (["map.json", "r.parquet", "--out", "r.parquet", "--overwrite"], "would replace the input"),
     (["map.json", "r.parquet", "--out", "there.zarr"], "'there.zarr' already exists; choose another name"),
-    (["map.json", "r.parquet", "--out", "file.parquet", "--overwrite"], "is not of that kind"),
+    (["map.json", "r.parquet", "--out", "file.parquet", "--overwrite"], "has another type"),
     (["map.json", "none.parquet", "--out", "o.zarr"], "none.parquet does not exist"),
     (["map.json", "s.nc", "--out", "o.zarr"], "a summary holds none"),
     (["map.json", "r.parquet", "--out", "o.zarr", "--score", "p"], "has neither a column 'p' nor columns p_0"),
-    (["map.json", "r.parquet", "--out", "o.zarr", "--score", "score_0"], "takes scores of 3 classes"),
+    (["map.json", "r.parquet", "--out", "o.zarr", "--score", "score_0"], "expects scores of 3 classes"),
     (
         ["map.json", "r.parquet", "--out", "o.zarr", "--score", "country"],
         "calibdask: r.parquet: column 'country' expects numbers",
@@ -225,7 +225,7 @@ BAD = [
     (["map.json", "short.parquet", "--out", "o.zarr"], "has no column 'day'"),
     (["map.json", "empty.parquet", "--out", "o.zarr"], "holds no rows"),
     (["map.json", "torn.parquet", "--out", "o.zarr"], "torn.parquet cannot be read as Parquet"),
-    (["r.npz", "r.parquet", "--out", "o.zarr"], "r.npz is no map, but text or bytes that are not JSON"),
+    (["r.npz", "r.parquet", "--out", "o.zarr"], "r.npz is not a map: it is not JSON"),
     (["later.json", "r.parquet", "--out", "o.zarr"], "it expects format 1 or 2, got 3"),
 ]
 
@@ -313,7 +313,7 @@ def test_an_input_that_was_replaced_is_noticed_whatever_its_time(run: Run, folde
     after = os.stat("r.csv")
     assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     status, _, err = run(*command)
-    assert (status, "was begun with another data, and is not whole" in err) == (2, True), err
+    assert (status, "was started with another data and is incomplete" in err) == (2, True), err
     assert run(*command, "--overwrite")[0] == 0
     Path("table.csv").write_text(Path("r.csv").read_text())
     assert run("apply", "map.json", "table.csv", "--out", "table.parquet")[0] == 0

@@ -113,7 +113,7 @@ def test_logits_and_named_classes(run: Run, data: Path) -> None:
     assert calibrator.classes_.tolist() == names.tolist()
     np.testing.assert_allclose(calibrator.coef_, cd.PlattScaling().fit(LABELS, SCORES).coef_, rtol=1e-9)
     wrong = ("evaluate", data / "birds.parquet", "--label", "bird", "--map", data / "map.json")
-    assert "is of the classes auk, owl, tit, and the columns" in run(*wrong, "--score", "z_owl,z_auk,z_tit")[2]
+    assert "is for the classes auk, owl, tit, but the columns" in run(*wrong, "--score", "z_owl,z_auk,z_tit")[2]
     status, out, _ = run(*wrong, "--score", "z_*", "--metric", "brier", "--json")
     assert status == 0
     expected = cd.evaluate(LABELS, calibrator.predict_proba(np.log(SCORES)), cd.BrierScore()).brier_score
@@ -199,14 +199,17 @@ BAD = [
     (["calibrate", "one.npz", *OUT], "expects labels of at least two classes, got one class in all 400 rows"),
     (["calibrate", "equal.npz", *OUT], "expects at least 2 distinct scores, all are 0.5"),
     ([*THROUGH, "none.json"], "none.json cannot be read"),
-    ([*THROUGH, "rows.csv"], "rows.csv is no map, but text or bytes that are not JSON"),
-    ([*THROUGH, "list.json"], "list.json is no map that can be applied"),
-    ([*THROUGH, "later.json"], "later.json is no map that can be applied: it expects format 1 or 2, got 99"),
+    ([*THROUGH, "rows.csv"], "rows.csv is not a map: it is not JSON"),
+    ([*THROUGH, "list.json"], "list.json is not a map that can be applied"),
+    ([*THROUGH, "later.json"], "later.json is not a map that can be applied: it expects format 1 or 2, got 99"),
     ([*THROUGH, "other.json"], "it expects a calibrator of calibdask, got 'Calibrator2'"),
-    ([*THROUGH, "edited.json"], "edited.json is no map that can be applied: it expects what to_dict returned, and its"),
-    ([*THROUGH, "short.json"], "short.json is no whole map; it is damaged"),
-    ([*THROUGH, "texts.json"], "texts.json is no map that can be applied"),
-    ([*THROUGH, "good.json"], "takes scores of P(y = 1), and rows.csv has those of 3 classes"),
+    (
+        [*THROUGH, "edited.json"],
+        "edited.json is not a map that can be applied: it expects what to_dict returned, but its",
+    ),
+    ([*THROUGH, "short.json"], "short.json is not a complete map; it is damaged"),
+    ([*THROUGH, "texts.json"], "texts.json is not a map that can be applied"),
+    ([*THROUGH, "good.json"], "expects scores of P(y = 1), but rows.csv has scores of 3 classes"),
     ([*THROUGH, "good.json", "--logits"], "--logits has no effect with the map good.json"),
     (["evaluate", "binary.npz", "--map", "sliced.json"], "has no array 'day'"),
     (["evaluate", "summary.nc", "--map", "good.json"], "--map has no effect on summary.nc"),

@@ -38,8 +38,8 @@ def test_what_python_finds_is_printed(rows: Path, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--compare", "--out", "map.json"], "--compare writes no map"),
-        (["--compare", "--method", "beta"], "--compare writes no map"),
+        (["--compare", "--out", "map.json"], "--compare does not write a map"),
+        (["--compare", "--method", "beta"], "--compare does not write a map"),
         ([], "Missing option '--out', the map to write; --compare only compares methods."),
     ],
 )

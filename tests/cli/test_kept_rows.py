@@ -175,7 +175,7 @@ _LINES = "\n".join(json.dumps({"label": 1, "score": 0.5 if row else "high"}) for
     [
         ("rows.csv", _text("# made by a job\nlabel,score\n1,0.5\n"), "begins with a comment, where names of columns"),
         ("rows.csv", _text("\nlabel,score\n1,0.5\n"), "its first line is empty; delete the lines before names"),
-        ("rows.csv", _text("label,score\r1,0.5\r"), r"carriage returns alone; convert it, for example by tr '\r' '\n'"),
+        ("rows.csv", _text("label,score\r1,0.5\r"), r"carriage returns only; convert it, for example by tr '\r' '\n'"),
         ("rows.csv", _text("label,score\n1,51.2%\n"), "write percentages as fractions of 1, without the sign"),
         ("rows.csv", _text("label;score\n1;0,512\n"), "write decimal commas as points"),
         (
@@ -183,7 +183,7 @@ _LINES = "\n".join(json.dumps({"label": 1, "score": 0.5 if row else "high"}) for
             _text('label,score\n1,"1,100"\n'),
             "without separators of thousands, and decimal commas",
         ),
-        ("rows.jsonl", _text('[{"label": 1, "score": 0.5}]'), "it is one JSON array, where an object in each line"),
+        ("rows.jsonl", _text('[{"label": 1, "score": 0.5}]'), "it is a single JSON array, but one object per line"),
         ("rows.jsonl", _text(_LINES), "some of its values are texts: correct these"),
         ("rows.parquet", _struct, "pyarrow.compute.struct_field(table['score'], 'values')"),
     ],

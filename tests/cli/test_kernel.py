@@ -124,7 +124,7 @@ BAD: list[tuple[list[str], str]] = [
     (["--metric", "skce", "--setting", "classwise"], "setting expects 'multiclass'"),
     (["--metric", "skce", "--setting", "largest-9"], "expects at least 9 classes"),
     (["--metric", "skce", "--max-pairs", "100"], "more than max_pairs=100"),
-    (["--metric", "ece", "--setting", "largest-2"], "measures whole score vectors, and ece single scores"),
+    (["--metric", "ece", "--setting", "largest-2"], "measures whole score vectors, but ece measure single scores"),
     (["--metric", "ece", "--max-pairs", "100"], "--max-pairs has no effect on ece"),
     (["--metric", "mmce", "--distance", "tv"], "--distance has no effect on mmce"),
     (["--metric", "skce-test", "--weight", "w"], "does not support sample_weight"),
@@ -399,7 +399,7 @@ BROKEN: list[tuple[list[str], str]] = [
     ([*TESTS, "FILES", "two.npz", "--setting", "2"], "two.npz: "),
     (
         ["evaluate", "--panel", "tests", "FILES", "summary.zarr"],
-        "summary.zarr is a stored summary already; --panel tests expects scored rows.",
+        "summary.zarr is a stored summary; --panel tests expects scored rows.",
     ),
     ([*TESTS, "FILES", "--label", "y"], "'y'"),
     ([*TESTS, "FILES", "--setting", "classwise"], "setting expects 'multiclass', 'confidence'"),

@@ -118,7 +118,7 @@ def test_values_that_were_not_there_are_counted(run: Run, folder: Path) -> None:
     status, _, err = run("apply", "m.json", "fresh.parquet", "--out", "o.parquet")
     assert status == 0
     assert err == (
-        "calibdask: 2,001 of 20,000 rows have values of age, phone that the map does not know; they get no offset by "
+        "calibdask: 2,001 of 20,000 rows have values of age, phone that are unknown to the map; they get no offset by "
         "these columns\n"
     )
     written = np.asarray(cd.read_rows("o.parquet").scores)
@@ -162,8 +162,8 @@ BAD = [
     (["calibrate", "s.nc", "--features", "age", *OUT], "expects rows; s.nc is a summary"),
     (["apply", "map.json", "short.parquet", "--out", "o.parquet"], "short.parquet has no column 'phone'"),
     (["evaluate", "short.parquet", "--map", "map.json"], "short.parquet has no column 'phone'"),
-    (["apply", "map.json", "texts.parquet", "--out", "o.parquet"], "Feature 'age' expects numbers, as where the map"),
-    (["evaluate", "texts.parquet", "--map", "map.json"], "Feature 'age' expects numbers, as where the map"),
+    (["apply", "map.json", "texts.parquet", "--out", "o.parquet"], "Feature 'age' expects numbers, as when the map"),
+    (["evaluate", "texts.parquet", "--map", "map.json"], "Feature 'age' expects numbers, as when the map"),
 ]
 
 

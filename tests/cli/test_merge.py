@@ -57,18 +57,18 @@ def test_other_names_of_a_summary(run: Run, data: Path, days: list[Path], monkey
         link.symlink_to(path)
         for other in (f"./{path.name}", str(path), f"file://{path}", link):
             status, _, err = run("merge", path.name, other, "--out", "x.zarr")
-            assert (status, "is given more than once, and its rows would count as often" in err) == (2, True)
+            assert (status, "is given more than once, so its rows would count several times" in err) == (2, True)
     assert not Path("x.zarr").exists()
 
 
 BAD = [
     (["merge", "--out", "x.zarr"], "Missing argument"),
     (["merge", "FIRST"], "Missing option '--out'"),
-    (["merge", "FIRST", "FIRST", "--out", "x.zarr"], "is given more than once, and its rows would count as often"),
+    (["merge", "FIRST", "FIRST", "--out", "x.zarr"], "is given more than once, so its rows would count several times"),
     (["merge", "FIRST", "rows.csv", "--out", "x.zarr"], "merge expects summaries that calibdask summarize wrote"),
     (["merge", "FIRST", "coarse.nc", "--out", "x.zarr"], "merge expects summaries with the same step"),
     (["merge", "FIRST", "--out", "FIRST", "--overwrite"], "would replace the input"),
-    (["merge", "FIRST", "lost.nc", "--out", "x.zarr"], "keeps only the slices that all summaries have"),
+    (["merge", "FIRST", "lost.nc", "--out", "x.zarr"], "keeps only the slices common to all summaries"),
     (["evaluate", "lost.nc"], "calibdask merge at the shell"),
 ]
 

@@ -228,5 +228,5 @@ def test_pipes_and_devices_are_no_outputs(
 ) -> None:
     make(folder / "o.json")
     assert main([*CHECK, "--out", "o.json", "--overwrite"]) == 2
-    assert "already exists and is not of that kind" in capsys.readouterr().err
+    assert "already exists and has another type" in capsys.readouterr().err
     assert not (folder / "o.json").is_file()

@@ -231,7 +231,7 @@ def test_changed_and_late_periods(run: Run, stored: Path, here: Path) -> None:
     write_dataset(cd.merge(drifted, more), Path("changed.nc"))
     status, out, err = run("watch", "changed.nc", *state)
     assert (status, out, err.count("\n")) == (2, "", 1)
-    assert "day 2026-01-02 had other rows when state has seen it" in err
+    assert "day 2026-01-02 had other rows when it was monitored" in err
     assert Path("w.json").read_text() == before
 
 
@@ -248,7 +248,7 @@ def test_two_runs_at_once(run: Run, stored: Path, here: Path, monkeypatch: pytes
 
     monkeypatch.setattr(WatchState, "read", overtaken)
     status, _, err = run(*job)
-    assert (status, "Another run has written w.json meanwhile" in err) == (2, True)
+    assert (status, "Another run has meanwhile written w.json" in err) == (2, True)
     assert len(Path("told").read_text().splitlines()) == 1
 
 
@@ -274,7 +274,7 @@ def test_runs_at_once_report_an_alarm_once(stored: Path, here: Path) -> None:
     assert {watching.returncode for watching in runs} <= {1, 2}
     assert 1 in {watching.returncode for watching in runs}
     for watching, (_, err) in zip(runs, printed, strict=True):
-        assert (watching.returncode == 2) == (b"Another run has written w.json meanwhile" in err), err
+        assert (watching.returncode == 2) == (b"Another run has meanwhile written w.json" in err), err
     assert len(Path("told").read_text().splitlines()) == 1
 
 

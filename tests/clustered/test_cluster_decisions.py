@@ -87,7 +87,7 @@ def test_check_at_the_shell(run: Run, file: str) -> None:
 def test_commands_that_take_rows_as_independent_refuse_groups(run: Run, file: str) -> None:
     status, _, error = run("threshold", file, "--groups", "race", "--risk", "0.1")
     assert status == 2
-    assert "exact binomial tests, which do not hold for clusters" in error
+    assert "exact binomial tests, which are not valid for clusters" in error
     status, _, error = run("audit", file, "--groups", "race", "--features", "all")
     assert status == 2
     assert "groups is not supported" in error

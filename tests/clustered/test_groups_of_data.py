@@ -63,7 +63,7 @@ def test_blocks_have_their_clusters_inside() -> None:
     assert ends(blocks) == EXPECTED
     with pytest.raises(ValueError, match="weights and groups in all or none"):
         ends([blocks[0], blocks[1][:2]])
-    with pytest.raises(ValueError, match="inside, as"):
+    with pytest.raises(ValueError, match="of their rows, as"):
         ends(blocks, groups=ROWS.g)
 
 
@@ -96,7 +96,7 @@ def test_rows_that_are_left_out_leave_their_clusters() -> None:
         (np.where(ROWS.g == 2, np.nan, ROWS.g), "groups expects a value in every row, got"),
         (np.where(ROWS.g == 2, None, TEXT), "groups expects a value in every row, got"),
         (ROWS.g[:5], "one value for each of the"),
-        ("patient", "a name stands for a column"),
+        ("patient", "a name refers to a column"),
     ],
 )
 def test_misuse(groups: Any, message: str) -> None:

@@ -197,7 +197,7 @@ def test_a_driver_that_is_asked_to_stop(started: Processes, undisturbed: xr.Data
     eventually(lambda: done(store) >= 6)
     run.terminate()
     assert ended(run) == 143
-    assert "stopped by TERM; the same command resumes the run" in started.said("run")
+    assert "stopped by TERM; run the same command again to resume" in started.said("run")
     kept = done(store)
     # Chunks in hand were finished: none is half done.
     assert 6 <= kept < 60
@@ -386,4 +386,4 @@ def test_a_study_that_workers_cannot_import(started: Processes, tmp_path: Path) 
     store = tmp_path / "cube.zarr"
     run = started.run(str(folder), "--store", str(store), "--cluster", f"tcp://127.0.0.1:{port}")
     assert ended(run) == 2
-    assert "Workers cannot import what they need (ImportError: nothing here)" in started.said("run")
+    assert "Workers cannot import the study (ImportError: nothing here)" in started.said("run")

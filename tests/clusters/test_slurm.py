@@ -291,7 +291,7 @@ def test_jobs_that_are_refused_or_end_at_once(there: Daemons, here: Path, monkey
         pass
     with (
         configured(**SMALL, job_script_prologue=["exit 1"]),
-        pytest.raises(ValueError, match=r"ended before a worker has joined; see their logs \(slurm-logs\)"),
+        pytest.raises(ValueError, match=r"ended before a worker joined; see their logs \(slurm-logs\)"),
         cluster_spec("slurm", insecure=True).opened(),
     ):
         pass

@@ -58,7 +58,7 @@ def test_certificates(certificates: Path, capsys: pytest.CaptureFixture[str]) ->
 @pytest.mark.parametrize(
     ("where", "tls", "insecure", "message"),
     [
-        ("tcp://10.1.2.3:8786", None, False, "beyond this machine and without TLS"),
+        ("tcp://10.1.2.3:8786", None, False, "on another machine and without TLS"),
         ("tcp://scheduler:8786", None, False, "--insecure"),
         ("tls://127.0.0.1:1", None, False, "calibdask certs"),
         ("tls://127.0.0.1:1", "nowhere", False, "nowhere has no ca.pem, node.pem, node-key.pem"),

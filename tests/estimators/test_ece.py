@@ -179,7 +179,7 @@ def test_compat_torchmetrics_gives_a_score_of_one_a_bin_of_its_own() -> None:
         ({"closed": "both"}, "closed expects"),
         ({"range": (0.5, 0.2)}, "range expects"),
         ({"range": 5}, "range expects"),
-        ({"range": (0.5, 1), "bins": [0.5, 0.7, 1]}, "explicit edges determine"),
+        ({"range": (0.5, 1), "bins": [0.5, 0.7, 1]}, "explicit edges already define"),
         ({"bins": 10**12}, "positive whole number"),
         ({"setting": "class-wise"}, "setting expects"),
         ({"setting": True}, "setting expects"),

@@ -127,7 +127,7 @@ def test_evaluate_takes_texts() -> None:
     assert list(texts.data_vars) == ["ece_bins_2", "ece_bins_3", "brier_score", "log_loss"]
     mapped = cd.evaluate(labels, scores, {"mine": "ece(bins=2)"})
     np.testing.assert_array_equal(mapped.mine, texts.ece_bins_2)
-    with pytest.raises(ValueError, match="stands for one estimator"):
+    with pytest.raises(ValueError, match="refers to one estimator"):
         cd.evaluate(labels, scores, {"mine": "ece, brier"})
     with pytest.raises(ValueError, match="no metric 'acc'"):
         cd.evaluate(labels, scores, "acc")

@@ -222,7 +222,7 @@ def test_it_refuses_where_nothing_can_be_told(given: dict[str, Any], told: str) 
     weights = None if "weights" not in given else np.linspace(1, given["weights"], len(labels))
     _, page, _ = page_of(cd.summarize(labels[kept], scores[kept], sample_weight=weights), "recalibration")
     (line,) = lines(page)
-    assert line.startswith("Whether recalibration would help is not known")
+    assert line.startswith("It is unknown whether recalibration would help")
     assert told in line
     assert "<svg" not in page.text
 
@@ -246,8 +246,8 @@ def test_what_a_summary_lacks_is_said() -> None:
     labels, scores, _ = rows(2000)
     _, page, _ = page_of(cd.summarize(labels, scores, settings=["binary"]), "decisions")
     unseen, gain = lines(page)
-    assert unseen.startswith("Which predictions can be accepted is not known: ")
-    assert "summarize the data with that one too" in unseen
+    assert unseen.startswith("It is unknown which predictions can be accepted: ")
+    assert "summarize the data with that setting as well" in unseen
     assert "cting on scores above 20 %" in gain
     assert page.text.count("<svg class=") == 1
 

@@ -105,7 +105,7 @@ def test_wide_cells_will_do(page_of: Callable[..., Any]) -> None:
     here = COUNTRY == "BE"
     gap = float(cd.evaluate(LABELS[here], SCORES[here], cd.MeanGap()).mean_gap)
     assert f"{abs(gap):.4f}" in page.numbers.object
-    assert "not among those stored" not in "".join((page.numbers.object, page.head.object, page.busy.object))
+    assert "is not stored; available are" not in "".join((page.numbers.object, page.head.object, page.busy.object))
 
 
 def test_two_selections_have_one_colour_each(page_of: Callable[..., Any]) -> None:

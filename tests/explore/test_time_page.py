@@ -69,7 +69,7 @@ def test_the_page_tells_since_when_and_where(shown: Callable[..., ShownPage], su
     assert page.text.index("a discovery among 3 (e-BH)") > page.text.index("Alarm: ")
     assert "By country, alarms first, then the largest" in page.text
     assert page.text.index("country=b: evidence") < page.text.index("country=a: evidence")
-    assert "for other people (mix)" in page.text
+    assert "from the population (mix)" in page.text
     # The version of the model is marked without being asked for.
     assert ">v2</text>" in page.text
     page.choose(version="")
@@ -78,7 +78,7 @@ def test_the_page_tells_since_when_and_where(shown: Callable[..., ShownPage], su
     page.widgets["a-country"].value = [0, 2]
     assert "<figcaption>country a, c: " in page.text
     page.choose(time_by="")
-    assert "No alarm of the model in 30 periods: scores are " in page.text
+    assert "No alarm for the model in 30 periods: scores are " in page.text
     assert "alarms first" not in page.text
     page.choose(view="all periods together")
     assert "No alarm" not in page.text
@@ -89,9 +89,9 @@ def test_windows_of_a_change(shown: Callable[..., ShownPage], summary: xr.Datase
     page = shown(summary)
     page.choose(before_day=(0, 17), after_day=(18, 29))
     expected = cd.attribute(summary, slice(None, DAYS[17]), slice(FROM, None), by="country")
-    assert f"and {100 * float(expected.all_within):+.1f} points for other behaviour" in page.text
+    assert f"and {100 * float(expected.all_within):+.1f} points from behaviour" in page.text
     page.choose(after_day=(10, 29))
-    assert "two windows that have no day in common" in page.text
+    assert "two windows that do not share any day" in page.text
     page.choose(before_day=(0, 9))
     assert "two windows" not in page.text
 
@@ -114,7 +114,7 @@ def test_periods_that_are_not_due_are_pending(summary: xr.Dataset, monkeypatch: 
     made.view.value = "over time"
     page = ShownPage(made.page(), made.widgets)
     # The last day that is due is the 10th, before anything was off.
-    assert "No alarm of the model in 10 periods" in page.text
+    assert "No alarm for the model in 10 periods" in page.text
     assert "Grey: not due, and not tested." in page.text
     of_due = done(Pool(summary.isel(day=slice(0, 10))), query())
     pending = pending_positions(Pool(summary), "day", "30d")
@@ -141,8 +141,8 @@ def test_what_cannot_be_watched_says_why(shown: Callable[..., ShownPage]) -> Non
 @pytest.mark.parametrize("days", [1, 2])
 def test_few_periods(shown: Callable[..., ShownPage], days: int) -> None:
     page = shown(drifted_summary("day", days=DAYS[:days]))
-    assert f"No alarm of the model in {days} period" in page.text
-    assert ("two windows that have no day in common" in page.text) == (days == 1)
+    assert f"No alarm for the model in {days} period" in page.text
+    assert ("two windows that do not share any day" in page.text) == (days == 1)
 
 
 def test_periods_are_dates_first() -> None:

@@ -88,8 +88,8 @@ CASES = (
     Misuse(
         "labels with a dimension of classes",
         _call(xr.DataArray(_ONE_HOT, dims=("sample", "class")), xr.DataArray(_SCORES, dims=("sample", "class"))),
-        "y_true has a dimension 'class' of classes; say by task='multiclass' that its rows are one-hot, or by "
-        "task='multilabel' that every class is a problem of its own.",
+        "y_true has a dimension 'class' of classes; give task='multiclass' if its rows are one-hot, or "
+        "task='multilabel' if every class is a separate problem.",
     ),
     Misuse(
         "a lone surrogate in a slice",
@@ -178,13 +178,13 @@ CASES = (
         "one-hot columns in another order",
         _call(pd.DataFrame(_ONE_HOT, columns=_NAMES[::-1]), pd.DataFrame(_SCORES, columns=_NAMES), task="multiclass"),
         "y_true expects the order of the columns of y_prob, which are called ['auk', 'owl', 'tit'], got ['tit', "
-        "'owl', 'auk']; order both alike.",
+        "'owl', 'auk']; use the same order for both.",
     ),
     Misuse(
         "labels in another order than the columns",
         _call(_NAMES[_LABELS], pd.DataFrame(_SCORES, columns=_NAMES), labels=_NAMES[::-1]),
         "labels expects the order of the columns of y_prob, which are called ['auk', 'owl', 'tit'], got ['tit', "
-        "'owl', 'auk']; order both alike.",
+        "'owl', 'auk']; use the same order for both.",
     ),
     Misuse(
         "logits",
@@ -219,7 +219,7 @@ CASES = (
     Misuse(
         "names without a positive class",
         _call(_NAMES[_OUTCOMES], _VECTOR),
-        "Class names require pos_label=... (--pos-label), the class whose probability a vector of scores is; or "
+        "Class names require pos_label=... (--pos-label), the class whose probability the vector of scores holds; or "
         "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type <U3.",
     ),
     Misuse(
@@ -240,14 +240,14 @@ CASES = (
     Misuse(
         "rows of different indexes",
         _call(pd.Series(_OUTCOMES, np.arange(_N) + 100), pd.Series(_VECTOR)),
-        "y_true and y_prob are of pandas and have different indexes, [100, 101, 102, ...] and [0, 1, 2, ...]: their "
+        "y_true and y_prob are pandas objects with different indexes, [100, 101, 102, ...] and [0, 1, 2, ...]: their "
         "rows cannot be matched. Select the rows of both by one index; or, if their order is the same, "
         "give y_true.to_numpy() and y_prob.to_numpy().",
     ),
     Misuse(
         "a tensor with gradients",
         _call(_OUTCOMES, Attached(_VECTOR)),
-        "y_prob requires gradients, which numbers to be measured do not have; give y_prob.detach().",
+        "y_prob requires gradients; pass y_prob.detach().",
     ),
     Misuse(
         "a tensor on a device",
@@ -258,8 +258,8 @@ CASES = (
     Misuse(
         "a label to ignore of independent labels",
         _call(_ONE_HOT, _SCORES, task="multilabel", ignore_label=-1),
-        "ignore_label expects one label for each row, not a column of labels for each class; leave such rows out, or "
-        "give them sample_weight 0.",
+        "ignore_label expects one label for each row, not a column of labels for each class; omit such rows, or give "
+        "them sample_weight 0.",
     ),
     Misuse(
         "one dimension as samples and as classes",
@@ -295,7 +295,7 @@ CASES = (
         "a matrix on its side",
         _call(_LABELS, _SCORES.T),
         "y_prob expects a row for each of the 12 labels, (n, K), got (3, 12); transpose it, y_prob.T, or, if these are "
-        "several models, say task='binary'.",
+        "several models, give task='binary'.",
     ),
     Misuse(
         "scores before labels",
@@ -312,8 +312,8 @@ CASES = (
     Misuse(
         "no scores",
         _call(_OUTCOMES, None),
-        "A block expects (y_true, y_prob[, sample_weight[, groups]]), got int64; where these are all rows, give both: "
-        "evaluate(y_true, y_prob).",
+        "A block expects (y_true, y_prob[, sample_weight[, groups]]), got int64; if these are all rows, pass both "
+        "arguments: evaluate(y_true, y_prob).",
     ),
     Misuse(
         "a column's name beside arrays",
@@ -329,24 +329,24 @@ CASES = (
     Misuse(
         "lists of different lengths",
         _call(_LABELS, pd.Series([[0.5, 0.5], [0.2, 0.3, 0.5]] * 6)),
-        "y_prob holds lists, and expects one value for each class in every row, got 2 and 3 of them.",
+        "y_prob holds lists and expects one value per class in every row, got 2 and 3 of them.",
     ),
     Misuse(
         "probabilities as logits",
         _call(_LABELS, _SCORES, logits=True),
-        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, as probabilities do; "
-        "leave it out.",
+        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, like probabilities; "
+        "omit it.",
     ),
     Misuse(
         "probabilities as logits, in blocks",
         lambda: {"y_true": [(_LABELS, _SCORES)], "logits": True},
-        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, as probabilities do; "
-        "leave it out.",
+        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, like probabilities; "
+        "omit it.",
     ),
     Misuse(
         "probabilities as logits, classes first",
         _call(xr.DataArray(_LABELS, dims="sample"), xr.DataArray(_SCORES.T, dims=("class", "sample")), logits=True),
-        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, as probabilities do; "
-        "leave it out.",
+        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, like probabilities; "
+        "omit it.",
     ),
 )

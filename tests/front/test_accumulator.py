@@ -155,7 +155,7 @@ REFUSED = [
     (cd.SKCE(), "'skce' .*: it reads the rows several times.* evaluate all rows for it"),
     (cd.MMCE(), "'mmce' .*: it compares pairs of rows"),
     (cd.SKCE(estimator="linear"), "depends on the order of the rows"),
-    (cd.MulticlassECE(), "'multiclass_ece' .*: it needs CellSums, which is no sum over the rows"),
+    (cd.MulticlassECE(), "'multiclass_ece' .*: it needs CellSums, which is not a sum over the rows"),
     (cd.ECE(binning="equal-mass"), r"15 bins of equal mass\): .* give settings such as \['confidence'\]"),
     (cd.ECE(bins="sqrt"), "it reads the rows several times"),
     (cd.CORP(), "whose histograms determine it"),
@@ -194,7 +194,7 @@ def test_misuse() -> None:
     binary = cd.Accumulator(cd.BrierScore()).update(LABELS == 1, SCORES[:, 1])
     with pytest.raises(ValueError, match="the same classes and precision"):
         cd.Accumulator(cd.BrierScore()).load_state_dict(summed(binary, filled(cd.BrierScore())))
-    with pytest.raises(ValueError, match="with the same metrics and settings, got that of"):
+    with pytest.raises(ValueError, match="with the same metrics and settings, got the state of"):
         cd.Accumulator(cd.ECE()).load_state_dict(binary.state_dict())
     with pytest.raises(ValueError, match="expects one mapping, as state_dict returns it, got list"):
         cd.Accumulator(cd.ECE()).load_state_dict([binary.state_dict()])  # type: ignore[arg-type]
@@ -249,7 +249,7 @@ def test_states_that_no_rows_can_give_are_refused() -> None:
         ({outcome: old[outcome] + 10**6}, "no more than the rows in outcome"),
         ({rows: old[rows] - 10**6}, "numbers from 0 to 500, the rows in rows of BinSums"),
         ({"rows": np.array(-1)}, "the rows"),
-        ({"layout": old["layout"] * 0}, "the layout of the rows, which this state has lost"),
+        ({"layout": old["layout"] * 0}, "the layout of the rows, which is missing in this state"),
         ({"layout": old["layout"][0]}, r"layout of state_dict, int64 of shape \(9,\) or \(10,\), got int64 of shape"),
         ({"rows": np.array([1, 2])}, r"rows of state_dict, int64 of shape \(\), got int64 of shape \(2,\)"),
         ({"rows": np.array(1.0)}, "rows of state_dict, int64 of shape .*, got float64"),

@@ -148,7 +148,7 @@ def test_slices_are_told_apart_to_the_last_character(tmp_path: Path) -> None:
     watched = cd.watch(cd.open_summary(tmp_path / "days.zarr").load(), by="country", setting="confidence")
     again = cd.watch(cd.open_summary(tmp_path / "days.zarr"), by="country", setting="confidence", state=watched.state)
     assert again.country.values.tolist() == ["a", "a\0", "a\0b"]
-    with pytest.raises(ValueError, match="netCDF cannot hold the labels of country: one has the character NUL"):
+    with pytest.raises(ValueError, match="netCDF cannot hold the labels of country: one contains the character NUL"):
         write_dataset(whole, tmp_path / "whole.nc")
 
 
@@ -206,7 +206,7 @@ SPELLINGS = [
     ("2026-8-31", "no such date, or it is spelled in another way"),
     ("2026/08/31", "spelled in another way"),
     (" 2026-08-31", "give '2026-08-31'"),
-    ("2026-08-30T00:00:00", "has the day 2026-08-30, of which 2026-08-30T00:00:00 is another spelling"),
+    ("2026-08-30T00:00:00", "has the day 2026-08-30, which 2026-08-30T00:00:00 spells differently"),
     ("2026-08-30T13:00:00", "do not overlap, got 2026-08-30T13:00:00, which is within 2026-08-30"),
     ("2026-10-31", "do not overlap, got 2026-10-31T13:00:00, which is within 2026-10-31: its rows would count twice"),
     ("2026-08-31T13:00", "give '2026-08-31T13:00:00'"),
@@ -224,7 +224,7 @@ SPELLINGS = [
     ("2026-W54", "expects weeks as 2026-W07 and quarters as 2026-Q1"),
     ("2026q1", "expects weeks as 2026-W07 and quarters as 2026-Q1"),
     ("August 31", "label of the same kind"),
-    ("2026-10-31T13", "has the day 2026-10-31T13:00:00, of which 2026-10-31T13 is another spelling"),
+    ("2026-10-31T13", "has the day 2026-10-31T13:00:00, which 2026-10-31T13 spells differently"),
 ]
 
 
@@ -269,7 +269,7 @@ def test_what_earlier_versions_took_is_replaced_and_dropped(tmp_path: Path, monk
 
 
 def test_midnight_is_its_day(store: Path) -> None:
-    with pytest.raises(ValueError, match="has the day 2026-08-31, of which 2026-08-31T00 is another spelling"):
+    with pytest.raises(ValueError, match="has the day 2026-08-31, which 2026-08-31T00 spells differently"):
         cd.append(summary(), store, {"day": "2026-08-31T00"})
 
 
@@ -327,7 +327,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
         r"store\.zarr has the day 2026-08-31 already.*replace='the reason' \(--replace --reason TEXT at the shell\)",
     ),
     "one of several": (lambda store: cd.append(WHOLE.isel(day=[0]), store), "has the day 2026-08-30 already"),
-    "no reason": (lambda store: cd.append(summary(), store, NEW, replace=" "), "expects the reason why"),
+    "no reason": (lambda store: cd.append(summary(), store, NEW, replace=" "), "expects the reason for"),
     "step": (lambda store: cd.append(summary(step=0.001), store, NEW), r"store\.zarr, with the same step, got"),
     "settings": (
         lambda store: cd.append(summary(settings=["classwise"]), store, NEW),
@@ -345,7 +345,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "kind of slices": (lambda store: cd.append(summary(by={"country": LABELS}), store, NEW), "labels of one kind"),
     "another period": (
         lambda store: cd.append(summary(), store, {"week": 3}),
-        "holds summaries by day, and periods called week were given",
+        "holds summaries by day, but the given periods are called week",
     ),
     "kind of periods": (lambda store: cd.append(summary(), store, {"day": 3}), "a label of the same kind"),
     "missing period": (lambda store: cd.append(summary(), store, {"day": "missing"}), "got 'missing'"),
@@ -367,7 +367,10 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
         "classwise_count of a summary expects",
     ),
     "drop": (lambda store: cd.drop_periods(store, ["2026-01-01"], "wrong"), "has no day 2026-01-01; it has 2026-08-30"),
-    "drop without a reason": (lambda store: cd.drop_periods(store, ["2026-08-30"], " "), "why periods are removed"),
+    "drop without a reason": (
+        lambda store: cd.drop_periods(store, ["2026-08-30"], " "),
+        "the reason for removing periods",
+    ),
     "days": (lambda store: cd.expire(store, "90"), "after expects a number of days such as '90d', got '90'"),
     "into": (lambda store: cd.expire(store, 90, "week"), "into expects one of day, month, year, got 'week'"),
 }
@@ -389,7 +392,7 @@ def test_other_things(tmp_path: Path) -> None:
         cd.append(summary(), tmp_path / "store.nc", NEW)
     write_dataset(WHOLE, tmp_path / "whole.zarr")
     for call in (lambda store: cd.append(summary(), store, NEW), cd.expire):
-        with pytest.raises(ValueError, match="was written whole, and periods cannot be added to it"):
+        with pytest.raises(ValueError, match="was written as a whole, so periods cannot be added to it"):
             call(tmp_path / "whole.zarr")
     with pytest.raises(ValueError, match=r"expects a store with periods added by calibdask\.append, got none"):
         cd.expire(tmp_path / "none.zarr")
@@ -400,5 +403,5 @@ def test_other_things(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Periods expire that are dates such as '2026-11-22', got '2026-W47'"):
         cd.expire(tmp_path / "weeks.zarr")
     np.savez(tmp_path / "rows.npz", labels=LABELS, scores=SCORES)
-    with pytest.raises(ValueError, match="and no summary; make one by"):
+    with pytest.raises(ValueError, match="not a summary; make one by"):
         cd.open_summary(tmp_path / "rows.npz")

@@ -346,7 +346,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "lists of a reader that is read once": (
         lambda: pa.Table.from_batches(ragged()).to_reader(),
         {"label": "label", "score": "score"},
-        "Column 'score' holds lists whose length its type does not say, and this reader is read once: cast it to a "
+        "Column 'score' holds lists of undeclared length, and this reader can be read only once: cast it to a "
         "list of fixed size, or give a function that returns a new reader, or a table.",
     ),
     "too few columns of labels": (
@@ -372,8 +372,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "a series in place of its name": (
         lambda: TABLE.to_pandas(),
         {"label": "class", "score": pd.Series(SCORES[:, 0])},
-        "score expects the name of a column, or a list of names, got Series; with a frame all columns are named, and "
-        "arrays are given without it: evaluate(y_true, y_prob).",
+        "score expects the name of a column, or a list of names, got Series; with a frame, name all columns; pass "
+        "arrays without it: evaluate(y_true, y_prob).",
     ),
     "two ones in a row": (
         lambda: lambda: TABLE.to_reader(50),

@@ -135,7 +135,7 @@ def test_accessor_diagram_curve_and_summary() -> None:
     result = summary.calib.evaluate(cd.ECE())
     np.testing.assert_allclose(result.ece, dataset().calib.evaluate(cd.ECE(), by="day").ece, rtol=1e-9)
     assert summary.sum("day").calib.reliability_diagram(bins=5).outcome.dims == ("model", "bin")
-    with pytest.raises(ValueError, match="A summary has its weights and slices already"):
+    with pytest.raises(ValueError, match="A summary already has its weights and slices"):
         summary.calib.evaluate(by="day")
 
 

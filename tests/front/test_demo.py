@@ -60,7 +60,7 @@ def test_foreign_folder_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixt
     (tmp_path / "predictions.zarr").mkdir()
     (tmp_path / "predictions.zarr" / "mine.txt").write_text("mine")
     assert main(["demo", "--out", str(tmp_path)]) == 2
-    assert "already exists and is not of that kind" in capsys.readouterr().err
+    assert "already exists and has another type" in capsys.readouterr().err
     assert (tmp_path / "predictions.zarr" / "mine.txt").read_text() == "mine"
 
 

@@ -212,14 +212,14 @@ LEGAL: dict[str, Callable[[], xr.Dataset]] = {
 }
 LOST: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
     "days and days": (lambda: summary(DAY < 2) + summary(DAY >= 2), r"holds 0 of the 600 rows .* calibdask\.merge"),
-    "overlap": (lambda: summary(DAY < 3) + summary(DAY >= 2), "keeps only the slices that all summaries have"),
+    "overlap": (lambda: summary(DAY < 3) + summary(DAY >= 2), "keeps only the slices common to all summaries"),
     "pooled afterwards": (lambda: (summary(DAY < 3) + summary(DAY >= 2)).sum(["country", "day"]), "calibdask merge at"),
     "parts of one": (lambda: whole().sel(day=[0, 1]) + whole().sel(day=[1, 2]), "of the 1,200 rows that went into it"),
-    "of a sum": (lambda: (whole() + whole()).sel(day=1), "select slices of what it returns"),
+    "of a sum": (lambda: (whole() + whole()).sel(day=1), "select slices of the result"),
     "three": (lambda: whole() + whole() + summary(DAY == 1), "calibdask.merge"),
     "new and old": (lambda: whole() + without_totals(whole()), "has lost calibdask_summary.* calibdask.merge"),
     "models": (lambda: models().sum("model"), "adds up 2 models, or replicates, of the same rows"),
-    "models and days": (lambda: models().drop_attrs().sum(["day", "model"]), "counts every row as often"),
+    "models and days": (lambda: models().drop_attrs().sum(["day", "model"]), "so every row is counted that many times"),
     "sums of models": (lambda: (models() + models()).sum("model"), "adds up 2 models"),
     "nothing": (lambda: whole().isel(day=[]), "has no slices left"),
 }

@@ -275,5 +275,5 @@ def test_rows_to_be_ignored_and_rows_with_missing_values_are_counted_apart() -> 
 
 
 def test_no_row_is_left() -> None:
-    with pytest.raises(ValueError, match=r"all 2 rows were left out, 0 with the label to be ignored and 2"):
+    with pytest.raises(ValueError, match=r"all 2 rows were skipped, 0 with the ignored label and 2"):
         cd.ece([np.nan, 1], [0.5, np.nan], skip_missing=True)

@@ -95,7 +95,7 @@ def test_series_of_dask_with_other_divisions_are_refused(argument: str, skip_mis
     by = dd.from_pandas(pd.Series(np.ones(12)), npartitions=3)
     moved = dd.from_pandas(pd.Series(np.linspace(0.1, 0.9, 12), np.arange(12) + 1), npartitions=3)
     other = {"by": {"g": moved}} if argument == "by" else {argument: moved, "by": {"g": by}}
-    shown = r"have different divisions, \[0, 4, 8, \.\.\.\] and \[1, 5, 9, \.\.\.\]: their rows cannot be matched"
+    shown = r"with different divisions, \[0, 4, 8, \.\.\.\] and \[1, 5, 9, \.\.\.\]: their rows cannot be matched"
     with pytest.raises(ValueError, match=shown):
         cd.evaluate(**series | other, metrics=cd.ECE(), skip_missing=skip_missing)
     assert cd.evaluate(**series, by={"g": by}, metrics=cd.ECE(), skip_missing=skip_missing).ece == 0

@@ -63,7 +63,7 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     (
         lambda: cd.evaluate([0, 1], [0.1, 0.9], cd.ECE(), label="y"),
         "label and score name columns of a frame, which replaces y_true and y_prob: evaluate(frame, label=..., "
-        "score=...). With arrays leave label and score out.",
+        "score=...). With arrays, omit label and score.",
     ),
     (
         evaluated([0, 1], label="y", score="p"),
@@ -94,8 +94,8 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         evaluated(FRAME, label="clicked", score=FRAME["prediction"]),
-        "score expects the name of a column, or a list of names, got Series; with a frame all columns are named, and "
-        "arrays are given without it: evaluate(y_true, y_prob).",
+        "score expects the name of a column, or a list of names, got Series; with a frame, name all columns; pass "
+        "arrays without it: evaluate(y_true, y_prob).",
     ),
     (
         evaluated(FRAME.rename(columns={"clicked": " clicked"}), label="clicked", score="prediction"),
@@ -103,8 +103,8 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         evaluated([FRAME, FRAME]),
-        "A block expects (y_true, y_prob[, sample_weight[, groups]]), got DataFrame; where these are all rows, "
-        "give both: evaluate(y_true, y_prob).",
+        "A block expects (y_true, y_prob[, sample_weight[, groups]]), got DataFrame; if these are all rows, pass both "
+        "arguments: evaluate(y_true, y_prob).",
     ),
 ]
 
@@ -142,7 +142,7 @@ FILES: list[tuple[Callable[[Path], object], dict[str, Any], str]] = [
     (
         folder_of_two,
         {},
-        "{} stands for files of several formats, .csv, .parquet; give a pattern of one, such as '*.csv'.",
+        "{} matches files of several formats, .csv, .parquet; give a pattern for one of them, such as '*.csv'.",
     ),
     (lambda folder: folder / "*.parquet", {}, "{} cannot be read: no file matches this pattern."),
     (

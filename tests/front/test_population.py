@@ -202,7 +202,7 @@ def test_data_that_do_not_fit_are_refused() -> None:
     with pytest.raises(ValueError, match="multilabel"):
         cd.evaluate(np.eye(3, dtype=int), np.full((3, 3), 0.3), task="multilabel", population=half)
     made = cd.summarize(LABELS, SCORES, population=half)
-    with pytest.raises(ValueError, match="of a population already"):
+    with pytest.raises(ValueError, match="already refers to a population"):
         cd.evaluate(made, population=half)
     with pytest.raises(ValueError, match="same population"):
         cd.merge(made, cd.summarize(LABELS, SCORES, population=cd.Population(prevalence=0.4)))

@@ -122,7 +122,7 @@ def test_clusters_of_rows() -> None:
         (SHARES, {"metrics": cd.SpiegelhalterTest()}, "not supported by spiegelhalter_test"),
         (SHARES, {"metrics": cd.ConformalThreshold()}, "a set holds a label or does not"),
         (SHARES, {"metrics": cd.SKCE()}, "not supported by skce"),
-        (SHARES, {"sample_weight": np.ones(3000)}, "no form with sample_weight"),
+        (SHARES, {"sample_weight": np.ones(3000)}, "does not support sample_weight"),
     ],
 )
 def test_what_is_refused(labels: Any, options: Any, message: str) -> None:

@@ -291,7 +291,7 @@ BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
     ("equal mass", whole, cd.ECE(binning="equal-mass", closed="left"), "bins of equal mass are closed on the right"),
     ("compat", whole, cd.ECE(binning="equal-mass", compat="scikit-learn"), "no other tool's rule"),
     ("top-k", whole, cd.ECE(setting="top-k", k=2), "No histogram of the setting top-k 2 is stored, only confidence"),
-    ("step", whole, cd.DensityECE(step=0.001), "is not among those stored: confidence on"),
+    ("step", whole, cd.DensityECE(step=0.001), "is not stored; available are: confidence on"),
     ("no totals", lambda: whole().drop_vars("total_rows"), cd.ECE(), "has lost total_rows"),
     ("no scores", lambda: whole().drop_vars("clipped_rows"), cd.BrierScore(), "has lost clipped_rows"),
     (
@@ -318,7 +318,7 @@ BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
     ),
     ("overflowed offsets", lambda: overflowed("confidence_offset"), cd.ECE(), "a cell holds up to"),
     ("overflowed counts", lambda: overflowed("classwise_count"), cd.ECE(setting=1), "a cell holds up to"),
-    ("unlike", coarser, cd.ECE(), "do not fit each other: classes is 4, 5"),
+    ("unlike", coarser, cd.ECE(), "are incompatible: classes is 4, 5"),
 ]
 
 
@@ -330,7 +330,7 @@ def test_what_a_summary_cannot_tell(summary: Callable[[], xr.Dataset], metric: A
 
 def test_a_summary_has_its_slices_and_weights() -> None:
     for options in ({"by": {"day": DAY}}, {"sample_weight": WEIGHTS}):
-        with pytest.raises(ValueError, match="A summary has its weights and slices already"):
+        with pytest.raises(ValueError, match="A summary already has its weights and slices"):
             cd.evaluate(whole(), metrics=cd.ECE(), **options)
 
 
@@ -347,7 +347,7 @@ def test_bad_choices() -> None:
             cd.summarize(LABELS, SCORES, step=step)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="label"):
         cd.summarize(LABELS + 1, SCORES)
-    with pytest.raises(ValueError, match="take no by"):
+    with pytest.raises(ValueError, match="do not support by"):
         cd.summarize([(LABELS, SCORES)], by={"day": DAY})
 
 
@@ -366,7 +366,7 @@ def test_metrics_that_nobody_chose_are_on_the_grid_of_the_summary(panel: str | N
     chosen = cd.evaluate(summary, metrics={"smooth_ece": cd.SmoothECE(step=1 / 300)})
     assert float(usual["smooth_ece"]) == float(chosen["smooth_ece"])
     assert "step=0.00333" in usual["smooth_ece"].attrs["estimator"]
-    with pytest.raises(ValueError, match=r"Give the metric step=0\.00333333, that of the summary"):
+    with pytest.raises(ValueError, match=r"Give the metric the step of the summary, step=0\.00333333"):
         cd.evaluate(summary, metrics=cd.SmoothECE())
 
 

@@ -139,5 +139,5 @@ def test_what_does_not_apply_is_refused(labels: Any, keywords: dict[str, Any], m
 
 @pytest.mark.parametrize("function", [cd.summarize, cd.LCECalibrator().fit, cd.Accumulator(cd.ECE()).update])
 def test_what_needs_all_scores_refuses_them(function: Any) -> None:
-    with pytest.raises(ValueError, match="TopScores are taken by calibdask"):
+    with pytest.raises(ValueError, match=r"Only calibdask\.evaluate and the shorthands accept TopScores"):
         function(LABELS, TOP)

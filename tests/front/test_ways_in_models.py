@@ -139,7 +139,7 @@ def test_a_key_of_a_summary(run: Run, tmp_path: Path) -> None:
     assert run("summarize", *words, "--out", tmp_path / "both.zarr")[0] == 0
     status, _, err = run("evaluate", tmp_path / "both.zarr", words[0], "--key", "id")
     assert status == 2
-    assert "is a stored summary already" in err
+    assert "is already a stored summary" in err
 
 
 CONTAINERS: dict[str, Callable[[pd.DataFrame], Any]] = {

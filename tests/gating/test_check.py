@@ -179,7 +179,7 @@ def test_what_is_refused() -> None:
         ({"limits": "reliability-diagram.outcome=0.1"}, "several numbers"),
         ({"limits": "ece=0.1", "profile": "poetry"}, "profile expects one of"),
         ({"slice_limits": "ece=0.1"}, "give by too"),
-        ({"not_worse": "log-loss=0.1"}, "go together"),
+        ({"not_worse": "log-loss=0.1"}, "require each other"),
     ]
     for options, said in refused:
         with pytest.raises(ValueError, match=said):

@@ -64,7 +64,7 @@ def test_two_limits_of_one_number_and_bounds_that_say_too_little() -> None:
     [
         (
             {"ece": 3},
-            "ece is from 0 to 1 whatever the data, and nothing can break a limit of 3; .* 3 percentage points",
+            "ece is from 0 to 1 for any data, and nothing can break a limit of 3; .* 3 percentage points",
         ),
         ({"ece": 1}, "nothing can break"),
         ({"ece": (0.0, math.inf)}, "nothing can break a limit of 0..inf"),

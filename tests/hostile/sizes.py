@@ -133,7 +133,7 @@ def linked(path: Path, kind: str) -> str:
 
 
 TOO_MANY_ROWS = r"declares 1,000,000,000,000(,000)? rows, and at most 100,000,000,000 are read"
-NO_FILE = "is a pipe, a socket or a device; copy what it gives to a file first"
+NO_FILE = "is a pipe, a socket or a device; copy its contents to a file first"
 ELSEWHERE = "is a link to another file; copy its numbers into this one"
 NOT_ORDERED = "expects numbers, texts or dates"
 STRUCTS, LISTS = [{"a": 1}] * ROWS, [[1, 2]] * ROWS
@@ -192,11 +192,11 @@ CASES: dict[str, Case] = {
             "--out",
             str(p / "o.zarr"),
         ],
-        r"100,000 slices, 2 classes expect .* GB of memory .* at most 4\.3 GB are taken: take fewer slices",
+        r"100,000 slices, 2 classes expect .* GB of memory .* at most 4\.3 GB are allowed: use fewer slices",
     ),
     "10^5 slices in a report": (
         lambda p: ["report", identifiers(p / "a.parquet", 10**5), "--by", "id", "--out", str(p / "o.html")],
-        r"100,000 slices, 2 classes expect .* GB of memory .* at most 4\.3 GB are taken: take fewer slices",
+        r"100,000 slices, 2 classes expect .* GB of memory .* at most 4\.3 GB are allowed: use fewer slices",
     ),
     "replicates": (
         lambda p: ["evaluate", columns(p / "a.parquet"), "--ci", "0.9", "--n-boot", str(MANY), *ECE],

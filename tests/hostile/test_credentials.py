@@ -120,7 +120,7 @@ def test_a_server_that_takes_no_files_refuses_at_once(
         assert main([str(rows) if word == "DATA" else word for word in output]) == 2
         said = capfd.readouterr()
         assert re.fullmatch(
-            r"calibdask: http://\*\*\*@127.0.0.1:\d+/[a-z.]+ cannot be written: The server refuses the "
+            r"calibdask: http://\*\*\*@127.0.0.1:\d+/[a-z.]+ cannot be written: The server rejected the "
             r"request \(status 501: .+\)\.\n",
             said.err,
         ), said.err

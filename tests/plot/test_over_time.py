@@ -143,7 +143,7 @@ def test_a_slice_without_rows() -> None:
     empty, _ = OverTime.all_of(cd.watch(summary.isel(day=slice(1, 3)), by="country"))
     assert named(drawn(gap_picture(empty)), "running") == []
     drawn(evidence_picture(empty))
-    assert sentence(empty) == "There are no rows of country=a yet."
+    assert sentence(empty) == "There are no rows for country=a yet."
     assert ranked([empty]) == []
     # Before its first rows nothing is drawn of the gap of a slice, and its evidence is 1.
     _, late = OverTime.all_of(cd.watch(summary, by="country"))
@@ -175,7 +175,7 @@ def test_changes_are_drawn_as_attribute_gives_them() -> None:
     zero = next(float(element.attrib["x"]) for element in root.iter("text") if element.text == "0")
     # All rows, and country b, have changed for certain; the third has not.
     assert [float(reach.attrib["x1"]) > zero for reach in reaches] == [True, True, False]
-    assert f"{100 * float(change.all_within):+.1f} points for other behaviour" in change_text(changes[0])
+    assert f"{100 * float(change.all_within):+.1f} points from behaviour" in change_text(changes[0])
 
 
 def test_the_first_sentence(slices: list[OverTime]) -> None:
@@ -186,7 +186,7 @@ def test_the_first_sentence(slices: list[OverTime]) -> None:
     assert "points too low" in sentence(leading)
     assert sentence(leading).endswith("against a threshold of 20, a discovery among 3 (e-BH).")
     assert others_text(leading, slices) == ""
-    assert others_text(leading, [*whole, *slices]) == "Off too: all rows."
+    assert others_text(leading, [*whole, *slices]) == "Also off: all rows."
     assert headline(processes(shift=0.5), []).label == ""
     alike = headline(processes(shift=0.0), processes("country", shift=0.0))
     assert sentence(alike).startswith("No evidence in 30 periods that the model is off: scores are ")

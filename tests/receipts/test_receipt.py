@@ -303,7 +303,7 @@ def test_a_receipt_of_the_first_format_has_no_checksum(rows: pd.DataFrame, recei
     first["format"] = 1
     first["hash"] = hash_of(first)
     assert cd.verify(first, rows.label, rows.score, by={"c": rows.c}).agrees
-    with pytest.raises(ValueError, match="it has checksum, which no receipt has"):
+    with pytest.raises(ValueError, match="it has the unknown entries checksum"):
         cd.verify({**first, "checksum": ""}, rows.label, rows.score, by={"c": rows.c})
 
 

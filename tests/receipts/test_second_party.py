@@ -162,9 +162,9 @@ def test_another_version_is_told(tmp_path: Path) -> None:
 def test_what_depends_on_the_order_of_rows_is_refused() -> None:
     frame = _frame()
     for metric in ("consistency-test", "skce-test", "cme-test", "skce(estimator=linear)", "refinement"):
-        with pytest.raises(ValueError, match="cannot be on a receipt"):
+        with pytest.raises(ValueError, match="cannot be part of a receipt"):
             cd.receipt(frame.label, frame.score, metric)
-    with pytest.raises(ValueError, match="cannot be on a receipt"):
+    with pytest.raises(ValueError, match="cannot be part of a receipt"):
         cd.receipt(frame.label, frame.score, "ece", limits={"skce(estimator=linear)": 0.1})
 
 

@@ -138,7 +138,7 @@ def test_reports_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
         pages[name] = Reader(Path(f"{name}.html").read_text(encoding="utf-8"))
     expected = cd.audit(cd.open_summary("s.zarr"))
     for reader in pages.values():
-        assert "For whom it is wrong" in reader.text
+        assert "Miscalibrated subgroups" in reader.text
         assert expected.attrs["conclusion"].replace("(-", "(−") in reader.text
         single = expected.isel(segment=(expected.depth == 1).values)
         assert {100 * gap for gap in single.gap.values.tolist()} <= set(reader.numbers)
@@ -146,7 +146,7 @@ def test_reports_show_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert main(["report", "s.zarr", "--features", "age", "--out", "again.html"]) == 2
     assert "--features has no effect on s.zarr" in capsys.readouterr().err
     assert main(["report", "rows.parquet", "--n-boot", "5", "--out", "plain.html"]) == 0
-    assert "For whom it is wrong" not in Path("plain.html").read_text(encoding="utf-8")
+    assert "Miscalibrated subgroups" not in Path("plain.html").read_text(encoding="utf-8")
 
 
 def test_the_first_page_says_first_what_the_audit_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_the_first_page_says_first_what_the_audit_found(tmp_path: Path, monkeypa
         shown[name] = re.findall(
             r"<p[^>]*>(.*?)</p>", html.partition('<article class="banner')[2].partition("</article>")[0]
         )
-        assert shown[name][-1] == '<a href="#groups">For whom it is wrong</a>'
+        assert shown[name][-1] == '<a href="#groups">Miscalibrated subgroups</a>'
         assert 'id="groups"' in html
     result = cd.audit("found.parquet", features="country")
     assert shown["found"][0] == result.attrs["conclusion"].replace("(-", "(−")

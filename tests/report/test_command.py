@@ -77,7 +77,7 @@ class TestCommand:
         assert (status, err) == (0, "")
         assert "2 of 2 cells are done." in Reader((data / "page.html").read_text()).text
         for arguments, words in (
-            ((data / "rows.csv",), "name it alone"),
+            ((data / "rows.csv",), "give it alone"),
             (("--by", "rows"), "--by has no effect"),
             LIMITED,
         ):

@@ -77,7 +77,7 @@ class TestMeasuring:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ((LABELS,), "where these are all rows, give both"),
+            ((LABELS,), "if these are all rows, pass both arguments"),
             ((LABELS, xr.DataArray(MATRIX.T, dims=("model", "sample"))), "one model"),
         ],
     )

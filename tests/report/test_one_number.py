@@ -150,7 +150,7 @@ def test_no_receipt_of_rows_that_are_due(run: Any, tmp_path: Path) -> None:
     written = ("--out", tmp_path / "page.html", "--receipt", tmp_path / "receipt.json")
     status, _, err = run("report", tmp_path / "all.csv", *watched, "--limit", "ece=0.1", *written)
     assert status == 2
-    assert "--receipt is of all rows, and --due leaves out pending ones" in err
+    assert "--receipt covers all rows, but --due excludes pending ones" in err
 
 
 def test_pending_rows_of_dask_and_of_several_models_are_left_out() -> None:

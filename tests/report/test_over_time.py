@@ -44,7 +44,7 @@ def test_rows_and_their_summary_tell_the_same(tmp_path: Path) -> None:
     whole = cd.watch(summary, by="country")
     assert set(whole.gap.isel(day=-1).values.tolist()) <= set(reader.numbers)
     change = cd.attribute(summary, slice(None, DAYS[17]), slice(FROM, None), by="country")
-    assert f"and {100 * float(change.all_within):+.1f} points for other behaviour (within)" in reader.text
+    assert f"and {100 * float(change.all_within):+.1f} points from behaviour (within)" in reader.text
     # Pictures are read aloud too.
     labels_of = [given["aria-label"] or "" for given in reader.having("svg", role="img")]
     assert any(words.startswith("country=b: evidence by day") for words in labels_of)

@@ -41,7 +41,7 @@ class TestPage:
         levels = [int(tag[1]) for tag, _ in reader.tags if re.fullmatch(r"h\d", tag)]
         assert levels[0] == 1
         assert all(after - before <= 1 for before, after in pairwise(levels))
-        for words in ("Findings", "What was measured", "All metrics", "Reliability", "Slices", "Warnings"):
+        for words in ("Findings", "Data and settings", "All metrics", "Reliability", "Slices", "Warnings"):
             assert words in reader.text
         for words in ("calibdask x", cd.__version__, "seed 0", "extreme.npz", np.__version__):
             assert words in reader.text

@@ -35,7 +35,7 @@ class TestSlices:
         value = points(float(errors.sel(country="fr")))
         assert any(sentence.startswith(f"Worst by country: fr, off by {value} points") for sentence in said)
         halves = [sentence for sentence in said if sentence.startswith("Worst by half: ")]
-        assert [", so not distinguishable from all rows or " in sentence for sentence in halves] == [True]
+        assert [", and cannot be distinguished from all rows or " in sentence for sentence in halves] == [True]
 
     @pytest.mark.parametrize("summarized", [False, True])
     def test_slices_have_the_bins_of_all_rows(self, summarized: bool) -> None:
@@ -88,13 +88,13 @@ class TestSlices:
         ]
         worst = said.split(": ")[1][0]
         assert worst in "01"
-        assert said.endswith(f", so not distinguishable from {1 - int(worst)}.")
+        assert said.endswith(f", and cannot be distinguished from {1 - int(worst)}.")
         (said,) = [
             sentence
             for sentence in worst_slices(ModelResult("model", measure(LABELS, TRUTH, by={"group": group})))
             if sentence.startswith("Worst by group: ")
         ]
-        assert said.endswith(", so not distinguishable from all rows or any other slice.")
+        assert said.endswith(", and cannot be distinguished from all rows or any other slice.")
 
     def test_dates_are_days(self, tmp_path: Path) -> None:
         day = np.datetime64("2026-01-06", "ns") + (np.arange(ROWS) % 5).astype("timedelta64[D]")

@@ -65,14 +65,14 @@ def edited(name: str, value: Any) -> Harm:
     return harm
 
 
-LOST = r"is not whole: the chunk {} is missing; copy the (store|cube) again, or "
+LOST = r"is incomplete: the chunk {} is missing; copy the (store|cube) again, or "
 CHANGED = r"is damaged: the {} is not what was written; copy the store again, or compute it again"
-METADATA = r"is not whole: .*{}/zarr\.json is missing; copy"
+METADATA = r"is incomplete: .*{}/zarr\.json is missing; copy"
 RECORD = r"is damaged: a record of the versions that computed cells is missing; copy"
 
 DAMAGE: dict[str, tuple[str, Harm, str]] = {
     "a chunk of counts is lost": ("summary.zarr", lost("class_1_count/c/1/0/0"), LOST.format("class_1_count/c/1/0/0")),
-    "half of a summary was copied": ("summary.zarr", half_copied, r"is not whole|cannot be read"),
+    "half of a summary was copied": ("summary.zarr", half_copied, r"is incomplete|cannot be read"),
     "a bit of a chunk": (
         "summary.zarr",
         flipped("class_1_offset/c/0/0/0", 9),
@@ -119,7 +119,7 @@ DAMAGE: dict[str, tuple[str, Harm, str]] = {
     "labels of others": (
         "rows.zarr",
         lost("labels/c/3"),
-        r"rows\.zarr is not whole: the chunk labels/c/3 is missing; copy the store again, or give "
+        r"rows\.zarr is incomplete: the chunk labels/c/3 is missing; copy the store again, or give "
         r"missing_chunks='fill' \(--missing-chunks fill\) where chunks that were not written stand for the fill value",
     ),
     "scores of others are cut short": (

@@ -11,9 +11,9 @@ from tests.storage.damage import WEIGHTS, summary
 
 # The cell of a slice.
 CELL = (1, 40, 0)
-NO_PASS = "which no pass over data writes: it is damaged, made by hand, or was lost in a join or a selection. Copy the"
+NO_PASS = "which calibdask never writes: it is damaged, made by hand, or was lost in a join or a selection. Copy the"
 FROM_ZERO = "numbers from 0 on (a cell holds up to 2**33 rows; where there are more, keep slices apart)"
-WHOLE = "Sums of rows without weights expect whole numbers; fill what a join left missing with 0"
+WHOLE = "Sums of unweighted rows must be whole numbers; fill values that a join left missing with 0"
 
 
 def made(name: str, value: Any, at: Any = ..., **options: Any) -> Callable[[], xr.Dataset]:
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
     "a billion cells": (made("cells", 10**9), no_pass("cells", f"numbers from 1 to {1 << 24:,}", "1000000000")),
     "no cells": (made("cells", 0), no_pass("cells", f"numbers from 1 to {1 << 24:,}", "0")),
     "neither vector nor matrix": (made("vector", 7), no_pass("vector", "0 or 1", "7")),
-    "a format in words": (made("calibdask_summary", "second"), "expects the number of a format, got second, which no"),
+    "a format in words": (made("calibdask_summary", "second"), "the number of a format, got second, which calibdask"),
     "too many clipped": (
         made("clipped_rows", 81, 0),
         "clipped_rows .* no more than the rows of a slice, got 81",

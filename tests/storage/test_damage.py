@@ -106,7 +106,7 @@ def test_values_that_no_pass_writes(case: str, tmp_path: Path) -> None:
 def test_status_that_no_study_writes(stores: Stores, tmp_path: Path) -> None:
     cube = copied(stores["cube.zarr"][0], tmp_path)
     with_status(7)(cube)
-    message = "status of a cube expects 0, 1 or 2, got 7, which no study writes: it is damaged, or made by hand"
+    message = "status of a cube expects 0, 1 or 2, got 7, which calibdask never writes: it is damaged, or made by hand"
     for look in (lambda: counts(cd.open_cube(str(cube))), lambda: cd.run(Means(replicates=3, rows=(10, 20, 40)), cube)):
         with pytest.raises(ValueError, match=message):
             look()
@@ -179,7 +179,7 @@ def test_chunks_that_are_lost_are_seen_by_xarray_too(weights: Any, tmp_path: Pat
     for chunk in [file for file in damage.files(path) if file.name != "zarr.json" and "class_1_" in str(file)]:
         content = chunk.read_bytes()
         chunk.unlink()
-        with pytest.raises(ValueError, match="no pass over data writes"):
+        with pytest.raises(ValueError, match="calibdask never writes"):
             cd.evaluate(xr.open_zarr(path, consolidated=False), metrics=cd.ECE())
         chunk.write_bytes(content)
     xr.testing.assert_identical(cd.evaluate(xr.open_zarr(path, consolidated=False), metrics=cd.ECE()), expected)

@@ -297,9 +297,9 @@ def test_a_damaged_period_is_replaced_or_dropped(number: int, tmp_path: Path) ->
 def test_stores_without_conditions_are_written_by_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exclusive_create, "_CONDITIONAL", set())
     url = f"memory://{tmp_path.name}/store.zarr"
-    with pytest.warns(UserWarning, match="a store without conditional writes, where of two that write at once one may"):
+    with pytest.warns(UserWarning, match="a store without conditional writes, where concurrent writers may"):
         cd.append(DAYS[0], url, {"day": label(0)})
-    with pytest.warns(UserWarning, match="let one process at a time write there"):
+    with pytest.warns(UserWarning, match="let only one process at a time write there"):
         assert not exclusive_create.create(Location.parse(url).child(FOLDER), "00000000.jsonl", b"other")
     assert cd.open_summary(url).day.values.tolist() == [label(0)]
 
@@ -340,7 +340,7 @@ def test_damage_is_told(pattern: str, harm: Callable[[Path], None], tmp_path: Pa
     for number in range(2):
         cd.append(DAYS[number], tmp_path / "store.zarr", {"day": label(number)})
     harm(min((tmp_path / "store.zarr").glob(pattern)))
-    with pytest.raises(Damaged, match=r"\.zarr is (damaged|not whole)"):
+    with pytest.raises(Damaged, match=r"\.zarr is (damaged|incomplete)"):
         cd.open_summary(tmp_path / "store.zarr").load()
 
 

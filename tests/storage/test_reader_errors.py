@@ -171,7 +171,7 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("rows.jsonl.xz", second_stream(lzma.compress, -5), "cannot be read as JSON Lines: "),
     ("rows.csv.bz2", lambda path: path.write_bytes(bz2.compress(b"label,score\n0,0.5\n") + b"more"), "Invalid data"),
     ("rows.arrow", open_stream, "the stream has no end-of-stream mark"),
-    ("rows.arrows", two_streams, "something follows the end of the stream"),
+    ("rows.arrows", two_streams, "there is data after the end of the stream"),
     ("rows.csv.gz", text("not compressed"), "cannot be read as CSV"),
     ("rows.csv.gz", cut, "cannot be read as CSV"),
     ("rows.parquet", text("no Parquet"), "cannot be read as Parquet"),

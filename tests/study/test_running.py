@@ -276,9 +276,9 @@ def test_a_layout_that_was_stopped_may_be_replaced(tmp_path: Path, monkeypatch: 
     with pytest.raises(KeyboardInterrupt):
         cd.run(Walks(), tmp_path / "w.zarr")
     monkeypatch.undo()
-    with pytest.raises(ValueError, match="whose layout was interrupted"):
+    with pytest.raises(ValueError, match="whose creation was interrupted"):
         Cube(str(tmp_path / "w.zarr")).status()
-    with pytest.raises(ValueError, match="lay it out before running shards"):
+    with pytest.raises(ValueError, match="create it before running shards"):
         cd.run(Walks(), tmp_path / "w.zarr", shard=(0, 2))
     # It holds no cell: the same command goes on.
     assert cd.run(Walks(), tmp_path / "w.zarr").done == 6
@@ -321,7 +321,7 @@ def test_what_workers_cannot_do_is_no_error_of_cells(tmp_path: Path, monkeypatch
 def test_shipped_studies_are_loaded_by_the_same_code_only() -> None:
     shipped = ship(len, Walks)
     assert (shipped.module, shipped("abc")) == ("tests.study.sample_study", 3)
-    with pytest.raises(ValueError, match=r"other code of tests\.study\.sample_study"):
+    with pytest.raises(ValueError, match=r"different code of tests\.study\.sample_study"):
         replace(shipped, code="another")("abc")
     with pytest.raises(ImportError, match="nowhere"):
         replace(shipped, module="nowhere")("abc")

@@ -71,7 +71,7 @@ def test_shards_fill_one_cube(kind: type[Walks], count: int, tmp_path: Path) -> 
 def test_shards_of_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["run", NAME, "--store", str(tmp_path / "s.zarr")]
     assert main([*command, "--shard", "0/2"]) == 2
-    assert "lay it out before running shards" in capsys.readouterr().err
+    assert "create it before running shards" in capsys.readouterr().err
     assert main([*command, "--lay-out"]) == 0
     assert "laid out, 0 of 6 cells done" in capsys.readouterr().out
     for shard in ("0/2", "1/2"):

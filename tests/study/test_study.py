@@ -134,7 +134,7 @@ def test_differences_of_long_sequences_name_what_is_new() -> None:
 
 def test_further_keys_are_no_coordinates() -> None:
     seeds = Seeds(0, (("size", 100),))
-    with pytest.raises(ValueError, match="size is a coordinate of the cell; give further keys another name"):
+    with pytest.raises(ValueError, match="size is a coordinate of the cell; use other names for further keys"):
         seeds.generator(size=5)
 
 

@@ -65,7 +65,7 @@ def test_a_driver_whose_writes_are_late_leaves_the_new_cube_alone(
     assert cd.run(Tagged(tag=2), store, "threads:1", overwrite=True).done == 6
     goes.set()
     thread.join(60)
-    assert "was laid out anew, or removed, by another run" in str(errors[0])
+    assert "was created again or removed by another run" in str(errors[0])
     cube = cd.open_cube(str(store)).load()
     assert (cube.status == 1).all()
     check(cube, 2)

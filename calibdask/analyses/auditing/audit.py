@@ -41,7 +41,7 @@ _JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "
             "ecce": float, "sigma": float, "slope": float or null, "pvalue": float,
             "pvalue_adjusted": float, "log_e": float, "discovery": bool}]}
 "not_excluded": the largest absolute gap that cannot be ruled out for any subgroup of at
-least so many rows, at 1 - alpha for all together. --out FILE.csv, .parquet, .nc and
+least that many rows, at 1 - alpha for all together. --out FILE.csv, .parquet, .nc and
 .zarr have every subgroup."""
 _RECORDED = (
     *("rows", "events", "mean_score", "frequency", "gap", "gap_low", "gap_high", "ece", "ece_chance", "ecce"),

@@ -184,7 +184,7 @@ def audit_group_elements(result: xr.Dataset) -> Iterator[Element]:
         further = result.isel(segment=(result.depth > 0).values)
     if further.sizes["segment"]:
         what = (
-            f"Further groups that were found, which share rows with {'it' if count == 1 else 'these'}"
+            f"Further groups that overlap with {'it' if count == 1 else 'these'}"
             if count
             else "Subgroups with the strongest evidence (none significant)"
         )
@@ -205,7 +205,7 @@ def not_excluded(result: xr.Dataset) -> Iterator[Element]:
     level = percent(1 - result.attrs["alpha"])
     rows = [[text(f"{size:,}"), number(100 * error, points_up(error))] for size, error in excluded.items()]
     columns = [("rows at least", True), ("error up to, points", True)]
-    note = f"With {level} confidence, for outcomes of any probabilities, of {_looked_at(result)}."
+    note = f"With {level} confidence, for any outcome probabilities, over {_looked_at(result)}."
     yield Table("", columns, rows, note, name="excluded")
 
 

@@ -70,11 +70,11 @@ def why_passes(cutting: int, filling: int, describing: int) -> dict[str, str]:
     Examples
     --------
     >>> why_passes(2, 1, 0), why_passes(2, 1, 1)["passes_why"]
-    ({}, '2 passes cut features and scores, 1 fills the lattice, 1 tells groups apart that share rows')
+    ({}, '2 passes cut features and scores, 1 fills the lattice, 1 separates overlapping groups')
     """
     if cutting + filling + describing <= 3:
         return {}
     text = [f"{cutting} {'pass cuts' if cutting == 1 else 'passes cut'} features and scores"]
     text += [f"{filling} {'fills' if filling == 1 else 'fill'} the lattice"]
-    text += [f"{describing} tells groups apart that share rows"] if describing else []
+    text += [f"{describing} separates overlapping groups"] if describing else []
     return {"passes_why": ", ".join(text)}

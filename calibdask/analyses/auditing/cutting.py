@@ -72,7 +72,7 @@ def reused_cuts(cuts: Cuts, data: Input, setting: Setting) -> Cuts:
         If columns are missing, or of another kind.
     """
     if setting != cuts.setting:
-        raise ValueError(f"cuts are of scores of the setting {cuts.setting}, and these rows have {setting}.")
+        raise ValueError(f"cuts belong to scores of the setting {cuts.setting}, but these rows have {setting}.")
     columns = {column.name: (number, column) for number, column in enumerate(data.features)}
     if set(columns) != set(cuts.names):
         raise ValueError(
@@ -90,7 +90,7 @@ def _of_column(coding: Coding, number: int, column: FeatureColumn) -> Coding:
         kinds = ("date",) if coding.part else ("number",)
     if column.kind not in kinds:
         raise ValueError(
-            f"Feature {column.name!r} expects {PLURALS[kinds[0]]}, as where its cuts were learnt, got "
+            f"Feature {column.name!r} expects {PLURALS[kinds[0]]}, as when its cuts were learnt, got "
             f"{PLURALS[column.kind]}; convert it, or learn new cuts into another summary."
         )
     if isinstance(coding, Cut):
@@ -133,8 +133,8 @@ def _warn_of_others(coding: Cut, found: WholeNumbersState) -> None:
     if found.whole and np.isin(found.numbers, known).all():
         return
     warnings.warn(
-        f"Feature {name_of(coding)} has other numbers than {listed([f'{number:.0f}' for number in known])}, which its "
-        "cuts were learnt from: each counts as the next one above, or the last; learn new cuts into another summary.",
+        f"Feature {name_of(coding)} has numbers other than {listed([f'{number:.0f}' for number in known])}, from which "
+        "its cuts were learnt: each counts as the next one above, or the last; learn new cuts into another summary.",
         UserWarning,
         stacklevel=4,
     )

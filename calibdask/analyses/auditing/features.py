@@ -288,7 +288,7 @@ def checked_edges(name: str, given: Any) -> tuple[float, ...]:
     if edges.ndim != 1 or not 1 <= edges.size <= most or not np.isfinite(edges).all() or (np.diff(edges) <= 0).any():
         raise ValueError(
             f"edges of {name!r} expects a list of 1 to {most} finite numbers, each larger than the one before, got "
-            f"{reprlib.repr(given)}; sort them and leave out what is repeated or missing."
+            f"{reprlib.repr(given)}; sort them, and remove repeated and missing values."
         )
     return tuple(edges.tolist())
 

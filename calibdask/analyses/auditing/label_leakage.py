@@ -88,7 +88,8 @@ def warn_of_leakage(
         start += coding.size
         if copied or determines(rows[present], events[present]) or determines(rows, events):
             warnings.warn(
-                f"Feature {plan.name(feature)} determines the outcome: is it the label, or made from it? Leave it out.",
+                f"Feature {plan.name(feature)} determines the outcome: is it the label, or derived from it? Leave it "
+                "out.",
                 UserWarning,
                 stacklevel=stacklevel + 1,
             )

@@ -16,7 +16,7 @@ def refuse_rows_options(given: Mapping[str, Any]) -> None:
     """Raise ValueError for arguments that only rows have a use for."""
     if named := [name for name, value in given.items() if value is not None]:
         raise ValueError(
-            f"{listed(named)} has no effect on a summary, whose features are cut already; audit the rows, or summarize "
+            f"{listed(named)} has no effect on a summary, whose features are already cut; audit the rows, or summarize "
             "them again."
         )
 
@@ -38,7 +38,7 @@ def summary_lattice(summary: Summary, depth: int | None) -> tuple[Cuts, LatticeS
     depth = cuts.depth if depth is None else depth
     if depth > cuts.depth:
         raise ValueError(
-            f"This summary has segments of up to {cuts.depth} features, and depth={depth} was asked for; summarize the "
+            f"This summary has segments of up to {cuts.depth} features, but depth={depth} was requested; summarize the "
             f"rows with depth={depth}."
         )
     return closed(cuts, lattice_state(summary.dataset, cuts), depth)

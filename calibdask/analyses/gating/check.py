@@ -298,9 +298,11 @@ class Check(Analysis):
         if not self.decides:
             raise ValueError('check expects limits, such as {"ece": 0.03}.')
         if bool(margins) != bool(data.models):
-            raise ValueError("not_worse and baseline go together: by how much worse than which scores?")
+            raise ValueError(
+                "not_worse and baseline require each other: by how much may the scores be worse, and than which?"
+            )
         if margins and not data.has_rows:
-            raise ValueError("not_worse compares scores of the same rows; a summary has none.")
+            raise ValueError("not_worse compares scores of the same rows; a summary has no rows.")
         given = (data.with_scores(data.scores[_MODEL]) if margins else data).pooled()
         if slice_limits and not given.slice_names:
             raise ValueError("slice_limits expects slices; give by too.")

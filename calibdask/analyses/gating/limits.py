@@ -122,7 +122,7 @@ class Limit:
         span = f"at least {lowest:g}" if math.isinf(highest) else f"from {lowest:g} to {highest:g}"
         limit = f"{self.low:g}..{self.high:g}" if self.bound is None else f"{self.bound:g}"
         hint = ", such as 0.03 for 3 percentage points" if info.kind == "error" and highest == 1 else ""
-        raise ValueError(f"{self.text} is {span} whatever the data, and {why} of {limit}; give another one{hint}.")
+        raise ValueError(f"{self.text} is {span} for any data, and {why} of {limit}; give another limit{hint}.")
 
     def range(self, kind: str, direction: str) -> tuple[float, float]:
         """Range of values that meet the limit, by kind and direction; see ``calibdask.estimators.about``.
@@ -134,7 +134,8 @@ class Limit:
         """
         if kind == "pvalue":
             raise ValueError(
-                f"{self.text} has no interval: few rows never reject, so no limit can be shown to be met. Set a "
+                f"{self.text} has no interval: with few rows a test never rejects, so no limit can be shown to be met. "
+                "Set a "
                 "limit on the size of an error, such as ece=0.03."
             )
         if self.bound is None:
@@ -146,7 +147,7 @@ class Limit:
         if direction in ("lower", "higher"):
             return (-math.inf, self.bound) if direction == "lower" else (self.bound, math.inf)
         raise ValueError(
-            f"{self.text} may lie on either side of what is best: its limit expects a range, as in "
+            f"{self.text} may lie on either side of the ideal value: its limit expects a range, as in "
             f"{self.text}=0.9..1.1, got {self.bound:g}."
         )
 
@@ -214,7 +215,9 @@ class Limits:
             reason = str(error).rstrip(".")
             raise ValueError(f"{visible(path)} is not a TOML file of limits: {reason}.") from error
         if unknown := given.keys() - _KEYS:
-            raise ValueError(f"{visible(path)} expects the entries {listed(sorted(_KEYS))}, got {listed(unknown)} too.")
+            raise ValueError(
+                f"{visible(path)} expects the entries {listed(sorted(_KEYS))}, got also {listed(unknown)}."
+            )
         for name in _TABLES & given.keys():
             if not isinstance(given[name], dict):
                 raise ValueError(f"{visible(path)}: {name} expects a table, as in [{name}] with lines ece = 0.03.")

@@ -126,8 +126,8 @@ def attribute(
 class Attribute(Analysis):
     """Explain a change of the mean gap between two periods.
 
-    The change is the sum of two parts: other shares of the slices (mix), and other gaps within the slices. Slices are
-    those of --by; without them 20 groups of scores.
+    The change is the sum of two parts: changed shares of the slices (mix) and changed gaps within the slices. Slices
+    are those of --by; without them 20 groups of scores.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class Attribute(Analysis):
     examples: ClassVar[Sequence[tuple[str, str]]] = (
         (
             "calibdask attribute s.zarr --before 2026-01-01..2026-01-14 --after 2026-01-15..2026-01-31 --by country",
-            "whose shares, or whose gaps, have changed",
+            "slices whose share or gap has changed",
         ),
     )
 

@@ -132,7 +132,7 @@ def period_ends(period: str, labels: Labels) -> Dates:
     if dates_of(labels) is None:
         raise ValueError(
             f"due needs dates to label the values of {period}, {_EXPECTED}, got {visible(labels[0])!r} and others; "
-            "label periods so, or leave out due and watch periods whose outcomes are all known."
+            "label periods in this way, or omit due and watch only periods whose outcomes are all known."
         )
     # Months among days are those that days have been merged into.
     signs = np.minimum(np.char.str_len(labels), _MONTH + 1) if labels.dtype.kind == "U" else np.zeros(labels.size)

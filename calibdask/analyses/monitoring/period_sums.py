@@ -48,14 +48,14 @@ class PeriodSums:
         summary = Summary.passed_to(name, given)
         if summary.source.layout.weighted:
             raise ValueError(
-                f"{name} expects a summary without weights: bets need the weight of each row, which a summary does "
-                "not keep. Summarize the data without sample_weight."
+                f"{name} expects a summary without weights: bets need the weight of each row, which a summary does not "
+                "store. Summarize the data without sample_weight."
             )
         if summary.source.layout.clustered and name != "attribute":
             raise ValueError(
-                f"{name} expects a summary without clusters: bets on dependent rows of one period need how many each "
-                "cluster has there, which buckets of clusters do not keep. Summarize one row of each cluster and "
-                "period without groups; drop_dims('cluster_bucket') leaves clusters out, and raises more false alarms."
+                f"{name} expects a summary without clusters: bets on dependent rows of one period need the number of "
+                "rows of each cluster, which buckets of clusters do not store. Summarize one row of each cluster and "
+                "period without groups; drop_dims('cluster_bucket') drops the clusters, but raises more false alarms."
             )
         slices = [by] if isinstance(by, str) else list(by or ())
         if period not in summary.slices or period in slices:

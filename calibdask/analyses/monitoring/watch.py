@@ -206,7 +206,7 @@ class Watch(Analysis):
     alpha : float, default 0.05
         Share of calibrated models that ever raise a false alarm.
     due : str or timedelta, optional
-        Delay until the outcomes of a period are known, such as 30d, until when it is pending.
+        Delay until the outcomes of a period are known, such as 30d; until then it is pending.
     now : str or datetime, optional
         Current time in UTC, with --due. None: now.
     state : mapping or str, optional

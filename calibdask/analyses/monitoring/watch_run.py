@@ -64,8 +64,8 @@ def choose_periods(
     labels, period = sums.periods, sums.period
     if seen.size and _kind(labels) != _kind(seen):
         raise ValueError(
-            f"state has seen values of {period} such as {_named(seen[-1:])}, which {_named(labels[:1])} cannot be "
-            "compared with; label periods as then, or begin without it."
+            f"state has seen values of {period} such as {_named(seen[-1:])}, which cannot be compared with "
+            f"{_named(labels[:1])}; label periods in the same way, or start without it."
         )
     both = (np.concatenate([seen, labels]) if seen.size else labels).tolist()
     known = dict(zip(both[: seen.size], digests, strict=True))
@@ -75,8 +75,8 @@ def choose_periods(
     changed = [labels[at] for at, digest in zip(again, read, strict=True) if known[names[at]] != digest]
     if changed:
         raise ValueError(
-            f"{period} {_named(changed)} had other rows when state has seen it, and evidence cannot be taken back; "
-            "begin without the state, which watches all periods of the summary anew."
+            f"{period} {_named(changed)} had other rows when it was monitored, and evidence cannot be withdrawn; start "
+            "without the state, which watches all periods of the summary again."
         )
     # Days that were seen, and merged into months since, have been watched.
     skipped = {*known} | (coarser_periods(seen) & {*names})
@@ -85,7 +85,7 @@ def choose_periods(
     if late:
         warnings.warn(
             f"{period} {_named([labels[position] for position in late])} arrived after {_named(seen[-1:])} had been "
-            "monitored, and is ignored; to include it, begin without the state, which watches all periods anew.",
+            "monitored, and is ignored; to include it, start without the state, which watches all periods again.",
             UserWarning,
             stacklevel=4,
         )
@@ -183,7 +183,7 @@ class SegmentSums(PeriodSums):
         cuts = Summary.of(given).cuts
         if cuts is None:
             raise ValueError(
-                "features expects a summary with features, and this one has none; add its periods by calibdask "
+                "features expects a summary with features, but this one has none; add its periods by calibdask "
                 "summarize DATA --features all --append STORE --period day=DAY."
             )
         if setting is not None and whole.setting != cuts.setting:
@@ -263,7 +263,7 @@ def run_watch(
     if isinstance(tolerance, bool) or not 0 <= tolerance < 1:
         raise ValueError(f"tolerance expects a number from 0 to below 1 such as 0.01, got {tolerance!r}.")
     if features and by:
-        raise ValueError("by has no effect with features, whose values are watched in its place; leave one out.")
+        raise ValueError("by has no effect with features, whose values are watched instead; omit one of them.")
     sums = (
         SegmentSums.of_features(summary, period, setting)
         if features

@@ -69,7 +69,7 @@ class Recoding:
             return cls(coding, _BOOLEANS)
         if column.kind not in kinds and not _is_empty(column):
             raise ValueError(
-                f"Feature {coding.name!r} expects {_KINDS[kinds[0]]}, as where the map was fitted, got "
+                f"Feature {coding.name!r} expects {_KINDS[kinds[0]]}, as when the map was fitted, got "
                 f"{_KINDS[column.kind]}."
             )
         return cls(coding, column.labels)
@@ -111,7 +111,9 @@ def check_names(names: Sequence[str], features: Mapping[str, Any]) -> None:
     if lacking or further:
         lacks = f"; {listed(lacking)} {'is' if len(lacking) == 1 else 'are'} not there" if lacking else ""
         more = f"; {listed(further)} {'was' if len(further) == 1 else 'were'} not among them" if further else ""
-        raise ValueError(f"features expects those that the map was fitted with, {listed([*names])}{lacks}{more}.")
+        raise ValueError(
+            f"features expects the features that the map was fitted with, {listed([*names])}{lacks}{more}."
+        )
 
 
 def recoded(codings: Sequence[Coding], features: Mapping[str, Any], rows: float) -> Any:
@@ -146,7 +148,7 @@ def warn_of_unknown(codings: Sequence[Coding], codes: Codes, what: str, stacklev
     if rows := int(unknown.any(-1).sum()):
         names = dict.fromkeys(codings[i].name for i in np.flatnonzero(unknown.any(0)).tolist())
         warnings.warn(
-            f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that the map does not know; they get "
+            f"{rows:,} of {len(codes):,} rows have values of {listed([*names])} that are unknown to the map; they get "
             f"{what}.",
             UserWarning,
             stacklevel=stacklevel + 1,

@@ -309,7 +309,7 @@ class MulticalibratedScaling(Calibrator):
         )
 
     def _map(self, numbers: Numbers) -> BlockMap:
-        raise ValueError("MulticalibratedScaling maps scores by features: predict_proba(y_prob, features) does.")
+        raise ValueError("MulticalibratedScaling maps scores by features: call predict_proba(y_prob, features).")
 
     _takes_features = True
 

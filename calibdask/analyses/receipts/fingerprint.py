@@ -117,7 +117,9 @@ def fingerprint_of(data: Input) -> Fingerprint:
     """
     if data.batch:
         names = listed([str(axis.name) for axis in data.batch])
-        raise ValueError(f"A fingerprint is one of the scores of one model, got several along {names}; select one.")
+        raise ValueError(
+            f"A fingerprint is computed for the scores of one model, got several along {names}; select one."
+        )
     estimates: Any = run_requests({"rows": _requests(RowHashes(_keys(data)))}, data.source).estimates
     state: RowHashesState = estimates["rows"]
     words = [f"{word:0{_DIGITS}x}" for word in state.sums[0].view(np.uint64).tolist()]

@@ -144,7 +144,7 @@ def receipt_and_gate(
     Without ``metrics`` it has those of the limits and of the profile, or the default ones of `calibdask.evaluate`.
     """
     if given.options.population is not None:
-        raise ValueError("A receipt is of the rows as they are, without a population; leave population out.")
+        raise ValueError("A receipt describes the rows themselves, without a population; omit population.")
     reading = {name: getattr(given.options, name) for name in _READING}
     data = given.rows_for("receipt", "whose fingerprint it contains").read(takes_groups=True)
     declared = [limit.metric for limit in (*limits_of(check.limits), *limits_of(check.slice_limits))]
@@ -199,7 +199,9 @@ def _takes_order(metric: Any) -> bool:
 def _refuse_ordered(names: Collection[str]) -> None:
     """Raise ValueError for metrics that depend on the order of rows."""
     if names:
-        raise ValueError(f"{listed(sorted(names))} cannot be on a receipt, as they depend on the order of the rows.")
+        raise ValueError(
+            f"{listed(sorted(names))} cannot be part of a receipt, as they depend on the order of the rows."
+        )
 
 
 def _json(value: Any) -> Any:
@@ -303,7 +305,7 @@ def _check_columns(request: Mapping[str, Any], options: Mapping[str, Any]) -> No
         raise ValueError(f"The receipt has {there}.")
     if (options.get("groups") is not None) != ("groups" in request):
         there = f"the groups {visible(request['groups'])}; give groups" if "groups" in request else "none; leave it out"
-        raise ValueError(f"groups expects the clusters that the receipt is of: it has {there}.")
+        raise ValueError(f"groups expects the clusters of the receipt: it has {there}.")
 
 
 def _measured(request: Mapping[str, Any], y_true: Any, y_prob: Any, options: Mapping[str, Any]) -> Document:

@@ -119,7 +119,7 @@ def _check(entry: str, document: Mapping[str, Any], checks: Mapping[str, Check])
             raise ValueError(f"The receipt is damaged: its entry {within + name!r} is missing.")
     if further := document.keys() - checks.keys():
         names = [within + str(name) for name in sorted(further, key=str)]
-        raise ValueError(f"The receipt is damaged: it has {listed(names)}, which no receipt has.")
+        raise ValueError(f"The receipt is damaged: it has the unknown entries {listed(names)}.")
     for name, check in checks.items():
         if not check(document[name]):
             raise ValueError(f"The receipt is damaged: its entry {within + name!r} is of another type.")

@@ -46,8 +46,8 @@ class CalibratorChoice:
             raise TypeError(f"Expected a calibrator such as cd.PlattScaling(), got {calibrator!r}.")
         if made.logits:
             raise ValueError(
-                f"Expected a calibrator of scores, got {made!r}; logits are said of the data: "
-                "evaluate(..., logits=True)."
+                f"Expected a calibrator of scores, got {made!r}; declare logits for the data: evaluate(..., "
+                "logits=True)."
             )
         parameters = made.get_params(deep=False)
         return cls(type(made), tuple((name, _frozen(value)) for name, value in sorted(parameters.items())))

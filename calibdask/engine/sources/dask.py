@@ -262,7 +262,7 @@ def _aligned(name: str, array: Any, chunks: tuple[float, ...]) -> Any:
         return rechunked.rechunk({rechunked.ndim - 1: chunks})
     if len(rechunked.chunks[-1]) != len(chunks):
         raise ValueError(
-            f"y_prob and {parameter} expect equal chunks where sizes are unknown; y_prob has {len(chunks)} "
+            f"y_prob and {parameter} expect equal chunks if sizes are unknown; y_prob has {len(chunks)} "
             f"chunks, {parameter} {len(rechunked.chunks[-1])}. Call compute_chunk_sizes() on both first."
         )
     return rechunked

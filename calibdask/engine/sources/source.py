@@ -54,8 +54,8 @@ def raise_if_nothing(state: ValidityState, excluded: Mapping[str, int]) -> None:
     """Raise ValueError if there are no rows, or none of positive weight."""
     if state.rows == 0 and (gone := excluded.get("ignored", 0) + excluded.get("skipped", 0)):
         raise ValueError(
-            f"Expected at least one row of scores and labels, got none: all {gone} rows were left out, "
-            f"{excluded['ignored']} with the label to be ignored and {excluded['skipped']} with missing values."
+            f"Expected at least one row of scores and labels, got none: all {gone} rows were skipped, "
+            f"{excluded['ignored']} with the ignored label and {excluded['skipped']} with missing values."
         )
     if state.rows == 0:
         raise ValueError("Expected at least one row of scores and labels, got none.")
@@ -68,7 +68,7 @@ def _stray_message(count: int, rows: int, first: int, text: str) -> str:
     return (
         f"y_true expects labels that are numbers, as pos_label (--pos-label) is, but {count} of {rows} labels "
         f"{differ}; the first is row {first}, {text!r}. They would count as negative. Name both classes by labels=... "
-        f"(--labels), the positive one last, and leave such rows out by ignore_label={text!r} (--ignore-label)."
+        f"(--labels), the positive one last, and skip such rows by ignore_label={text!r} (--ignore-label)."
     )
 
 
@@ -301,7 +301,7 @@ def _check_memory(statistics: Sequence[Statistic[Any]], layout: Layout) -> None:
         what = ", ".join(f"{count:,} {words}" for count, words in counts if count > 1)
         raise ValueError(
             f"{what} expect {size / 1e9:,.1f} GB of memory for their histograms and sums, and at most "
-            f"{_MOST_STATE_BYTES / 1e9:.1f} GB are taken: take fewer slices (group their values first), settings or "
+            f"{_MOST_STATE_BYTES / 1e9:.1f} GB are allowed: use fewer slices (group their values first), settings or "
             "metrics at a time, or a larger step."
         )
 

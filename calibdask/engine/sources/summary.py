@@ -252,8 +252,8 @@ class SummarySource(Source):
                     return stored, columns
         raise ValueError(
             f"The histogram of the setting {histogram.setting} on [{histogram.grid.low:.4g}, 1] in "
-            f"{histogram.grid.cells} cells is not among those stored: {', '.join(map(_described, self._stored))}. "
-            f"Give the metric step={self.step:.6g}, that of the summary, or summarize the data with another step."
+            f"{histogram.grid.cells} cells is not stored; available are: {', '.join(map(_described, self._stored))}. "
+            f"Give the metric the step of the summary, step={self.step:.6g}, or summarize the data with another step."
         )
 
     def finest(self, setting: Setting) -> GridHistogram:
@@ -263,7 +263,7 @@ class SummarySource(Source):
         if not grids:
             raise ValueError(
                 f"No histogram of the setting {setting} is stored, only {', '.join(map(_described, self._stored))}; "
-                "take one of these settings, or summarize the data with that one too."
+                "take one of these settings, or summarize the data with that setting as well."
             )
         return GridHistogram(setting, max(grids, key=lambda grid: grid.size))
 

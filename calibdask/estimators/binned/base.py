@@ -45,7 +45,7 @@ class BinnedEstimator(SettingEstimator):
         check_choice("binning", self.binning, ("uniform", "equal-mass"))
         check_choice("closed", self.closed, ("right", "left"))
         if isinstance(self.bins, tuple) and self.range not in (None, (0.0, 1.0)):
-            raise ValueError("range applies to bins of equal width or mass; explicit edges determine their own range.")
+            raise ValueError("range applies to bins of equal width or mass; explicit edges already define the range.")
         if isinstance(self.bins, tuple) and self.binning == "equal-mass":
             raise ValueError("binning='equal-mass' chooses its own edges; give a number of bins, or binning='uniform'.")
 

@@ -133,7 +133,9 @@ class CMETest(KernelTest):
     def _estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         if layout.weighted:
-            raise ValueError("CMETest does not support sample_weight: its null distribution holds for unweighted rows.")
+            raise ValueError(
+                "CMETest does not support sample_weight: its null distribution is valid only for unweighted rows."
+            )
         kernel, notes = yield from self.fitted()
         size = sample_size(self.draws, layout.classes)
         sample = yield from self.sampled(size if isinstance(self.locations, tuple) else max(size, int(self.locations)))

@@ -175,8 +175,8 @@ class SKCETest(KernelTest):
         blocks = self.estimator in ("linear", "block")
         if not (blocks or (self.method == "distribution-free" and self.estimator == "unbiased")):
             raise ValueError(
-                "delta expects estimator='linear' or 'block', or method='distribution-free' with 'unbiased': other "
-                f"tests only have a distribution for calibrated models; got {self.estimator!r}, {self.method!r}."
+                "delta expects estimator='linear' or 'block', or method='distribution-free' with 'unbiased': the other "
+                f"tests are only valid for calibrated models; got {self.estimator!r}, {self.method!r}."
             )
 
     @override
@@ -196,7 +196,7 @@ class SKCETest(KernelTest):
         layout = yield from Layout()
         if layout.weighted:
             raise ValueError(
-                "SKCETest does not support sample_weight: its null distributions hold for unweighted rows."
+                "SKCETest does not support sample_weight: its null distributions are valid only for unweighted rows."
             )
         if self.estimator in ("linear", "block"):
             return (yield from self._of_blocks(layout))

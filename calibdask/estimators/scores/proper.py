@@ -53,7 +53,7 @@ class BrierScore(Estimator):
 
     about = About(
         "Brier score",
-        "The mean over rows of sum_c (p_c - 1[y = c])**2, of two classes half of it, (p_1 - y)**2. It measures "
+        "The mean over rows of sum_c (p_c - 1[y = c])**2, for two classes half of it, (p_1 - y)**2. It measures "
         "calibration and discrimination together; 0 is perfect. It is not a calibration error.",
         "Brier, Verification of forecasts expressed in terms of probability, 1950",
         "Brier score",

@@ -151,7 +151,7 @@ def _sheather_jones(state: GridState, grid: Grid) -> Array:
             chosen[index] = np.sqrt(time) * (1.0 - grid.low)
     if fallback:
         warnings.warn(
-            f"The improved Sheather-Jones method finds no bandwidth for {len(fallback)} of {rows.size} columns of "
+            f"The improved Sheather-Jones method found no bandwidth for {len(fallback)} of {rows.size} columns of "
             "scores, as happens with few rows; Silverman's rule is used instead.",
             UserWarning,
             stacklevel=3,

@@ -29,7 +29,7 @@ _USUAL_ACT = 0.2
 _FEWEST_ABOVE = 20
 CHOOSE = "This page is about one score at a time: choose the confidence or a class as Setting."
 _COLUMNS = (("", False), ("value", True), ("95 % interval", True))
-_UNKNOWN = "Which predictions can be accepted is not known"
+_UNKNOWN = "It is unknown which predictions can be accepted"
 _READING = (
     "Net benefit per row: true positives minus false positives, the latter weighted by the odds of the threshold. "
     "Pointwise 95 % intervals."

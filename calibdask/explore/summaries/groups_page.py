@@ -202,7 +202,7 @@ def _head(groups: AuditedGroups) -> Html:
         f"of at least {int(size):,} rows up to {points_up(error)} points"
         for size, error in json.loads(attributes["not_excluded"]).items()
     )
-    not_excluded = f" Errors that are not excluded for groups {excluded}." if excluded else ""
+    not_excluded = f" Errors that cannot be ruled out for groups {excluded}." if excluded else ""
     looked = f"{counted(int(attributes['segments']), 'group')} of {attributes['rows']:,} rows."
     return Html("<p class='line'>{}</p><p class='quiet'>{}{}</p>").format(
         conclusion_of(groups.result), looked, not_excluded

@@ -289,7 +289,7 @@ def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> Html:
     if len(shown.rows) < shown.slices:
         which = f"the worst {len(shown.rows)} of {shown.slices:,} slices"
         which += f" ({shown.judged:,} with the most rows were judged)" if shown.judged < shown.slices else ""
-        which += "; the filters find the others"
+        which += "; use the filters to find the others"
     else:
         which = f"{shown.slices:,} slices, the strongest evidence first"
     last = f" The last {MOST_COLUMNS} of {periods:,}." if periods > MOST_COLUMNS else ""

@@ -14,7 +14,7 @@ def left_out(names: list[str]) -> str:
     if not names:
         return ""
     metrics = " and ".join(name.replace("_", " ") for name in names)
-    return f" With so many classes those of {metrics} take too long for this page; use calibdask.evaluate."
+    return f" With this many classes, the intervals of {metrics} take too long for this page; use calibdask.evaluate."
 
 
 def missing_lines(reasons: dict[str, str]) -> Html:

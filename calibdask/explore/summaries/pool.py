@@ -84,9 +84,9 @@ class Pool:
         self._opened = Summary.of(summary)
         if self._opened.source.layout.clustered:
             raise ValueError(
-                "The explorer takes rows as independent, and this summary has clusters of dependent rows. Open it "
+                "The explorer assumes independent rows, but this summary has clusters of dependent rows. Open it "
                 "without them, as explore(summary.drop_dims('cluster_bucket')), or summarize the rows without groups; "
-                "calibdask evaluate has its intervals."
+                "calibdask evaluate computes its intervals."
             )
         self.summary = self._opened.dataset
         # Small, and asked for at every sum.

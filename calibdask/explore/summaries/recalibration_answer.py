@@ -75,7 +75,7 @@ _METHODS: dict[str, Calibrator] = {
 # More rows are no use to a page: they tell improvements of a hundred-thousandth from none.
 MOST_ROWS = 500_000
 _POINTS, _HEIGHT, _LEVEL = 201, 270.0, 0.95
-_UNKNOWN = "Whether recalibration would help is not known"
+_UNKNOWN = "It is unknown whether recalibration would help"
 _READING = (
     "Improvement: reduction of the log loss on rows that the map was not fitted to (the calibration loss), "
     "cross-validated on the cells of the summary; negative if the map does harm."
@@ -119,7 +119,7 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
     binary = pooled if setting is None else Summary.of(summarize(outcomes, scores, settings=["binary"]))
     calibrator = fit_to_data(clone(_METHODS[method]), Data.of(binary, by=()))
     picture = chart_picture(_chart(calibrator, scores), f"{shown}: calibrated score by score", _HEIGHT)
-    figures = Figures([Figure(picture, f"Solid: {shown}, fitted to all rows. Dashed: scores as they are.")])
+    figures = Figures([Figure(picture, f"Solid: {shown}, fitted to all rows. Dashed: uncalibrated scores.")])
     notes: tuple[str, ...] = tuple(calibrator.cautions_)
     if found.weights.sum() > MOST_ROWS:
         notes += (f"Compared on {len(scores):,} of the {int(found.weights.sum()):,} rows, drawn at random.",)
@@ -186,7 +186,7 @@ def _applied(pool: Pool, name: str, selection: Selection, setting: str | int | N
     vector = pool.source.layout.vector
     if not vector and not pool.source.has_histogram(pool.source.layout.setting("classwise")):
         return (
-            "A map is made of the scores of all classes, and this summary has none of them: summarize the rows with "
+            "A map needs the scores of all classes, which this summary lacks: summarize the rows with "
             "the setting classwise, or calibrate the rows themselves."
         )
     # Maps of all models together would be of none of them.
@@ -200,5 +200,5 @@ def _applied(pool: Pool, name: str, selection: Selection, setting: str | int | N
     )
     return Html(
         "<code>{}</code> writes the map{} and <code>calibdask apply map.json ROWS --out calibrated.parquet</code> "
-        "applies it to rows.{} Measure it on other rows than these."
+        "applies it to rows.{} Evaluate it on other rows."
     ).format(command, each, "" if setting is None else classes)

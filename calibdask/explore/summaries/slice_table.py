@@ -278,5 +278,5 @@ def ranking_text(ranking: SliceRanking) -> str:
         least = TOO_FEW_IN_A_SLICE
         order += f" {few:,} of them have fewer than {least} rows, too few to rely on, however narrow the interval."
     if slices - empty > _MOST_LINES:
-        order += f" The first {_MOST_LINES:,} are shown; the filters find the others, and the file has all."
+        order += f" The first {_MOST_LINES:,} are shown; use the filters to find the others, and the file has all."
     return f"{count}{order} Click a row to select its slice."

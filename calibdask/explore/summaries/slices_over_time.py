@@ -213,12 +213,12 @@ class SlicesOverTime:
         """
         query, grid = self.query, self._grid
         if before[0] <= after[1] and after[0] <= before[1]:
-            raise ValueError(f"Choose two windows that have no {query.period} in common.")
+            raise ValueError(f"Choose two windows that do not share any {query.period}.")
         known = periods_of(self._pool, query.period)
         windows = [(grid.periods >= known[first]) & (grid.periods <= known[last]) for first, last in (before, after)]
         groups = [[numbers[window].ravel() for window in windows] for numbers in grid.numbers]
         if len(groups) * self._nbytes * 2 > _MOST_BYTES_OF_WINDOWS:
-            raise ValueError("There are too many slices and classes for a page; calibdask.attribute takes them.")
+            raise ValueError("There are too many slices and classes for this page; use calibdask.attribute.")
         dataset = _dataset(self._pool, query, groups, grid.labels, np.arange(2))
         by = query.by or None
         return attribute(dataset, 0, 1, by, query.period, setting=query.setting, ci=1 - query.alpha)

@@ -128,5 +128,5 @@ def _interval(ends: GapEnds) -> str:
 def _gap_text(gap: GapEnds) -> str:
     """On which side scores are, if that is certain."""
     if gap.low <= 0 <= gap.high:
-        return f"Side not decided ({POINTS.span(gap.low, gap.high)} points)"
+        return f"Direction undecided ({POINTS.span(gap.low, gap.high)} points)"
     return f"Scores {points_text(gap)}"

@@ -145,7 +145,7 @@ class TimePage:
         windows = [widget for pair in self.sliders.values() for widget in pair]
         chosen = pn.FlexBox(self.period, self.by, self.tolerance, self.alpha, self.version)
         self._show_sliders()
-        heading = html_pane(Html("<h2>What has changed from before to after</h2>"), stylesheets=[_CSS])
+        heading = html_pane(Html("<h2>Changes from before to after</h2>"), stylesheets=[_CSS])
         below = [heading, pn.FlexBox(*windows), self.changes]
         return [self.head, chosen, self.pictures, self.busy, self.small, *below]
 
@@ -313,7 +313,7 @@ class TimePage:
                 _figure(gap_picture(*given), f"{whom}: {points_text(process.running)} so far"),
                 _figure(evidence_picture(*given), f"{whom}: evidence {evidence_text(process.evidence)}"),
             ]
-        more = " Dotted lines: another version of the model." * bool(marks)
+        more = " Dotted lines: a new version of the model." * bool(marks)
         more += " Grey: not due, and not tested." * (pending is not None)
         return Html("<div class='figures'>{}</div><p class='quiet'>{}{}</p>").format(
             Html().join(figures), _READING, more

@@ -33,11 +33,11 @@ def alarm_text(process: OverTime, model: str, since: GapEnds | None = None) -> s
     if process.is_off:
         return f"Alarm: {whom} since {day_text(process.since)}: {_how(process, since)}."
     if not process.rows.any():
-        return f"There are no rows of {whom} yet."
+        return f"There are no rows for {whom} yet."
     seen = counted(int((process.rows > 0).sum()), "period")
     if process.alarmed is not None and process.tests == 1:
-        return f"No alarm of {whom} by now; there was one on {day_text(process.alarmed)}."
-    return f"No alarm of {whom} in {seen}: scores are {points_text(process.running)} on average."
+        return f"Currently no alarm for {whom}; there was one on {day_text(process.alarmed)}."
+    return f"No alarm for {whom} in {seen}: scores are {points_text(process.running)} on average."
 
 
 def evidence_line(process: OverTime) -> str:

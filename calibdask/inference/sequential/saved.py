@@ -73,7 +73,7 @@ class SavedState:
                 f"This version of calibdask reads states of formats up to {FORMAT}, got {state['format']!r}."
             )
         if (state["format"] == FORMAT or HASH in state) and not is_intact(state):
-            raise ValueError("state is damaged, or was changed by hand: it has the hash of other contents; begin anew.")
+            raise ValueError("state is damaged, or was changed by hand: its hash does not match; start without it.")
         try:
             slices = {name: _labels(lists) for name, lists in state["slices"].items()}
             columns = int(state["columns"])
@@ -88,11 +88,11 @@ class SavedState:
                 raise ValueError(f"{len(digests)} digests of {periods.size} periods")
             saved = cls(watched, slices, columns, periods, digests, ProcessState(**typed))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"state is damaged, or was made by hand: {error!r}; begin without it.") from error
+            raise ValueError(f"state is damaged, or was made by hand: {error!r}; start without it.") from error
         if not all(np.isfinite(part).all() for part in saved.processes):
-            raise ValueError("state is damaged: it holds numbers that are not finite; begin without it.")
+            raise ValueError("state is damaged: it holds numbers that are not finite; start without it.")
         if reason := _implausible(saved):
-            raise ValueError(f"state is damaged, or was made by hand: {reason}; begin without it.")
+            raise ValueError(f"state is damaged, or was made by hand: {reason}; start without it.")
         return saved
 
 

@@ -23,8 +23,8 @@ class CalibrationAccessor:
     """Calibration of the scores in a dataset with respect to its labels.
 
     It is available as the attribute ``calib`` of every `xarray.Dataset` once any computing function of calibdask has
-    been used, so results always have it. ``import calibdask`` alone does not import xarray: to have it before, ``import
-    calibdask.accessor``, as with ``hvplot.xarray``.
+    been used, so results always have it. ``import calibdask`` alone does not import xarray: to make it available
+    earlier, ``import calibdask.accessor``, as with ``hvplot.xarray``.
 
     All methods take the names of variables:
 

@@ -125,7 +125,7 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
     Raises
     ------
     ValueError
-        If the store or the period does not exist, or the reason is empty. What is stored stays as it is.
+        If the store or the period does not exist, or the reason is empty. The store remains unchanged.
 
     Notes
     -----

@@ -78,7 +78,7 @@ _EXAMPLES = (
     help="Period of DATA, such as day=2026-11-22; or a column of periods, or of timestamps (--every).",
 )
 @click.option("--replace", is_flag=True, help="Replace the stored period.")
-@click.option("--reason", metavar="TEXT", help="Reason of a replacement, removal or recovery; stored.")
+@click.option("--reason", metavar="TEXT", help="Reason for a replacement, removal or recovery; stored.")
 @click.option("--drop", metavar="LABEL", multiple=True, help="Remove this period; needs --reason; repeatable.")
 @click.option("--recover", is_flag=True, help="Recover the intact periods of a damaged log; needs --reason.")
 @click.option("--expire", metavar="DAYS", help="Merge periods older than this, such as 90d, into coarser ones.")

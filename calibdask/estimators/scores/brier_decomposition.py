@@ -44,7 +44,7 @@ class BrierDecomposition(BinnedDecomposition):
         Subtract the sampling noise of the terms [3]_ [4]_, with V = B/A (1 - B/A) / (n - 1) in a bin of n rows and
         v = obar (1 - obar) / (n - 1) of all rows, (1/N) sum A V from reliability and resolution, and v from
         uncertainty and resolution with the opposite sign; the identity holds. With weights V and v are jackknife
-        variances, for weights that may depend on the outcome (`calibdask.estimators.sampling_variance`). For bins of
+        variances, for weights that may depend on the outcome (``calibdask.estimators.sampling_variance``). For bins of
         one row, with weights of fewer than two effective rows of both outcomes together, nothing is subtracted.
 
     Notes

@@ -399,7 +399,7 @@ def test_the_label_and_mixed_types_are_named() -> None:
         ({"values": 1}, "values expects a whole number from 2"),
         ({"alpha": 2}, "alpha expects"),
         ({"setting": "classwise"}, "one column of scores"),
-        ({"features": ["x"]}, "expects names of columns, x, along with the frame .* got arrays"),
+        ({"features": ["x"]}, "expects names of columns, x, together with the frame .* got arrays"),
     ],
 )
 def test_bad_use_is_said(options: dict[str, Any], message: str) -> None:

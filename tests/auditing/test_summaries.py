@@ -175,7 +175,7 @@ def test_arguments_that_rows_alone_take(summary: xr.Dataset, given: dict[str, An
 def test_summaries_that_say_nothing_of_features(summary: xr.Dataset) -> None:
     with pytest.raises(ValueError, match="no features to audit"):
         cd.audit(cd.summarize([0, 1], [0.2, 0.4]))
-    with pytest.raises(ValueError, match="up to 2 features, and depth=3"):
+    with pytest.raises(ValueError, match="up to 2 features, but depth=3"):
         cd.audit(summary, depth=3)
     with pytest.raises(ValueError, match="has lost segment_rows"):
         cd.audit(summary.drop_vars("segment_rows"))

@@ -235,7 +235,7 @@ BAD: list[tuple[list[str], str]] = [
     (["summarize", "nowhere.csv", "--out", "x.zarr"], "nowhere.csv does not exist"),
     (["summarize", "data.zarr", "--out", "data.zarr", "--overwrite"], "would replace the input"),
     (["summarize", "data.zarr", "--out", "data.zarr/s.zarr"], "be inside it"),
-    (["summarize", "s.zarr", "--out", "x.zarr"], "s.zarr is a stored summary already"),
+    (["summarize", "s.zarr", "--out", "x.zarr"], "s.zarr is already a stored summary"),
     (["evaluate", "s.zarr", "--label", "y"], "--label has no effect on s.zarr: it is a stored summary"),
     (["evaluate", "s.zarr", "--score", "p"], "--score has no effect"),
     (["evaluate", "s.zarr", "--weight", "w"], "--weight has no effect"),

@@ -134,7 +134,7 @@ def test_a_file(tmp_path: Path) -> None:
     [
         ("limits = 3", "expects a table"),
         ("[limits]\nece = 'a'", "expects a number"),
-        ("[limit]\nece = 0.1", "'limit'|limit too"),
+        ("[limit]\nece = 0.1", "'limit'|also limit"),
         ("confidence = 2", "between 0 and 1"),
         ("by = 3", "names of columns"),
         ("profile = 3", "expects a name"),

@@ -196,7 +196,7 @@ class TestAdjusted:
         alone = sorted(range(6), key=lambda at: -part.bounds["low"].values.ravel()[at])
         assert worst_strata(results, 6, None)[:3] == alone[:3]
         assert "all 6 slices at a time" in order_text(results)
-        assert "each of 6 slices by itself" in order_text(results, None)
+        assert "pointwise for 6 slices" in order_text(results, None)
 
 
 def ratios(ci: float | None) -> xr.Dataset:

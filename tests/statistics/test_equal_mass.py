@@ -257,7 +257,7 @@ def test_replicates_do_not_take_the_sums_of_the_data() -> None:
 
 def test_memory_of_very_many_columns_is_told_beforehand() -> None:
     scores = np.full((2, 400_000), 1 / 400_000, np.float32)
-    with pytest.raises(ValueError, match=r"400,000 classes expect .* GB of memory .* at most 4\.3 GB are taken"):
+    with pytest.raises(ValueError, match=r"400,000 classes expect .* GB of memory .* at most 4\.3 GB are allowed"):
         cd.evaluate([0, 1], scores, cd.ECE(setting="classwise", binning="equal-mass"))
 
 

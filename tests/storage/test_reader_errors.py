@@ -139,7 +139,7 @@ BAD: list[tuple[str, Callable[[Path], object], str]] = [
     ("nothing.csv", lambda _: None, r"nothing\.csv does not exist"),
     ("nothing.zarr", lambda _: None, r"nothing\.zarr does not exist"),
     ("rows.xlsx", text("x"), r"expects a name that ends in one of \.npz, \.zarr, \.nc, \.parquet, \.csv"),
-    ("rows", lambda path: path.mkdir(), "expects a name that ends in one of"),
+    ("rows", lambda path: path.mkdir(), "expected a name that ends in one of"),
     ("rows.npz", text("no archive"), "cannot be read as a NumPy archive"),
     ("rows.npz", bare_array, "one bare array"),
     ("rows.npz", object_archive, "Object arrays cannot be loaded"),

@@ -104,8 +104,8 @@ def test_an_append_reads_each_record_once(tmp_path: Path, monkeypatch: pytest.Mo
     store, read = tmp_path / "s.zarr", []
     for day in range(4):
         cd.append(part("numbers", day), store, {"day": f"2026-11-0{day + 1}"})
-    contents = period_log._contents
-    monkeypatch.setattr(period_log, "_contents", lambda folder, names: read.extend(names) or contents(folder, names))
+    contents = period_log.contents
+    monkeypatch.setattr(period_log, "contents", lambda folder, names: read.extend(names) or contents(folder, names))
     cd.append(part("numbers", 5), store, {"day": "2026-11-05"})
     assert sorted(read) == [f"{number:08d}.jsonl" for number in range(5)]
     assert cd.open_summary(store)["day"].values.tolist() == [f"2026-11-0{day + 1}" for day in range(5)]

@@ -43,7 +43,7 @@ def test_stores_that_fail_now_and_then_are_asked_again(monkeypatch: pytest.Monke
         with pytest.raises(type(final)):
             with_retries(lambda final=final: raise_it(final))
         assert not pauses
-    with pytest.raises(Unavailable, match=r"does not answer .OSError: .* for ever"):
+    with pytest.raises(Unavailable, match=r"does not respond .OSError: .* for ever"):
         with_retries(lambda: raise_it(OSError(errno.EIO, "for ever")))
     assert 20 < sum(pauses) < 60
 

@@ -112,7 +112,7 @@ def check_whole(shape: tuple[int, ...], fields: int) -> None:
     if size > MOST_BYTES:
         raise ValueError(
             f"All cells of the histograms of {math.prod(shape[:-2]):,} slices and classes take {size / 1e9:,.1f} GB, "
-            f"and at most {MOST_BYTES / 1e9:.1f} GB are taken. Numbers from bins, proper scores and totals come from "
+            f"and at most {MOST_BYTES / 1e9:.1f} GB are allowed. Numbers from bins, proper scores and totals come from "
             "occupied cells alone: choose such metrics, without intervals, or select or add up slices first."
         )
 

@@ -164,8 +164,8 @@ def drop_periods(store: str | os.PathLike[str], periods: Sequence[Label], reason
     commit_after_loss(target.location, change)
 
 
-def recover_periods(store: str | os.PathLike[str], reason: str) -> dict[str, list[Any]]:
-    """Make a stored summary readable again whose log is damaged: a record or the head, missing or not what was written.
+def recover_periods(store: str | os.PathLike[str], reason: str) -> dict[str, Any]:
+    """Take a stored summary with a damaged log back to its last intact state.
 
     Parameters
     ----------
@@ -177,24 +177,26 @@ def recover_periods(store: str | os.PathLike[str], reason: str) -> dict[str, lis
     Returns
     -------
     dict
-        ``damaged``: the files of the log that were, empty where nothing was and nothing was done. ``recovered``:
-        periods whose record was lost, and that were read from their own files again. ``replaced``: periods in whose
-        place those came. ``lost``: files with numbers that are not whole, or whose period is that of others; they stay
-        for a day. ``periods``: all that are there now.
+        ``damaged``: the files of the log that were damaged or missing; if it is empty, nothing was changed. ``date``:
+        when the last record of the state was written. ``undone``: periods that intact records behind the first damaged
+        one added, replaced or removed. ``missing``: periods of the state whose numbers are gone or damaged; they are
+        left out. ``lost``: files with numbers that do not belong to the state; the next `append` after a day removes
+        them. ``periods``: all periods of the store now.
 
     Raises
     ------
     ValueError
-        If there is no such store, or no intact record; if the reason is empty.
+        If there is no such store, or no intact state; if the reason is empty.
     calibdask.errors.Unavailable
-        If the store does not answer.
+        If the store does not respond.
 
     Notes
     -----
-    Every record that is intact stands. A period that only a lost record had is read from its files, and checked by
-    their manifest, in full. What cannot be known: a lost record that removed periods (`drop_periods`) has added
-    nothing, so these are back, if their files still are there: compare ``periods`` with what you expect. No file of
-    the log is removed. Let no other process write to the store meanwhile.
+    The state is the one after the last record before the first damaged one. Later records are undone even if they are
+    intact, because the damaged one may have merged, replaced or removed their periods: periods that were removed or
+    replaced since then are back as they were. Compare ``periods`` with the ones you expect, and append the others
+    again. If there is a copy of the damaged file, restore it instead of recovering. No file of the log is removed. Stop
+    all other writers first.
 
     Examples
     --------
@@ -208,14 +210,15 @@ def recover_periods(store: str | os.PathLike[str], reason: str) -> dict[str, lis
     ...     written = Path(store, "log", "00000001.jsonl").write_text("lost in a crash")
     ...     found = cd.recover_periods(store, "the disk was full")
     ...     days = cd.open_summary(store).day.values.tolist()
-    >>> found["damaged"], found["recovered"], days
-    (['log/00000001.jsonl'], ['2026-11-24'], ['2026-11-23', '2026-11-24'])
+    >>> found["damaged"], len(found["lost"]), days
+    (['log/00000001.jsonl'], 1, ['2026-11-23'])
     """
     if not reason.strip():
         raise ValueError("reason expects why the store is recovered, got an empty text.")
     check_unicode("reason", [reason])
     found = recover(PeriodStore(Location.parse(os.fspath(store))), reason)
-    return {field.name: [*getattr(found, field.name)] for field in dataclasses.fields(found)}
+    values = {one.name: getattr(found, one.name) for one in dataclasses.fields(found)}
+    return {name: value if isinstance(value, str) else [*value] for name, value in values.items()}
 
 
 def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = "month") -> dict[str, list[str]]:

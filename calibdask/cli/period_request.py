@@ -127,6 +127,7 @@ class PeriodRequest:
 
     def _recover(self) -> None:
         import calibdask as cd
+        from calibdask.results.format import counted
 
         found = cd.recover_periods(str(self.append), str(self.reason))
         if not found["damaged"]:
@@ -134,13 +135,14 @@ class PeriodRequest:
             return
         details = {
             "damaged": found["damaged"],
-            "added again from their own files": found["recovered"],
-            "in the place of": found["replaced"],
-            "lost, no record names them or they are damaged": found["lost"],
+            "state of": [found["date"]],
+            "undone changes of": found["undone"],
+            "left out, as their numbers are damaged": found["missing"],
+            "files that are not part of this state": found["lost"],
             "periods now": found["periods"],
         }
         words = "; ".join(f"{name}: {listed(values)}" for name, values in details.items() if values)
-        self._say(f"recovered {len(found['periods']):,} periods in", words)
+        self._say(f"recovered {counted(len(found['periods']), 'period')} in", words)
 
     def merge_old(self) -> None:
         """Merge old periods and print a confirmation."""

@@ -80,7 +80,7 @@ _EXAMPLES = (
 @click.option("--replace", is_flag=True, help="Replace the stored period.")
 @click.option("--reason", metavar="TEXT", help="Reason for a replacement, removal or recovery; stored.")
 @click.option("--drop", metavar="LABEL", multiple=True, help="Remove this period; needs --reason; repeatable.")
-@click.option("--recover", is_flag=True, help="Recover the intact periods of a damaged log; needs --reason.")
+@click.option("--recover", is_flag=True, help="Go back to the last intact state of a damaged log; needs --reason.")
 @click.option("--expire", metavar="DAYS", help="Merge periods older than this, such as 90d, into coarser ones.")
 @click.option("--into", type=click.Choice(COARSER), help="Coarser period for --expire.  [default: month]")
 @click.option(

@@ -22,7 +22,7 @@ FOLDER = "log"
 # The attribute of the store with its head.
 HEAD = "calibdask_head"
 MEND = (
-    "copy the store again, or recover all that is intact by calibdask.recover_periods (summarize --append STORE "
+    "copy the store again, or go back to its last intact state by calibdask.recover_periods (summarize --append STORE "
     "--recover --reason TEXT at the shell)"
 )
 # The file that has it.
@@ -34,7 +34,7 @@ _RECORD = re.compile(r"(\d{8})\.jsonl")
 class Head:
     """The identity of a store, the number of its records and the hash of the last one.
 
-    ``first`` is the number of the record where reading begins: one of a recovery, which holds all that was intact.
+    ``first`` is the number of the record where reading begins: one of a recovery, which holds a whole state.
     """
 
     store: str = ""

@@ -205,7 +205,7 @@ class PeriodLog:
             dimension, previous = record["dimension"], content_hash(content)
             begins = "recovered" in record
             if begins:
-                # A recovery, which holds all that was there.
+                # A recovery, which holds a whole state.
                 periods, history, gone = {}, [*record["history"]], {**record["gone"]}
             if number == head.records - 1 and previous != head.last and not recover:
                 raise Damaged(f"{store.url} is damaged: {FOLDER}/{name} is not the last record of the head; {MEND}.")
@@ -320,7 +320,7 @@ def number_of(name: str) -> int:
 
 
 def told(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What the history says of a record; of a recovery the periods that were read from their files again."""
+    """What the history says of a record; a recovery adds nothing to the state that it goes back to."""
     added = record["recovered"] if "recovered" in record else [period["label"] for period in record["added"]]
     return {name: record[name] for name in _TOLD} | {"added": added}
 

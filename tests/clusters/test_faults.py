@@ -346,7 +346,7 @@ def test_an_evaluation_whose_scheduler_is_killed(started: Processes, tmp_path: P
 
     killer = threading.Thread(target=kill)
     killer.start()
-    with pytest.raises(ClusterLost, match="was lost"), connected(f"tcp://127.0.0.1:{port}"):
+    with pytest.raises(ClusterLost, match="were lost"), connected(f"tcp://127.0.0.1:{port}"):
         cd.evaluate(da.zeros(40, chunks=1, dtype=int), scores, cd.BrierScore())
     killer.join()
 

@@ -171,7 +171,7 @@ def test_a_store_that_goes_away_halts_the_run(store: ObjectStore, tmp_path: Path
             message = process.communicate(timeout=PATIENCE)[1]
         assert process.returncode == 1, message
         # Before it there may be lines on how far it was.
-        assert "calibdask: The store does not answer" in message
+        assert "calibdask: The store does not respond" in message
         last = message.splitlines()[-1]
         assert last.startswith("calibdask: to continue: calibdask run ")
         proxy.share = 0.0

@@ -1,4 +1,4 @@
-"""Recovery of stores of periods: any file of the log may be damaged, and all that is intact is there again."""
+"""Recovery of stores of periods: any file of the log may be damaged, and the last intact state is there again."""
 
 import json
 import random
@@ -74,21 +74,28 @@ def harm(url: str, name: str, kind: str) -> None:
 
 
 def check_recovered(url: str, name: str, kind: str, before: Any) -> None:
-    """Everything refuses the damage and advises the recovery, which brings all numbers back."""
+    """Everything refuses the damage and advises the recovery, which goes back to the state before it."""
     harm(url, name, kind)
     healing = name == "zarr.json" and kind == "delete"
     calls = [lambda: cd.open_summary(url), lambda: cd.append(day(3), url, {"day": "2026-09-01"})]
     for call in calls[: 1 if healing else 2]:
         with pytest.raises(Damaged, match=r"recover_periods \(summarize --append STORE --recover --reason TEXT"):
             call()
+    kept = len(DAYS) if name == "zarr.json" else int(name[4:12])
+    if not kept:
+        with pytest.raises(Damaged, match="no state of its log is intact; summarize the data again"):
+            cd.recover_periods(url, "damaged")
+        return
     found = cd.recover_periods(url, "damaged")
-    lost_record = name.startswith("log/")
     assert found["damaged"] == [name]
-    assert found["recovered"] == ([DAYS[int(name[4:12])]] if lost_record else [])
-    assert (found["replaced"], found["lost"], sorted(found["periods"])) == ([], [], DAYS)
-    assert numbers(url) == before
+    assert (found["undone"], found["missing"], found["periods"]) == (DAYS[kept + 1 :], [], DAYS[:kept])
+    assert len(found["lost"]) == 2 * (len(DAYS) - kept)
+    assert numbers(url)[0] == {label: before[0][label] for label in DAYS[:kept]}
     (event,) = json.loads(cd.open_summary(url).attrs["history"])
-    assert (event["action"], event["reason"], event["added"]) == ("recover", "damaged", found["recovered"])
+    assert (event["action"], event["reason"], event["removed"]) == ("recover", "damaged", found["undone"])
+    for number in range(kept, len(DAYS)):
+        cd.append(day(number), url, {"day": DAYS[number]})
+    assert numbers(url) == before
 
 
 FILES = ["zarr.json", *(f"log/{number:08d}.jsonl" for number in range(3))]
@@ -102,124 +109,142 @@ def test_each_file_of_the_log_may_be_damaged(name: str, kind: str, tmp_path: Pat
 
 
 def test_a_recovered_store_is_one_like_any_other(tmp_path: Path, whole: tuple[str, Any]) -> None:
-    """It grows, and is damaged and recovered again."""
-    url, _ = copied(whole, tmp_path)
-    harm(url, FILES[1], "flip")
+    """It grows, and is damaged and recovered again, also where the record of the first recovery is damaged."""
+    url, before = copied(whole, tmp_path)
+    harm(url, FILES[3], "flip")
     cd.recover_periods(url, "damaged")
     assert cd.recover_periods(url, "nothing")["damaged"] == []
     cd.append(day(3), url, {"day": "2026-09-01"})
     cd.append(day(0), url, {"day": DAYS[0]}, replace="the same")
-    after = numbers(url)
-    assert [*after[0]] == [*DAYS, "2026-09-01"]
-    last = max(file for file in Tree(url).content() if file.startswith("log/"))
-    harm(url, last, "flip")
+    assert [*numbers(url)[0]] == [*DAYS[:2], "2026-09-01"]
+    names = sorted(file for file in Tree(url).content() if file.startswith("log/"))
+    harm(url, names[-1], "flip")
     again = cd.recover_periods(url, "once more")
-    assert (again["damaged"], again["recovered"], again["replaced"]) == ([last], [DAYS[0]], [DAYS[0]])
-    assert numbers(url) == after
+    assert (again["damaged"], again["periods"]) == ([names[-1]], [*DAYS[:2], "2026-09-01"])
     history = json.loads(cd.open_summary(url).attrs["history"])
     assert [(one["action"], one["reason"]) for one in history] == [("recover", "damaged"), ("recover", "once more")]
+    for name in [*names[3:], f"log/{len(names):08d}.jsonl"]:
+        harm(url, name, "flip")
+    last = cd.recover_periods(url, "all recoveries are lost")
+    assert last["periods"] == DAYS[:2]
+    assert numbers(url)[0] == {label: before[0][label] for label in DAYS[:2]}
 
 
 def test_with_weights(tmp_path: Path) -> None:
     url = str(tmp_path / "store.zarr")
     before = made(url, weighted=True)
     harm(url, FILES[2], "garbage")
-    assert cd.recover_periods(url, "damaged")["recovered"] == [DAYS[1]]
-    assert numbers(url) == before
+    assert cd.recover_periods(url, "damaged")["periods"] == DAYS[:1]
+    assert numbers(url)[0] == {DAYS[0]: before[0][DAYS[0]]}
 
 
 @pytest.mark.parametrize("kind", HARM)
-def test_each_file_of_a_period_may_be_damaged(kind: str, tmp_path: Path, whole: tuple[str, Any]) -> None:
-    """Those of a period whose record is there are replaced; of one whose record is lost too, they are given up."""
-    record = json.loads(Path(whole[0], FILES[3]).read_text().split("\n")[0])
-    folder = record["added"][0]["folder"]
-    for name in (
-        f"{folder}/zarr.json",
-        min(
-            file for file in Tree(whole[0]).content() if file.startswith(f"{folder}/") and file.endswith("t/zarr.json")
-        ),
-        min(file for file in Tree(whole[0]).content() if file.startswith(f"{folder}/") and "/c/" in file),
-        f"{folder[:-5]}.zip",
-    ):
-        url, before = copied(whole, tmp_path)
-        harm(url, name, kind)
-        # Nothing of the log is damaged.
-        assert cd.recover_periods(url, "damaged")["damaged"] == []
-        harm(url, FILES[3], "flip")
-        found = cd.recover_periods(url, "damaged")
-        assert found["damaged"] == [FILES[3]]
-        if name.endswith(".zip"):
-            # It holds sums of what is there.
-            assert (found["recovered"], numbers(url)) == ([DAYS[2]], before)
+def test_a_period_whose_numbers_are_damaged_too_is_left_out(kind: str, tmp_path: Path, whole: tuple[str, Any]) -> None:
+    url, before = copied(whole, tmp_path)
+    folder = json.loads(Path(url, FILES[1]).read_text().split("\n")[0])["added"][0]["folder"]
+    harm(url, f"{folder}/zarr.json", kind)
+    # Nothing of the log is damaged.
+    assert cd.recover_periods(url, "damaged")["damaged"] == []
+    harm(url, FILES[3], "flip")
+    found = cd.recover_periods(url, "damaged")
+    assert (found["damaged"], found["missing"], found["periods"]) == ([FILES[3]], [DAYS[0]], [DAYS[1]])
+    assert folder in found["lost"]
+    assert numbers(url)[0] == {DAYS[1]: before[0][DAYS[1]]}
+
+
+def rows(url: str) -> int:
+    return int(cd.open_summary(url)["rows"].sum())
+
+
+def grown(folder: Path, whole: tuple[str, Any]) -> tuple[str, list[tuple[int, list[str]]]]:
+    """A store after additions, a merge, a replacement and a removal; rows and periods after each record."""
+    url = str(shutil.copytree(whole[0], folder / "grown.zarr"))
+    states = [(40 * (number + 1), DAYS[: number + 1]) for number in range(3)]
+    changes: list[Callable[[], Any]] = [
+        lambda: cd.append(day(3), url, {"day": "2026-12-01"}),
+        lambda: cd.expire(url, 30),
+        lambda: cd.append(day(4), url, {"day": "2026-12-02"}),
+        lambda: cd.append(day(5), url, {"day": "2026-12-01"}, replace="better"),
+        lambda: cd.drop_periods(url, ["2026-12-02"], "consent withdrawn"),
+        lambda: cd.append(day(6), url, {"day": "2026-12-03"}),
+    ]
+    for change in changes:
+        change()
+        states.append((rows(url), cd.open_summary(url)["day"].values.tolist()))
+    return url, states
+
+
+@pytest.mark.parametrize("kind", ["flip", "delete"])
+def test_no_damage_of_a_log_that_merged_replaced_and_removed_counts_rows_twice(
+    kind: str, tmp_path: Path, whole: tuple[str, Any]
+) -> None:
+    """Each record, and each two: what is left is a state that the store had."""
+    made_store, states = grown(tmp_path, whole)
+    count = len(states)
+    pairs = {(one,) for one in range(count)} | {(one, one + 2) for one in range(count - 2)}
+    for damaged in sorted(pairs):
+        url = str(shutil.copytree(made_store, tmp_path / "copy.zarr"))
+        for number in damaged:
+            harm(url, f"log/{number:08d}.jsonl", kind)
+        if damaged[0] == 0:
+            with pytest.raises(Damaged):
+                cd.recover_periods(url, "damaged")
         else:
-            assert found["recovered"] == []
-            assert [file for file in found["lost"] if file.endswith(".zarr")] == [folder]
-            assert numbers(url)[0] == {label: before[0][label] for label in DAYS[:2]}
-            cd.append(day(2), url, {"day": DAYS[2]}, replace="summarized again")
-            assert numbers(url) == before
+            found = cd.recover_periods(url, "damaged")
+            total, periods = states[damaged[0] - 1]
+            assert sorted([*found["periods"], *found["missing"]]) == sorted(periods), damaged
+            assert rows(url) == total - 40 * len(found["missing"])
         shutil.rmtree(url)
 
 
-def test_lost_records_that_changed_periods(tmp_path: Path, whole: tuple[str, Any]) -> None:
-    """One that replaced, one that merged and one that removed; and what later records say of the same periods."""
-    url, _ = copied(whole, tmp_path)
-    cd.append(day(7), url, {"day": DAYS[1]}, replace="better")
-    after = numbers(url)
-    harm(url, "log/00000003.jsonl", "flip")
-    found = cd.recover_periods(url, "damaged")
-    assert (found["recovered"], found["replaced"], found["lost"]) == ([DAYS[1]], [DAYS[1]], [])
-    assert numbers(url) == after
-
-    merged = str(shutil.copytree(whole[0], tmp_path / "merged.zarr"))
-    cd.append(day(3), merged, {"day": "2026-12-01"})
-    cd.expire(merged, 30)
-    after = numbers(merged)
-    harm(merged, "log/00000004.jsonl", "empty")
-    found = cd.recover_periods(merged, "damaged")
-    assert (found["recovered"], sorted(found["replaced"])) == (["2026-08"], DAYS)
-    assert numbers(merged) == after
-    with pytest.raises(ValueError, match="has the day 2026-08-30 within 2026-08, into which it was merged"):
-        cd.append(day(1), merged, {"day": DAYS[1]})
-
-    dropped = str(shutil.copytree(whole[0], tmp_path / "dropped.zarr"))
-    cd.drop_periods(dropped, [DAYS[0]], "wrong")
-    harm(dropped, "log/00000003.jsonl", "garbage")
-    assert sorted(cd.recover_periods(dropped, "damaged")["periods"]) == DAYS
-
-    settled = str(shutil.copytree(whole[0], tmp_path / "settled.zarr"))
-    cd.append(day(8), settled, {"day": DAYS[0]}, replace="better")
-    cd.drop_periods(settled, [DAYS[1]], "wrong")
-    after = numbers(settled)
-    for lost in ("log/00000000.jsonl", "log/00000001.jsonl"):
-        harm(settled, lost, "truncate")
-    found = cd.recover_periods(settled, "damaged")
-    assert (found["damaged"], found["recovered"]) == (["log/00000000.jsonl", "log/00000001.jsonl"], [])
-    assert len(found["lost"]) == 4
-    assert numbers(settled) == after
-
-
-def test_records_of_other_places_and_stores(tmp_path: Path, whole: tuple[str, Any]) -> None:
+def test_nothing_of_another_store_is_taken(tmp_path: Path, whole: tuple[str, Any]) -> None:
+    """A head, a record, a folder of numbers, and the record of a recovery."""
     url, before = copied(whole, tmp_path)
     other = str(tmp_path / "other.zarr")
     made(other)
-    records = [Path(url, name) for name in FILES[1:]]
-    shutil.copy(Path(other, FILES[2]), records[1])
-    assert cd.recover_periods(url, "a foreign record")["damaged"] == [FILES[2]]
+    cd.append(day(9), other, {"day": "2026-09-09"})
+    shutil.copy(Path(other, "zarr.json"), Path(url, "zarr.json"))
+    assert cd.recover_periods(url, "a foreign head")["damaged"] == ["zarr.json"]
     assert numbers(url) == before
-    second = str(tmp_path / "second.zarr")
-    shutil.copytree(other, second)
-    shutil.copy(Path(second, FILES[1]), Path(second, FILES[3]))
-    assert cd.recover_periods(second, "copied")["damaged"] == [FILES[3]]
-    assert numbers(second) == numbers(other)
-    for name in FILES[1:]:
-        harm(other, name, "empty")
-    with pytest.raises(Damaged, match="no record of log/ is what was written; summarize the data again"):
-        cd.recover_periods(other, "all")
+
+    url, before = copied(whole, tmp_path / "folder")
+    folder = json.loads(Path(other, "log/00000003.jsonl").read_text().split("\n")[0])["added"][0]["folder"]
+    shutil.copytree(Path(other, folder), Path(url, folder))
+    with pytest.raises(Damaged):
+        cd.open_summary(url)
+    found = cd.recover_periods(url, "foreign numbers")
+    assert (found["damaged"], found["lost"], found["periods"]) == (["log/00000003.jsonl"], [folder], DAYS)
+    assert numbers(url) == before
+
+    url, before = copied(whole, tmp_path / "record")
+    shutil.copy(Path(other, FILES[2]), Path(url, FILES[2]))
+    assert cd.recover_periods(url, "a foreign record")["damaged"] == [FILES[2]]
+    assert numbers(url)[0] == {DAYS[0]: before[0][DAYS[0]]}
+
+    url, before = copied(whole, tmp_path / "recovery")
+    harm(other, "log/00000003.jsonl", "flip")
+    cd.recover_periods(other, "of the other")
+    shutil.copy(Path(other, "log/00000004.jsonl"), Path(url, "log/00000004.jsonl"))
+    found = cd.recover_periods(url, "a foreign recovery")
+    assert found["damaged"] == ["log/00000003.jsonl", "log/00000004.jsonl"]
+    assert numbers(url) == before
+
+
+def test_records_that_are_no_files_or_far_away(tmp_path: Path, whole: tuple[str, Any]) -> None:
+    url, before = copied(whole, tmp_path)
+    Path(url, FILES[3]).unlink()
+    Path(url, FILES[3]).mkdir()
+    assert cd.recover_periods(url, "a folder")["damaged"] == [FILES[3]]
+    assert numbers(url)[0] == {label: before[0][label] for label in DAYS[:2]}
+    url, _ = copied(whole, tmp_path / "far")
+    shutil.copy(Path(url, FILES[2]), Path(url, "log/99999999.jsonl"))
+    with pytest.raises(ValueError, match=r"no gaps, got log/99999999\.jsonl; remove that file"):
+        cd.recover_periods(url, "a stray record")
 
 
 def test_an_interrupted_recovery_is_made_again(tmp_path: Path, whole: tuple[str, Any]) -> None:
     url, before = copied(whole, tmp_path)
-    harm(url, FILES[2], "flip")
+    harm(url, FILES[3], "flip")
     head = Path(url, "zarr.json").read_bytes()
     cd.recover_periods(url, "damaged")
     # Killed before the head was there.
@@ -227,24 +252,22 @@ def test_an_interrupted_recovery_is_made_again(tmp_path: Path, whole: tuple[str,
     with pytest.raises(Damaged):
         cd.open_summary(url)
     assert cd.recover_periods(url, "again")["damaged"] == ["zarr.json"]
-    assert numbers(url) == before
+    assert numbers(url)[0] == {label: before[0][label] for label in DAYS[:2]}
 
 
 def test_at_the_shell(tmp_path: Path, whole: tuple[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     url, _ = copied(whole, tmp_path)
-    harm(url, FILES[3], "truncate")
+    harm(url, FILES[2], "truncate")
     assert main(["evaluate", url]) == 2
     assert "--recover --reason TEXT" in capsys.readouterr().err
     words = ["summarize", "--append", url, "--recover"]
     assert main(words) == 2
     assert main([*words, "--reason", "a full disk"]) == 0
     said = capsys.readouterr().out
-    assert (
-        f"recovered 3 periods in {url}: damaged: log/00000002.jsonl; added again from their own files: 2026-08-31"
-        in said
-    )
+    assert f"recovered 1 period in {url}: damaged: log/00000001.jsonl; state of: 20" in said
+    assert f"undone changes of: {DAYS[2]}; files that are not part of this state: periods/" in said
     assert main([*words, "--reason", "a full disk"]) == 0
     assert "nothing to recover: the log is intact in" in capsys.readouterr().out
     assert main(["summarize", "--append", str(tmp_path / "none.zarr"), "--recover", "--reason", "x"]) == 2
     assert main([*words, "--drop", DAYS[0], "--reason", "x"]) == 2
-    assert numbers(url) == whole[1]
+    assert cd.open_summary(url)["day"].values.tolist() == DAYS[:1]

@@ -238,6 +238,8 @@ class Accumulator:
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """All states as arrays of int64 and float64; sums of arrays are states of pooled rows.
 
+        Without counts of excluded rows, and names of labels that count as negative: of several of these it warns.
+
         Raises
         ------
         ValueError
@@ -248,6 +250,7 @@ class Accumulator:
             raise ValueError(
                 "The state of an Accumulator without rows expects classes=..., which determines its shapes."
             )
+        self._other_labels.warn()
         # One that has no rows yet adds nothing to those of others.
         states = self._states or self._begun(layout)
         counted = np.append(as_numbers(layout), identity(states)) * (self._layout is not None)

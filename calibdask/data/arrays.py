@@ -390,7 +390,8 @@ def _source(
     if not any(is_dask(array) for array in (rows.scores, *others.values())):
         whole = replace(rows, features=tuple(features.values()))
         kept = (lambda part: part) if row_filter is None else row_filter.kept
-        return MemorySource(lambda: map(kept, pieces(whole)), layout, options.validity, piece_count(whole))
+        count = piece_count(whole)
+        return MemorySource(lambda: map(kept, pieces(whole)), layout, options.validity, count, is_read_anew=False)
     from calibdask.engine.sources.dask import DaskSource
 
     return DaskSource(rows.scores, others, layout, options.validity, row_filter)

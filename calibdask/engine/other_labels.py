@@ -89,6 +89,10 @@ class OtherLabels(NamedTuple):
         """
         if self.listed and not self.occurs:
             raise ValueError(f"pos_label expects a class of y_true, such as {self.negative[0]}, got {self.positive}.")
+        self.warn()
+
+    def warn(self) -> None:
+        """Warn if several labels count as negative."""
         if self.listed:
             warnings.warn(
                 f"Several labels besides the positive one count as negative: {self.listed}. If one of them is no "

@@ -83,6 +83,14 @@ def test_accumulator(rows: int) -> None:
     assert result.attrs["negative_labels"] == "'auk', 'emu', 'tit'"
 
 
+def test_a_state_of_arrays_cannot_hold_them() -> None:
+    """So that it is said when the state is made, also by a process without rows of the positive class."""
+    accumulator = cd.Accumulator(["ece"], pos_label="owl")
+    accumulator.update(NAMES.y[NAMES.y != "owl"], SCORES[NAMES.y != "owl"])
+    with pytest.warns(UserWarning, match="count as negative: 'auk', 'emu', 'tit'"):
+        accumulator.state_dict()
+
+
 def test_blocks() -> None:
     blocks = [(NAMES.y[start : start + 1].to_numpy(), SCORES[start : start + 1]) for start in range(N)]
     with pytest.warns(UserWarning, match="count as negative: 'auk', 'emu', 'tit'"):

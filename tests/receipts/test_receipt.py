@@ -401,3 +401,20 @@ def test_at_the_shell(rows: pd.DataFrame, tmp_path: Path, capsys: pytest.Capture
     assert "2,999" in capsys.readouterr().out
     assert main(["verify", str(data), str(copied)]) == 2
     assert main(["verify", str(tmp_path / "none.json"), str(copied)]) == 2
+
+
+def test_blocks_that_change_while_they_are_measured_have_no_receipt() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.random(3000)
+    labels = (rng.random(3000) < scores).astype(int)
+    calls: list[int] = []
+
+    def blocks() -> list[tuple[np.ndarray, np.ndarray]]:
+        calls.append(1)
+        first = scores[:1500] / (1 if len(calls) < 3 else 2)
+        return [(labels[:1500], first), (labels[1500:], scores[1500:])]
+
+    with pytest.raises(ValueError, match="rows changed while they were measured"):
+        cd.receipt(blocks, metrics="mean-gap")
+    same = [(labels[:1500], scores[:1500]), (labels[1500:], scores[1500:])]
+    assert cd.receipt(same, metrics="mean-gap")["numbers"] == cd.receipt(labels, scores, metrics="mean-gap")["numbers"]

@@ -53,14 +53,26 @@ class MemorySource(RowSource):
     """Answers from an iterator of consecutive rows, created anew for each pass.
 
     ``count`` is the number of pieces, 0 where it is not known before the first pass.
+
+    Attributes
+    ----------
+    is_read_anew : bool
+        Whether each pass reads the rows, which may have changed since the last one, and not arrays in memory.
     """
 
     def __init__(
-        self, iterate: Callable[[], Iterator[Rows]], layout: Layout, validity: Validity, count: int = 0
+        self,
+        iterate: Callable[[], Iterator[Rows]],
+        layout: Layout,
+        validity: Validity,
+        count: int = 0,
+        *,
+        is_read_anew: bool = True,
     ) -> None:
         super().__init__(layout, validity)
         self._iterate = iterate
         self._count = count
+        self.is_read_anew = is_read_anew
 
     def _pass(self, statistics: tuple[Statistic[Any], ...]) -> States:
         """Pieces in parallel on threads, merged in order; what blocks are made from is copied there too."""

@@ -179,7 +179,7 @@ class Accumulator:
         return self
 
     def merge(self, other: "Accumulator") -> Self:
-        """Add the rows of another Accumulator with the same metrics and settings.
+        """Add the rows of another Accumulator with equal metrics and settings.
 
         Raises
         ------
@@ -258,7 +258,7 @@ class Accumulator:
         return {**state, CHECKSUM: checksum(state)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
-        """Replace all rows by a state, or by a sum of states, of Accumulators constructed in the same way.
+        """Replace all rows by a state, or by a sum of states, of Accumulators with equal metrics and settings.
 
         Raises
         ------

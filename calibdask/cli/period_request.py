@@ -109,7 +109,7 @@ class PeriodRequest:
         )
 
     def change_old(self) -> None:
-        """Remove periods, merge old ones, or recover what is intact, and say so."""
+        """Remove periods, merge old ones, or recover a damaged log, and print a confirmation."""
         if self.recover:
             self._recover()
             return

@@ -178,7 +178,7 @@ def _problems(shape: Shape, classes: Any) -> tuple[Axis, ...]:
 
 @dataclass(frozen=True)
 class _Block:
-    """The rows of a block, how they were read, names of classes and models, what is left out, and other labels."""
+    """The rows of a block, its shape, names of classes and models, the row filter, and other labels."""
 
     rows: Rows
     shape: Shape

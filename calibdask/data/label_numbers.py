@@ -173,7 +173,7 @@ def _boxed_series(part: Any, collect: Callable[[np.ndarray], OtherLabels]) -> An
 
 
 def blocks_of(labels: Any) -> Iterator[np.ndarray]:
-    """All labels, those of Dask block by block."""
+    """All labels; a Dask collection gives them block by block."""
     if not is_dask(labels):
         yield values_of(labels)
         return

@@ -15,7 +15,7 @@ _MOST_STRAYS = 1000
 
 
 class OtherLabels(NamedTuple):
-    """Labels of some rows besides the positive class; what is kept of any rows is bounded.
+    """Labels of some rows besides the positive class; the number kept is bounded.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ def _level_of_caller() -> int:
 
 
 def _text(label: Any) -> str:
-    """A label as it is shown; whole numbers are the same in all types."""
+    """A label as text; whole numbers have the same text in all types."""
     label = label.item() if isinstance(label, np.generic) else label
     return repr(int(label) if isinstance(label, float) and label.is_integer() else label)
 

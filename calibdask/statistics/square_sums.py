@@ -55,7 +55,7 @@ def with_squares(sums: BinSums) -> Requests[tuple[BinSumsState, BinSumsState]]:
 
 
 def square_weights(sums: BinSumsState, squares: BinSumsState | None) -> tuple[Array, Array]:
-    """Sums of w**2 and of w**2 o by bin, from those of `SquareSums` or, without weights, from plain sums.
+    """Sums of w**2 and of w**2 o by bin, from `SquareSums` or, without weights, from plain sums.
 
     In replicates of rows that were drawn twice, by sampling and again, twice these sums.
     """
@@ -67,7 +67,7 @@ def square_weights(sums: BinSumsState, squares: BinSumsState | None) -> tuple[Ar
 
 
 def squares_ahead(sums: BinSums) -> Requests[SquareSums | None]:
-    """A request of the same sums with squared weights, which shares their pass; None without weights."""
+    """A request for these sums with squared weights in one pass; None without weights."""
     if not (yield from Layout()).weighted:
         return None
     request = SquareSums(sums)

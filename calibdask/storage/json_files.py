@@ -104,7 +104,7 @@ def _read(text: bytes, types: Mapping[str, Any] | None = None) -> Any:
 
 
 def _typed(text: bytes, types: Mapping[str, Any]) -> Any:
-    """The objects as a table with these types; numbers that are read as texts are what is written."""
+    """The objects as a table with these types; numbers read as text keep their spelling."""
     import pyarrow
 
     try:

@@ -320,7 +320,7 @@ def number_of(name: str) -> int:
 
 
 def told(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What the history says of a record; a recovery adds nothing to the state that it goes back to."""
+    """The entry of a record in the history; a recovery adds no periods."""
     added = record["recovered"] if "recovered" in record else [period["label"] for period in record["added"]]
     return {name: record[name] for name in _TOLD} | {"added": added}
 
@@ -341,7 +341,7 @@ def record_content(record: Mapping[str, Any]) -> bytes:
 
 
 def parsed(url: str, name: str, content: bytes) -> dict[str, Any]:
-    """The record of a file; raises Damaged if it is not what was written."""
+    """The record of a file; raises Damaged if its hash does not match."""
     line, _, seal = content.partition(b"\n")
     # Earlier versions wrote a CRC-32.
     if seal not in (b'{"hash": "%b"}\n' % content_hash(line).encode(), b'{"crc32": %d}\n' % zlib.crc32(line)):

@@ -1,4 +1,4 @@
-"""Recovery of a store of periods whose log is damaged: it goes back to its last intact state, and names what is undone.
+"""Recovery of a store of periods with a damaged log: back to its last intact state; undone changes are named.
 
 Each record has its own hash, its number and the hash of the record before it, so a chain of such records is a state
 that the store had. Records behind the first damaged one may be whole, but what the damaged one changed is unknown: it
@@ -47,7 +47,7 @@ _NO_FILE = (errno.ENOENT, errno.EISDIR, errno.ENOTDIR, errno.ELOOP)
 
 @dataclass(frozen=True)
 class Recovery:
-    """What was wrong with a store of periods, and to which state it went back.
+    """Damage of a store of periods, and the state to which it went back.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Recovery:
 
 @dataclass(frozen=True)
 class _Record:
-    """A record that is what was written, and the hash of its file."""
+    """An intact record, and the hash of its file."""
 
     number: int
     content: Mapping[str, Any]
@@ -203,7 +203,7 @@ def recover(store: PeriodStore, reason: str) -> Recovery:
 
 
 def _records(store: Location, names: list[str]) -> dict[int, _Record]:
-    """The records that are what was written, at their numbers."""
+    """The intact records by number."""
     folder = store.child(FOLDER)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         contents = [*pool.map(lambda name: _content(folder.child(name)), names)]
@@ -298,7 +298,7 @@ def _is_head_of(head: Head, chain: list[_Record]) -> bool:
 
 
 def _undone(later: Iterator[_Record]) -> tuple[Label, ...]:
-    """The periods of which records speak that no longer count."""
+    """The periods in records that are undone."""
     labels: dict[Label, None] = {}
     for record in later:
         added = [period["label"] for period in record.content["added"]]

@@ -125,7 +125,7 @@ MISSING = _Missing()
 
 
 def differences(first: Any, second: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Differences of two documents, with both values, or MISSING; numbers are the same if their JSON texts are.
+    """Differences of two documents, with both values, or MISSING; numbers are compared by their JSON texts.
 
     Examples
     --------

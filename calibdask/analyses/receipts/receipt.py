@@ -350,7 +350,7 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _close(before: Any, after: Any, tolerance: float) -> bool:
-    """Whether two numbers that are not the same agree within rounding, where there is any."""
+    """Whether two different numbers agree within rounding; only weighted numbers are rounded."""
     if not tolerance or type(before) is not float or type(after) is not float:
         return False
     return abs(before - after) <= tolerance * max(abs(before), abs(after))

@@ -356,7 +356,7 @@ class _Replicates(SummarySource):
         return sums._replace(weight_square=self._sampled * sums.weight_square)
 
     def square_sums(self, request: BinSums) -> BinSumsState:
-        """Sums of squared weights over the bins of the same replicates, as many times as rows have been drawn."""
+        """Sums of squared weights over the bins of the replicates, multiplied by the number of draws of each row."""
         sums = super().square_sums(request) if self._bins is None else self._bins(request, 2)
         return sums._replace(weight=self._sampled * sums.weight, outcome=self._sampled * sums.outcome)
 

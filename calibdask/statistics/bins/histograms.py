@@ -36,7 +36,7 @@ class Histograms(Protocol):
         """Sums over bins whose edges are borders of cells."""
 
     def square_sums(self, request: "BinSums") -> "BinSumsState":
-        """The same sums with squared weights, where rows have weights."""
+        """The sums with squared weights, if rows have weights."""
 
     def equal_mass_edges(self, binning: "EqualMass", setting: Setting) -> "Edges":
         """Edges of bins of equal mass, put on borders of cells."""

@@ -113,7 +113,7 @@ def _level_of_caller() -> int:
 
 
 def _text(label: Any) -> str:
-    """A label as text; whole numbers have the same text in all types."""
+    """A label as text; a whole number reads alike in all types."""
     label = label.item() if isinstance(label, np.generic) else label
     return repr(int(label) if isinstance(label, float) and label.is_integer() else label)
 

@@ -233,7 +233,7 @@ def _decided(measured: Measured, judged: Data, check: Check, *, with_receipt: bo
     else:
         gate = check.gate(judged) if check.decides else None
     drawn = profile_of(check.profile or "").drawn
-    # A summary tells the rows above a threshold at the borders of its cells only.
+    # A summary counts the rows above a threshold only at the borders of its cells.
     cells = 0.0 if judged.summary is None else 0.01 / judged.summary.step
     pictures = None
     if drawn and abs(cells - round(cells)) < _CLOSE:

@@ -118,6 +118,31 @@ class PeriodChange:
     reason: str = ""
 
 
+@dataclass(eq=False)
+class LogState:
+    """Periods, history and removed files after the records that were applied one after the other."""
+
+    dimension: str = ""
+    periods: dict[Label, Period] = field(default_factory=dict)
+    history: list[Mapping[str, Any]] = field(default_factory=list)
+    gone: dict[str, str] = field(default_factory=dict)
+
+    def apply(self, name: str, record: Mapping[str, Any]) -> None:
+        """Make the change of a record of this name."""
+        self.dimension = record["dimension"]
+        begins = "recovered" in record
+        if begins:
+            # A recovery, which holds a whole state.
+            self.periods, self.history, self.gone = {}, [*record["history"]], {**record["gone"]}
+        else:
+            removed = [self.periods.pop(label) for label in record["removed"]]
+            self.gone |= {file: name for period in removed for file in period.files}
+        self.gone |= dict.fromkeys(record.get("lost", ()), name)
+        self.periods |= {period["label"]: Period.from_dict(period) for period in record["added"]}
+        if record["removed"] or record.get("lost") or begins:
+            self.history.append(told(record))
+
+
 @dataclass(frozen=True, eq=False)
 class PeriodLog:
     """All records so far.
@@ -188,8 +213,8 @@ class PeriodLog:
         names = record_names(folder)
         if begun is None or recover or not begun._precedes(head, names):
             begun = cls("", number=head.first, head=Head(head.store, first=head.first))
-        periods, history, gone = {**begun.periods}, [*begun.history], {**begun.gone}
-        dimension, previous, identity = begun.dimension, begun.head.last, begun.head.store
+        state = LogState(begun.dimension, {**begun.periods}, [*begun.history], {**begun.gone})
+        previous, identity = begun.head.last, begun.head.store
         later = [name for name in names if name >= record_name(begun.number)]
         count = begun.number + len(later)
         for number, (name, content) in enumerate(zip(later, contents(folder, later), strict=True), begun.number):
@@ -202,20 +227,12 @@ class PeriodLog:
                 raise Damaged(
                     f"{store.url} is damaged: {FOLDER}/{name} is a record of another store or position; {MEND}."
                 )
-            dimension, previous = record["dimension"], content_hash(content)
-            begins = "recovered" in record
-            if begins:
-                # A recovery, which holds a whole state.
-                periods, history, gone = {}, [*record["history"]], {**record["gone"]}
+            previous = content_hash(content)
             if number == head.records - 1 and previous != head.last and not recover:
                 raise Damaged(f"{store.url} is damaged: {FOLDER}/{name} is not the last record of the head; {MEND}.")
-            removed = [] if begins else [periods.pop(label) for label in record["removed"]]
-            gone |= {file: name for period in removed for file in period.files}
-            gone |= dict.fromkeys(record.get("lost", ()), name)
-            periods |= {period["label"]: Period.from_dict(period) for period in record["added"]}
-            if record["removed"] or record.get("lost") or begins:
-                history.append(told(record))
-        lost = unknown_files(there, {file for period in periods.values() for file in period.files} | {*gone})
+            state.apply(name, record)
+        known = {file for period in state.periods.values() for file in period.files} | {*state.gone}
+        lost = unknown_files(there, known)
         if (lost or count < head.records) and not recover:
             raise Damaged(
                 f"{store.url} is incomplete: the last records of {FOLDER}/ are missing, {record_name(count)} among "
@@ -223,7 +240,7 @@ class PeriodLog:
                 "--reason TEXT)."
             )
         head = Head(identity or new_identity(), count, previous, begun.head.first)
-        return cls(store.url, dimension, periods, count, tuple(history), gone, head, lost)
+        return cls(store.url, state.dimension, state.periods, count, tuple(state.history), state.gone, head, lost)
 
     def _precedes(self, head: Head, names: Sequence[str]) -> bool:
         """Whether the records of this log are the first ones of a log with these names and this head."""

@@ -13,7 +13,7 @@ import errno
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -28,12 +28,12 @@ from calibdask.storage.period_head import FOLDER, FORMAT, MARK, Head, record_nam
 from calibdask.storage.period_log import (
     PARTS,
     Label,
+    LogState,
     Period,
     number_of,
     parsed,
     record_content,
     record_name,
-    told,
     unknown_files,
 )
 from calibdask.storage.period_store import PeriodStore
@@ -96,31 +96,6 @@ class _Record:
         return own["previous"] == before.hash and own["store"] == other.get("store", own["store"])
 
 
-@dataclass(eq=False)
-class _State:
-    """What a chain of records says, one after the other."""
-
-    dimension: str = ""
-    periods: dict[Label, Period] = field(default_factory=dict)
-    history: list[Mapping[str, Any]] = field(default_factory=list)
-    gone: dict[str, str] = field(default_factory=dict)
-
-    def apply(self, record: _Record) -> None:
-        """Make the change of a record."""
-        content, name = record.content, record_name(record.number)
-        self.dimension = content["dimension"]
-        if "recovered" in content:
-            self.periods, self.history, self.gone = {}, [*content["history"]], {**content["gone"]}
-        else:
-            removed = [self.periods.pop(label) for label in content["removed"]]
-            self.gone |= {file: name for period in removed for file in period.files}
-        self.gone |= dict.fromkeys(content.get("lost", ()), name)
-        added = map(Period.from_dict, content["added"])
-        self.periods |= {period.label: period for period in added}
-        if content["removed"] or content.get("lost") or "recovered" in content:
-            self.history.append(told(content))
-
-
 def recover(store: PeriodStore, reason: str) -> Recovery:
     """Take a store with a damaged log back to its last intact state.
 
@@ -152,9 +127,9 @@ def recover(store: PeriodStore, reason: str) -> Recovery:
         chain = _longest_chain(records)
         if not chain:
             raise Damaged(f"{location.url} is damaged: no state of its log is intact; summarize the data again.")
-        state = _State()
+        state = LogState()
         for record in chain:
-            state.apply(record)
+            state.apply(record_name(record.number), record.content)
         lost = _unknown(location, state)
         damaged = _damaged(records, names, chain, head, bool(lost))
         if not damaged:
@@ -265,7 +240,7 @@ def _is_of(head: Head, chain: list[_Record]) -> bool:
     return head.store == chain[-1].content.get("store", head.store)
 
 
-def _unknown(store: Location, state: _State) -> tuple[str, ...]:
+def _unknown(store: Location, state: LogState) -> tuple[str, ...]:
     """Files of numbers that the state neither has nor has removed."""
     parts = store.child(PARTS)
     parts.fs.invalidate_cache(parts.path)
@@ -280,13 +255,12 @@ def _damaged(
     end = chain[-1].number + 1
     behind = [name for name in names if number_of(name) >= end]
     damaged = [name for name in behind if number_of(name) not in records]
-    is_head_right = head is not None and _is_head_of(head, chain)
-    is_missing = has_unknown or (head is not None and _is_of(head, chain) and head.records > end)
-    if (behind or is_missing) and record_name(end) not in damaged:
+    has_more = head is not None and _is_of(head, chain) and head.records > end
+    if (behind or has_unknown or has_more) and record_name(end) not in damaged:
         damaged.insert(0, record_name(end))
     files = [f"{FOLDER}/{name}" for name in damaged]
-    is_behind = head is not None and _is_of(head, chain) and head.records > end
-    return tuple(files if is_head_right or is_behind else [MARK, *files])
+    is_head_right = has_more or (head is not None and _is_head_of(head, chain))
+    return tuple(files if is_head_right else [MARK, *files])
 
 
 def _is_head_of(head: Head, chain: list[_Record]) -> bool:

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from calibdask.render.text_table import MOST_SLICES, label_of
@@ -11,10 +10,6 @@ from calibdask.results.comparison import Comparison, Difference, comparisons, me
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, numeric, text
 from calibdask.results.format import named, plain, rests_on, shown_texts
 
-# Points of a curve in a table.
-_MOST_POINTS = 11
-# Of other curves, such as densities, neither model has the better one.
-_COMPARED = ("zero", "lower", "higher")
 _ENDS = ("baseline", "model", "difference", "low", "high")
 
 
@@ -59,31 +54,13 @@ def _table(of_model: Sequence[Comparison]) -> Table:
     rows = [
         [*_slice_cells(comparison, is_first=not place), *_difference_cells(difference)]
         for comparison in shown
-        for place, difference in enumerate(_shown(comparison))
+        for place, difference in enumerate(comparison.shown)
     ]
-    if left := sum(map(_is_compared, first.differences)) - len(_shown(first)):
-        note = " ".join(filter(None, (note, f"{left:,} more points of curves: --out or --json give them all.")))
+    if left := first.not_shown:
+        note = " ".join(filter(None, (note, f"{left:,} more points and classes: --out or --json give them all.")))
+    if any(difference.of_class is not None for difference in first.differences):
+        note = " ".join(filter(None, (note, "P-values of classes are not adjusted for the number of classes.")))
     return Table("", columns, rows, note, name=f"{label_of(first.model)} against {label_of(first.baseline)}")
-
-
-def _is_compared(difference: Difference) -> bool:
-    """Whether a difference says something: not that of densities, nor one of curves that both models share."""
-    return difference.point is None or (difference.part.direction in _COMPARED and not difference.is_same)
-
-
-def _shown(comparison: Comparison) -> list[Difference]:
-    """The differences of a comparison; of a curve at some points, if the models differ there."""
-    shown = []
-    curves: dict[str, list[Difference]] = {}
-    for one in comparison.differences:
-        if one.point is None:
-            shown.append(one)
-        elif _is_compared(one):
-            curves.setdefault(one.part.variable, []).append(one)
-    for of_curve in curves.values():
-        steps = np.linspace(0, len(of_curve) - 1, min(_MOST_POINTS, len(of_curve))).round().astype(int)
-        shown += [of_curve[step] for step in steps]
-    return shown
 
 
 def _slice_cells(comparison: Comparison, *, is_first: bool) -> list[Cell]:

@@ -145,9 +145,8 @@ def _side_by_side(models: Sequence[ModelResult]) -> Iterator[Figures]:
 def _facts_of_diagram(model: ModelResult) -> Iterator[str]:
     """Name, rows, and observed over expected events of a model."""
     yield f"{model.name}: {counted(model.rows, 'row')}"
-    expected, events = model.rows * model.means[0], events_of(model.results)
-    if model.kind == "class" and expected > 0 and math.isfinite(events):
-        yield f"O/E {events / expected:.2f}"
+    if model.kind == "class" and math.isfinite(model.observed_expected):
+        yield f"O/E {model.observed_expected:.2f}"
 
 
 def _adjusted(gates: Sequence[tuple[ModelResult, Gate]]) -> Iterator[str]:
@@ -191,14 +190,14 @@ def compared(result: xr.Dataset | str) -> Iterator[Element]:
 
 def _table(every: list[Comparison], level: float) -> Table:
     reaches = {
-        name: forest_range([end for one in every for own in one.differences if own.name == name for end in _ends(own)])
-        for name in dict.fromkeys(own.name for one in every for own in one.differences)
+        name: forest_range([end for one in every for own in one.shown if own.name == name for end in _ends(own)])
+        for name in dict.fromkeys(own.name for one in every for own in one.shown)
     }
     rows: list[list[Cell]] = []
     for name, reach in reaches.items():
         for one in every:
-            rows += [_row(one, own, reach) for own in one.differences if own.name == name]
-    adjusted = any("pvalue_holm" in own.pvalues for one in every for own in one.differences)
+            rows += [_row(one, own, reach) for own in one.shown if own.name == name]
+    adjusted = any("pvalue_holm" in own.pvalues for one in every for own in one.shown)
     columns = [("number", False), (f"{percent(level)} interval; the line is 0", False)]
     columns += [("difference", True), ("of each", True), ("p, adjusted" if adjusted else "p", True)]
     return Table(f"Differences from {every[0].baseline}", columns, rows)
@@ -217,7 +216,8 @@ def _row(one: Comparison, own: Difference, reach: tuple[float, float]) -> list[C
 
 
 def _title(own: Difference) -> str:
-    return f"{own.part.title}, debiased" if own.part.choices.get("debias") else human(own.part.title)
+    name = f"{own.part.title}, debiased" if own.part.choices.get("debias") else human(own.part.title)
+    return name + own.place
 
 
 def _ends(own: Difference) -> tuple[float, float, float]:

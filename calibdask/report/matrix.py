@@ -124,30 +124,25 @@ def _range_cell(numbers: Sequence[float]) -> Cell:
 
 @dataclass(frozen=True, eq=False)
 class _Gaps:
-    """Frequency less score of a model by place, with rows and events."""
+    """Frequency less score of a model by place, with rows, events, and observed over expected events."""
 
     values: Mapping[str, Value]
     counts: Counts
-    expected: Mapping[str, float]
-
-    def ratio(self, place: str) -> float:
-        """Observed over expected events of a place; NaN where they are not known."""
-        expected = self.expected.get(place, math.nan)
-        return self.counts[place][1] / expected if expected > 0 else math.nan
+    ratios: Mapping[str, float]
 
     @classmethod
     def of(cls, model: ModelResult) -> "_Gaps":
         values = {} if model.gap is None else {_WHOLE: model.gap}
         counts = {_WHOLE: (float(model.rows), events_of(model.results))}
-        expected = {_WHOLE: model.rows * model.means[0]}
+        ratios = {_WHOLE: model.observed_expected}
         for sliced in model.sliced:
             for piece in sliced.slices:
                 place = f"{sliced.name}={piece.label}"
                 counts[place] = (piece.rows, piece.events)
-                expected[place] = piece.rows * piece.means[0]
+                ratios[place] = piece.observed_expected
                 if GAP in piece.numbers:
                     values[place] = piece.numbers[GAP]
-        return cls(values, counts, expected)
+        return cls(values, counts, ratios)
 
 
 def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
@@ -163,7 +158,7 @@ def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
     rows = [
         [text(place), *_counted(place, [own.counts for own in given])]
         + [
-            _gap_cell(own.values.get(place), reach, own.ratio(place) if rare else math.nan, wide=wide)
+            _gap_cell(own.values.get(place), reach, own.ratios.get(place, math.nan) if rare else math.nan, wide=wide)
             for own, rare in zip(given, map(is_rare, models), strict=True)
         ]
         for place in shown

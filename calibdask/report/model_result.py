@@ -9,7 +9,7 @@ from calibdask.analyses.gating.profiles import profile_of
 from calibdask.estimators.expression import parse_metrics
 from calibdask.report.headline import headline_of
 from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, MARKS, SMOOTH, SPREAD, Measured
-from calibdask.report.slices import Slice, slices_of
+from calibdask.report.slices import Slice, ratio_of, slices_of
 from calibdask.results.reliability import BinnedReliability, SmoothReliability, reliability_variables
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.settings import Setting
@@ -229,6 +229,11 @@ class ModelResult:
             return np.nan, np.nan
         bins = self.bins[0][1]
         return bins.mean_score, bins.frequency
+
+    @property
+    def observed_expected(self) -> float:
+        """Observed over expected events of all rows."""
+        return ratio_of(self.means)
 
     def spread(self, part: str) -> float:
         """A part of `calibdask.Saturation`: of several classes the largest share, the smallest number."""

@@ -38,6 +38,11 @@ class Slice:
         return (self.bins[0][1].mean_score, self.bins[0][1].frequency) if len(self.bins) == 1 else (np.nan, np.nan)
 
     @property
+    def observed_expected(self) -> float:
+        """Observed over expected events."""
+        return ratio_of(self.means)
+
+    @property
     def is_tiny(self) -> bool:
         """Whether it has too few rows for intervals."""
         return self.rows < TOO_FEW_IN_A_SLICE
@@ -79,6 +84,12 @@ def slices_of(result: xr.Dataset, variable: str = "ece", models: int = 1) -> lis
         order = worst_order(flat(part.values.values), *lows).tolist()
     rest = [i for i in range(len(slices)) if i not in set(order)]
     return sorted((slices[i] for i in (*order, *rest)), key=lambda piece: piece.is_tiny)
+
+
+def ratio_of(means: tuple[float, float]) -> float:
+    """Observed over expected events of a mean score and a frequency, both weighted; NaN where none is expected."""
+    score, frequency = means
+    return frequency / score if score > 0 else np.nan
 
 
 def events_of(here: Results) -> float:

@@ -1,6 +1,6 @@
 """Comparisons of models read back: which is better, by how much, or that it is inconclusive."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -8,20 +8,25 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.results.format import counted, percent, pvalue_text, shown_texts
+from calibdask.results.format import counted, percent, plain, pvalue_text, shown_texts
 from calibdask.results.values import PartResult, Results
 
 _MODEL, _CHALLENGER, _DIFFERENCE = "model", "challenger", "difference"
 # The smaller is better.
 _DOWN = ("lower", "zero")
 _ROUNDING = 1e-9
+# Points of a curve, and classes, in a table.
+_MOST_POINTS, _MOST_CLASSES = 11, 10
+# Of other curves, such as densities, neither model has the better one.
+_COMPARED = ("zero", "lower", "higher")
 
 
 @dataclass(frozen=True)
 class Difference:
     """A number of a model and of the baseline, their difference with its interval, and p-values by name.
 
-    ``smallest`` is the least p-value that so many replicates can show; ``point`` is where on a curve, if it is one.
+    ``smallest`` is the least p-value that so many replicates can show; ``point`` is where on a curve, if it is one, and
+    ``of_class`` the class, of metrics by class.
     """
 
     part: PartResult
@@ -34,11 +39,28 @@ class Difference:
     rows: float = 0
     smallest: float = 0
     point: float | None = None
+    of_class: str | None = None
 
     @property
     def name(self) -> str:
-        """The name of the variable; of a curve with the point."""
-        return self.part.variable if self.point is None else f"{self.part.variable} at {self.point:g}"
+        """The name of the variable; with the class, and the point of a curve."""
+        return self.part.variable + self.place
+
+    @property
+    def place(self) -> str:
+        """The class, and the point of a curve, after the name of a metric."""
+        of_class = "" if self.of_class is None else f" of class {self.of_class}"
+        return of_class if self.point is None else f"{of_class} at {self.point:g}"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is the one number of its metric: of no class alone, and of no point."""
+        return self.point is None and self.of_class is None
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether it says something: not that of densities, nor one of curves that both models share."""
+        return self.point is None or (self.part.direction in _COMPARED and not self.is_same)
 
     @property
     def is_same(self) -> bool:
@@ -84,13 +106,40 @@ class Comparison:
     @property
     def decisive(self) -> Difference | None:
         """The difference that says which model is better: that of the first score, else of the first error."""
-        ranked = [one for one in self.differences if one.part.direction in (*_DOWN, "higher") and one.point is None]
+        ranked = [one for one in self.differences if one.part.direction in (*_DOWN, "higher") and one.is_whole]
         return next((one for one in ranked if one.part.kind == "score"), ranked[0] if ranked else None)
 
     @property
     def calibration(self) -> Difference | None:
         """The difference of the first calibration error."""
-        return next((one for one in self.differences if one.part.kind == "error"), None)
+        return next((one for one in self.differences if one.part.kind == "error" and one.is_whole), None)
+
+    @cached_property
+    def shown(self) -> list[Difference]:
+        """The differences of a table; of curves at some points where models differ, of classes the largest."""
+        shown = [one for one in self.differences if one.is_whole]
+        metrics: dict[str, dict[str | None, list[Difference]]] = {}
+        for one in self.differences:
+            if not one.is_whole and one.is_compared:
+                metrics.setdefault(one.part.variable, {}).setdefault(one.of_class, []).append(one)
+        for by_class in metrics.values():
+            largest = sorted(by_class.values(), key=_largest, reverse=True)
+            is_curve = any(one.point is not None for one in largest[0])
+            # A curve has many lines: that of the class where models differ most.
+            for of_class in largest[: 1 if is_curve else _MOST_CLASSES]:
+                steps = np.linspace(0, len(of_class) - 1, min(_MOST_POINTS, len(of_class))).round().astype(int)
+                shown += [of_class[step] for step in steps]
+        return shown
+
+    @property
+    def not_shown(self) -> int:
+        """The number of differences that a table leaves out."""
+        return sum(one.is_compared for one in self.differences) - len(self.shown)
+
+
+def _largest(differences: Sequence[Difference]) -> float:
+    """The largest difference, whichever the better model is."""
+    return max((abs(one.difference) for one in differences if np.isfinite(one.difference)), default=0.0)
 
 
 def comparisons(dataset: xr.Dataset) -> Iterator[Comparison]:
@@ -128,20 +177,21 @@ def _differences(results: Results, rows: float, smallest: float) -> Iterator[Dif
     of_difference = {f"{part.metric}_{part.part}": part for part in results if part.kind == "difference"}
     for part in results:
         name = f"{part.metric}_" + "_".join(filter(None, (part.part, _DIFFERENCE)))
-        if part.values.dims[:1] != (_MODEL,) or part.values.ndim > 2 or name not in of_difference:
+        model, *others = part.values.dims or ("",)
+        curve = [dim for dim in others if dim != results.class_dim]
+        if model != _MODEL or len(curve) > 1 or name not in of_difference:
             continue
         difference = of_difference[name]
-        points = part.values.dims[1:]
-        if points and points[0] == results.class_dim:
-            continue
-        for place in range(part.values.shape[-1] if points else 1):
-            at = dict.fromkeys(points, place)
+        for place in np.ndindex(part.values.shape[1:]):
+            at = dict(zip(others, place, strict=True))
             bounds = {word: float(bound.isel(at)) for word, bound in difference.bounds.items()}
             pvalues = {word: value for word, value in bounds.items() if word.startswith("pvalue")}
-            baseline, model = map(float, part.values.isel(at).values)
+            of_baseline, of_model = map(float, part.values.isel(at).values)
             numbers = (float(difference.values.isel(at)), bounds["low"], bounds["high"])
-            point = float(part.values[points[0]][place]) if points else None
-            yield Difference(part, baseline, model, *numbers, pvalues, rows, smallest, point)
+            where = {dim: part.values[dim].values[index] for dim, index in at.items()}
+            point = float(where[curve[0]]) if curve else None
+            of_class = str(plain(where[results.class_dim])) if results.class_dim in where else None
+            yield Difference(part, of_baseline, of_model, *numbers, pvalues, rows, smallest, point, of_class)
 
 
 def metrics_without_differences(dataset: xr.Dataset) -> list[str]:

@@ -86,7 +86,7 @@ def _decimals(value: float, low: Any, high: Any, rows: float) -> int:
     """Digits after the point."""
     half = math.nan if low is None else (high - low) / 2
     known = math.isfinite(half) and half > 0
-    decimals = _SIGNIFICANT - 1 - math.floor(math.log10(half if known else 0.5 / math.sqrt(max(rows, 1))))
+    decimals = _digits_of(half if known else 0.5 / math.sqrt(max(rows, 1)))
     if math.isfinite(value) and value:
         size = math.floor(math.log10(abs(value)))
         decimals = min(decimals if known else max(decimals, _SIGNIFICANT - 1 - size), _LONGEST_NUMBER - 1 - size)
@@ -171,57 +171,60 @@ def figure(value: Any) -> str:
 
 
 def figures(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """A number and the ends of its interval as `figure` gives them, with more digits where the interval is narrow.
+    """A number and the ends of its interval on a page, in the digits that the interval carries.
 
-    Two significant digits of half the width are shown at least, in all three.
+    All three have two significant digits of half the width, and two decimals at least; without a width, the digits of
+    `figure`.
 
     Examples
     --------
     >>> figures(0.0699, 0.0634, 0.0765), figures(0.00021, 0.00018, 0.00024)
     (('0.0699', '0.0634', '0.0765'), ('0.000210', '0.000180', '0.000240'))
-    >>> figures(-0.0000047, -0.0076, 0.0081)
-    ('0.0000', '−0.0076', '0.0081')
+    >>> figures(-0.0000047, -0.0076, 0.0081), figures(0.0699, 0.0021, 0.1923)
+    (('0.0000', '−0.0076', '0.0081'), ('0.070', '0.002', '0.192'))
     """
-    largest = max((abs(one) for one in (value, low, high) if math.isfinite(one)), default=0.0)
-    return _as_narrow_as(figure, (value, low, high), 2 if largest >= 10 else 4)
+    return _as_narrow_as(figure, (value, low, high), _FEWEST_DECIMALS)
 
 
 def points_of(value: float, low: float, high: float) -> tuple[str, str, str]:
-    """A share and the ends of its interval in percentage points, as `figures`.
+    """A share and the ends of its interval in percentage points, as `figures`, with one decimal at least.
 
     Examples
     --------
-    >>> points_of(0.0699, 0.0634, 0.0765), points_of(0.00021, 0.00018, 0.00024)
-    (('6.99', '6.34', '7.65'), ('0.0210', '0.0180', '0.0240'))
+    >>> points_of(0.0699, 0.0634, 0.0765), points_of(0.00021, 0.00018, 0.00024), points_of(0.07, 0.002, 0.192)
+    (('6.99', '6.34', '7.65'), ('0.0210', '0.0180', '0.0240'), ('7.0', '0.2', '19.2'))
     """
-    return _as_narrow_as(points, (value, low, high), 2, 100)
+    return _as_narrow_as(points, (value, low, high), 1, 100)
 
 
 def _as_narrow_as(
-    write: Callable[[float], str], numbers: tuple[float, float, float], decimals: int, times: int = 1
+    write: Callable[[float], str], numbers: tuple[float, float, float], fewest: int, times: int = 1
 ) -> tuple[str, str, str]:
-    """Three numbers, with these decimals of their multiples or more."""
-    half = times * (numbers[2] - numbers[1]) / 2
-    needed = _SIGNIFICANT - 1 - math.floor(math.log10(half)) if half > 0 and math.isfinite(half) else 0
-    if decimals < needed <= _MOST_DECIMALS:
-        value, low, high = (_in_places(one, times, needed, write) for one in numbers)
-    elif 0 < needed <= decimals:
-        # A number near zero has no more decimals than the others: the interval does not carry them.
-        least = 10.0**-decimals
-        value, low, high = (
-            _in_places(one, times, decimals, write) if abs(times * one) < least else write(one) for one in numbers
-        )
-    else:
-        value, low, high = map(write, numbers)
-    return value, low, high
+    """Multiples of three numbers in the digits of the width of the last two; without a width, as `write` does."""
+    value, low, high = (times * number for number in numbers)
+    half = (high - low) / 2
+    if not (math.isfinite(half) and half > 0):
+        value_text, low_text, high_text = map(write, numbers)
+        return value_text, low_text, high_text
+    decimals = max(_digits_of(half), fewest)
+    if decimals > _MOST_DECIMALS:
+        value_text, low_text, high_text = map(write, numbers)
+        return value_text, low_text, high_text
+    texts = [_on_page(number, decimals, write) for number in (value, low, high)]
+    return texts[0], texts[1], texts[2]
 
 
-def _in_places(number: float, times: int, decimals: int, write: Callable[[float], str]) -> str:
-    """A multiple of a number with these decimals."""
+def _digits_of(width: float) -> int:
+    """Decimals that show two significant digits of a width."""
+    return _SIGNIFICANT - 1 - math.floor(math.log10(width))
+
+
+def _on_page(number: float, decimals: int, write: Callable[[float], str]) -> str:
+    """A number with these decimals."""
     if not math.isfinite(number):
         return write(number)
     # Adding 0 takes the sign off a zero.
-    return f"{round(times * number, decimals) + 0.0:,.{decimals}f}".replace("-", "−")
+    return f"{round(number, decimals) + 0.0:,.{decimals}f}".replace("-", "−")
 
 
 def signed_column(values: Iterable[float], fewest: int = 1) -> list[str]:

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,10 +95,31 @@ def test_what_is_off_on_no_day_for_certain_is_over_all_of_them(page_of: Callable
 
 def test_the_strongest_evidence_is_first() -> None:
     """A gap is large in few rows too: its interval says how much it weighs."""
-    gaps = Gaps(np.array([0.2, 0.05, -0.3, 0.1]), np.array([0.02, 0.04, -0.5, 0.1]), *np.full((2, 4), 1.0))
-    gaps = Gaps(gaps.value, gaps.low, np.array([0.4, 0.06, -0.1, 0.1]), np.array([30, 9000, 20, 0]))
+    gaps = Gaps(np.array([0.2, 0.05, -0.3, 0.1]), np.array([0.02, 0.04, -0.5, 0.1]), *np.full((3, 4), 1.0))
+    gaps = replace(gaps, high=np.array([0.4, 0.06, -0.1, 0.1]), rows=np.array([30, 9000, 20, 0]))
     assert np.argsort(-gaps.strength).tolist() == [1, 2, 0, 3]
     assert (gaps.strength > 1).tolist() == gaps.certain.tolist()
+
+
+def test_gaps_are_shown_as_observed_over_expected_too(page_of: Callable[..., Any]) -> None:
+    """Ratios of frequency and mean score, which leave out 1 where gaps leave out 0; of map and line."""
+    page = page_of(summarized(PERSISTENT))
+    overview = page.overview
+    gaps = np.array(overview.map.source.data["gap"])
+    overview.scale.value = "observed / expected"
+    plain = cd.evaluate(summarized(PERSISTENT).sum("day"), metrics={"gap": cd.MeanGap()}, ci=0.95)
+    assert "Observed over expected events by country" in overview.map_note.object
+    shown = {name: np.array(values) for name, values in overview.map.source.data.items()}
+    whole = np.flatnonzero((shown["name"] == "BE") & (shown["column"] == "all days"))[0]
+    ratio = float((plain.frequency / plain.mean_score).sel(country="BE"))
+    assert shown["gap"][whole] == pytest.approx(ratio, rel=1e-12)
+    assert shown["text"][whole] == f"{ratio:.2f}"
+    assert shown["words"][whole].startswith(f"{ratio:.3f} (95 % interval ")
+    assert ((shown["high"] < 1) | (shown["low"] > 1)).sum() > 0
+    assert (np.sign(gaps) == np.sign(shown["gap"] - 1)).all()
+    assert overview.line.figure.yaxis.axis_label == "observed / expected"
+    overview.scale.value = "difference"
+    assert np.array_equal(overview.map.source.data["gap"], gaps)
 
 
 def test_a_sentence_names_the_worst_and_a_click_selects_it(page_of: Callable[..., Any]) -> None:

@@ -10,6 +10,7 @@ from calibdask.explore.summaries.audited_groups import AuditedGroups, GroupsQuer
 from calibdask.explore.summaries.group_table import GroupTable
 from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import Pool, Selection
+from calibdask.results.format import points_of
 from tests.explore.shown_page import ShownPage
 
 # Bokeh calls pandas so.
@@ -109,7 +110,8 @@ def test_groups_of_the_same_text_have_their_own_numbers() -> None:
     for line in same:
         groups.ranked.choose_line(line)
         assert f"{table['rows'][line]:,} rows" in groups.selected.object
-        assert f"gap {100 * table.gap[line]:+.2f}".replace("-", "−") in groups.selected.object
+        gap, low, high = points_of(*(float(table[name][line]) for name in ("gap", "gap_low", "gap_high")))
+        assert f"gap {gap} points, {low} to {high}" in groups.selected.object
         assert "<h2>a = b, c = d</h2>" in groups.selected.object
     assert table["rows"][same[0]] != table["rows"][same[1]]
 

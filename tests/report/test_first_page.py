@@ -165,7 +165,7 @@ def test_models_file_their_numbers_side_by_side(extreme: Measured, tmp_path: Pat
     _, reader = page_of(tmp_path, {name: replace(extreme, gate=gate) for name, gate in gates.items()})
     first, second = (LABELS.mean() / scores.mean() for scores in (TRUTH, TRUTH**1.2))
     ends = r"\([\d. to]+\)"
-    said = rf"Realised / expected defaults: {first:.4f} {ends} for old; {second:.4f} {ends} for new\."
+    said = rf"Realised / expected defaults: {first:.3f} {ends} for old; {second:.3f} {ends} for new\."
     assert re.search(said, reader.text)
     assert reader.text.count("Back-testing of probabilities of default, 95 % intervals number old new") == 1
 
@@ -210,3 +210,18 @@ def test_bad_use(run: Any, tmp_path: Path, words: tuple[str, ...], said: str) ->
     assert (status, out) == (2, "")
     assert said in err
     assert not (tmp_path / "page.html").exists()
+
+
+def test_observed_over_expected_counts_weights(tmp_path: Path) -> None:
+    """Of rare outcomes the table of gaps has the ratio of weighted sums, of all rows and of each slice."""
+    rng = np.random.default_rng(5)
+    scores = rng.beta(1, 60, 4000)
+    labels = (rng.random(4000) < 1.5 * scores).astype(int)
+    weights = np.where(labels == 1, 1.0, 5.0)
+    region = np.arange(4000) % 2
+    measured = measure(labels, scores, {"gap": cd.MeanGap()}, sample_weight=weights, by={"region": region}, n_boot=20)
+    _, reader = page_of(tmp_path, {"m": measured})
+    shown = re.findall(r"O/E ([\d.]+)", reader.text)
+    kept = [np.ones(4000, bool), region == 0, region == 1]
+    ratios = [(weights * labels)[rows].sum() / (weights * scores)[rows].sum() for rows in kept]
+    assert sorted(shown) == sorted(f"{ratio:.2f}" for ratio in ratios)

@@ -19,6 +19,7 @@ from calibdask.report.banners import banner
 from calibdask.report.model_result import ModelResult
 from calibdask.report.over_time import Watching, due_rows
 from calibdask.report.verdict import verdict_on, worst_slices
+from calibdask.results.format import PLAIN
 from tests.report.page_reader import Reader, page_of
 from tests.report.sample_rows import SOME
 
@@ -90,7 +91,7 @@ def test_ends_that_decide_are_said_beside_the_interval(tmp_path: Path) -> None:
     measured = measure(labels, scores, {"ece": cd.ECE()}, limits={"ece": 0.05}, n_boot=50)
     assert measured.gate is not None
     (judgement,) = measured.gate.judgements
-    ends = f"{judgement.low:.4f} to {judgement.high:.4f}"
+    ends = PLAIN.span(judgement.low, judgement.high)
     _, reader = page_of(tmp_path, measured)
     noted = f"The limit on ece is decided by wider ends, {ends}, which hold with few events too." in reader.text
     low, high = (float(measured.result[f"ece_{end}"]) for end in ("low", "high"))

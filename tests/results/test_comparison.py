@@ -75,3 +75,26 @@ def test_the_numbers_of_slices_beside_models() -> None:
     lines = [line.split() for line in comparison_document(result).to_text(100).splitlines()]
     assert ["country", "rows", "metric", "old", "new", "difference", "low", "high", "p,", "adjusted"] in lines
     assert [line[1] for line in lines if line[:1] == ["de"]] == ["893"]
+
+
+def test_classes_and_their_curves_are_compared() -> None:
+    """Each class has its own difference, and each curve the points of the class where models differ most."""
+    scores = RNG.dirichlet([1, 1, 1], 600)
+    labels = (RNG.random((600, 1)) > scores.cumsum(1)).sum(1)
+    other = scores**2 / (scores**2).sum(1, keepdims=True)
+    metrics = {"gap": cd.MeanGap(setting="classwise"), "net": cd.NetBenefit(setting="classwise", thresholds=[0.2, 0.5])}
+    result = cd.compare(labels, {"old": scores, "new": other}, metrics=metrics, n_boot=50)
+    (comparison,) = comparisons(result)
+    by_name = {one.name: one for one in comparison.differences}
+    for place, label in enumerate(result["class"].values.tolist()):
+        gap = by_name[f"gap of class {label}"]
+        assert gap.difference == float(result.gap_difference[0, place])
+        assert (gap.baseline, gap.model) == tuple(result.gap[:, place].values.tolist())
+        net = by_name[f"net_model of class {label} at 0.5"]
+        assert net.low == float(result.net_model_difference_low[0, place, 1])
+    assert comparison.decisive is None
+    text = comparison_document(result).to_text(100)
+    order = [f"gap of class {place}" for place in np.argsort(-abs(result.gap_difference[0].values))]
+    assert [line[: len("gap of class 0")] for line in text.splitlines() if line.startswith("gap of")][:3] == order
+    assert text.count("net_model of class") in (2, 4)
+    assert "P-values of classes are not adjusted" in text

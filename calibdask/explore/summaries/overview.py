@@ -9,6 +9,7 @@ from typing import Any
 from calibdask.explore.cancellation import CancelToken
 from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.summaries.findings import SignificantGap, since_when, worst_period, worst_slice
+from calibdask.explore.summaries.gap_scales import GAP_SCALES, GapScale
 from calibdask.explore.summaries.overview_figures import SELECTED, UNDECIDED, LineFigure, MapFigure
 from calibdask.explore.summaries.overview_numbers import (
     MOST_COLUMNS,
@@ -109,17 +110,27 @@ class Overview:
         self._since: dict[MapQuery, str] = {}
         self._quick: dict[OverviewQuery, tuple[list[Tile], PeriodLine | None]] = {}
         self._shown: OverviewNumbers | None = None
+        self._asked: OverviewQuery | None = None
         wide: dict[str, Any] = {"sizing_mode": "stretch_width", "stylesheets": [_STYLE]}
         self.tiles = html_pane(**wide)
         self.map_note, self.line_note, self.legend = (html_pane(margin=(0, 10), **wide) for _ in range(3))
         self.map, self.line = MapFigure(self._chosen_cell), LineFigure(self._chosen_period)
         self.worst = [self._sentence(number) for number in range(2)]
+        names = list(GAP_SCALES)
+        self.scale = pn.widgets.RadioButtonGroup(options=names, value=names[0], variant="outline", margin=(2, 10))
+        self.scale.visible = False
+        self.scale.param.watch(self._show_again, "value")
         self._boxes = [
             pn.Column(note, visible=False, sizing_mode="stretch_width", styles=_HALF)
             for note in (self.map_note, self.line_note)
         ]
         row = pn.Row(*self._boxes, sizing_mode="stretch_width", styles={"flex-wrap": "wrap", "gap": "4px 16px"})
-        self.listed = [self.tiles, *([*self.worst, self.legend, row] if pool.slices else [])]
+        self.listed = [self.tiles, *([*self.worst, self.scale, self.legend, row] if pool.slices else [])]
+
+    @property
+    def widgets(self) -> dict[str, Any]:
+        """Widgets whose values are kept in the URL."""
+        return {"map": self.scale} if self._pool.slices else {}
 
     def query(
         self, selection: Selection, choice: RowChoice, limit: float | None, dims: tuple[str, ...]
@@ -182,7 +193,8 @@ class Overview:
         """Show the numbers of a query."""
         import panel as pn
 
-        self._shown = numbers
+        self._shown, self._asked = numbers, query
+        scale = GAP_SCALES[self.scale.value]
         models = prod(len(self._pool.labels[dim]) for dim in self._pool.models)
         places = dict(query.selection.slices)
         with pn.io.hold():
@@ -192,19 +204,20 @@ class Overview:
                 chosen = {dim: places[dim][0] for dim in dims if len(places.get(dim, ())) == 1}
                 if chosen and not query.map.period:
                     chosen |= {dim: at for dim, at in query.selection.models if dim in self._pool.models}
-                self.map.show(numbers.map, chosen, _whole_name(query.map))
+                self.map.show(numbers.map, chosen, _whole_name(query.map), scale)
                 self.map_note.object = _map_text(
-                    query.map, numbers.map, len(self._pool.labels.get(query.map.period, ()))
+                    query.map, numbers.map, len(self._pool.labels.get(query.map.period, ())), scale
                 )
                 self.legend.object = _legend(numbers.map)
             elif numbers.findings is None:
                 self.map_note.object = _UNREAD
             if numbers.line is not None:
-                self.line.show(numbers.line, set(places.get(query.period, ())))
+                self.line.show(numbers.line, set(places.get(query.period, ())), scale)
                 self.line_note.object = _line_text(
-                    numbers.line, selection_text(self._pool, query.selection.without([query.period]))
+                    numbers.line, selection_text(self._pool, query.selection.without([query.period])), scale
                 )
             self.legend.visible = has_map = numbers.map is not None and bool(numbers.map.rows)
+            self.scale.visible = has_map or numbers.line is not None
             for box, pane, is_shown in zip(
                 self._boxes, (self.map.pane, self.line.pane), (has_map, numbers.line is not None), strict=True
             ):
@@ -229,6 +242,11 @@ class Overview:
             texts[0] = f"No slice {within and f'of {within} '}is significantly miscalibrated"
         for button, text, found in zip(self.worst, texts, (findings.slice, findings.period), strict=True):
             button.param.update(label=text, visible=bool(text), disabled=found is None)
+
+    def _show_again(self, _: Any) -> None:
+        """Show the same numbers on the other scale."""
+        if self._shown is not None and self._asked is not None:
+            self.show(self._asked, self._shown)
 
     def _sentence(self, number: int) -> Any:
         """A clickable sentence that selects the worst slice or period."""
@@ -283,7 +301,7 @@ def _legend(shown: SliceMap) -> Html:
     return Html("<ul class='legend' aria-label='Colours'>{}</ul>").format(items)
 
 
-def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> Html:
+def _map_text(query: MapQuery, shown: SliceMap, periods: int, scale: GapScale) -> Html:
     """Caption of the map, with the slices and periods that it omits."""
     columns = f" and each {query.period}" if query.period else " and each model" * (len(shown.columns) > 1)
     if len(shown.rows) < shown.slices:
@@ -297,15 +315,14 @@ def _map_text(query: MapQuery, shown: SliceMap, periods: int) -> Html:
     if query.period:
         holds += f"; of {_whole_name(query)}, {simultaneous(shown.judged, 'slices')}"
     return Html(
-        "<h2>Where scores are miscalibrated</h2><p class='quiet'>Observed rate minus mean prediction in points by "
-        "{}{}: {}.{} 95 % intervals: {}. "
+        "<h2>Where scores are miscalibrated</h2><p class='quiet'>{} by {}{}: {}.{} 95 % intervals: {}. "
         "Click to select; click again to deselect.</p>"
-    ).format(" and ".join(query.dims), columns, which, last, holds)
+    ).format(scale.caption, " and ".join(query.dims), columns, which, last, holds)
 
 
-def _line_text(line: PeriodLine, selected: str) -> Html:
+def _line_text(line: PeriodLine, selected: str, scale: GapScale) -> Html:
     last = f" The last {MOST_PERIODS} of {line.periods:,}." if line.periods > MOST_PERIODS else ""
     return Html(
-        "<h2>By {period}</h2><p class='quiet'>Observed rate minus mean prediction of {selected}.{last} 95 % intervals: "
+        "<h2>By {period}</h2><p class='quiet'>{what} of {selected}.{last} 95 % intervals: "
         "{alone}, pointwise by {period}. Click to select; click again to deselect.</p>"
-    ).format(period=line.period, selected=selected, last=last, alone=ALONE)
+    ).format(what=scale.caption, period=line.period, selected=selected, last=last, alone=ALONE)

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.explore.summaries.gap_scales import POINTS_SCALE, GapScale
 from calibdask.explore.summaries.overview_numbers import PeriodLine, SliceMap
 from calibdask.explore.summaries.page_texts import ALONE, simultaneous
 from calibdask.explore.summaries.reliability_panel import COLORS
-from calibdask.explore.summaries.slice_gaps import Gaps
+from calibdask.explore.summaries.slice_gaps import Array, Gaps
 from calibdask.markup import in_figure
 from calibdask.plot.style import BAND, DIAGONAL, OVER, UNDER
-from calibdask.results.format import signed_column
+from calibdask.results.format import figures
 
 # Cells that cannot be decided, paler than others on white and on black, and without rows.
 UNDECIDED, _EMPTY = "#8a939c66", "#00000000"
@@ -26,10 +27,24 @@ _INK = "return matchMedia('(prefers-color-scheme: dark)').matches ? xs.map((ink)
 _MOST_NAMES, _MOST_PERIODS, _MOST_NUMBERS, _MOST_LETTERS = 12, 5, 6, 18
 _ROW, _HEIGHT = 24, 260
 _TOOLS = "pan,box_zoom,wheel_zoom,reset"
-_MAP_COLUMNS = ("x", "y", "wide", "color", "ink", "text", "name", "column", "gap", "low", "high", "kind", "rows")
+_MAP_COLUMNS = (
+    "x",
+    "y",
+    "wide",
+    "color",
+    "ink",
+    "text",
+    "name",
+    "column",
+    "gap",
+    "low",
+    "high",
+    "words",
+    "kind",
+    "rows",
+)
 _MARK_COLUMNS = ("x", "y", "wide", "tall")
-_LINE_COLUMNS = ("x", "gap", "low", "high", "rows", "name", "color", "size", "edge")
-_TOOLTIPS = [("gap, points", "@gap{+0.0}"), ("95 % interval", "@low{+0.0} to @high{+0.0}"), ("rows", "@rows{0,0}")]
+_LINE_COLUMNS = ("x", "gap", "low", "high", "words", "rows", "name", "color", "size", "edge")
 
 
 class MapFigure:
@@ -63,15 +78,15 @@ class MapFigure:
         # Between cells: what is selected keeps its colours.
         around = {"fill_color": None, "line_color": SELECTED, "line_width": 2.5, "source": self.marks}
         self.figure.rect("x", "y", "wide", "tall", level="overlay", **around)
-        tooltips = [("", "@name · @column"), *_TOOLTIPS, ("it holds", "@kind")]
-        self.figure.add_tools(HoverTool(renderers=[cells], tooltips=tooltips), TapTool(renderers=[cells]))
+        self._hover = HoverTool(renderers=[cells])
+        self.figure.add_tools(self._hover, TapTool(renderers=[cells]))
         self.figure.grid.visible = False
         self.figure.xaxis.major_tick_line_color = self.figure.yaxis.major_tick_line_color = None
         self._shape = (0, 1)
         _on_tap(self.source, lambda number: choose(*self._cell(number)))
         self.pane = _pane(self.figure)
 
-    def show(self, shown: SliceMap, chosen: Mapping[str, int], whole: str = "") -> None:
+    def show(self, shown: SliceMap, chosen: Mapping[str, int], whole: str = "", scale: GapScale = POINTS_SCALE) -> None:
         """Show other slices, and ``whole``, the name of the column of all; those that are ``chosen`` have a frame."""
         rows, columns = len(shown.rows), len(shown.columns)
         self._shape = rows, columns
@@ -88,7 +103,8 @@ class MapFigure:
             x, wide = np.append(x, np.full(rows, middle)), np.append(wide, np.full(rows, width))
             names = np.append(names, np.full(rows, whole, object))
             kinds += [simultaneous(shown.judged, "slices")] * rows
-        value, colors = 100 * gaps.value, _colors(gaps)
+        (value, low, high), colors = scale.ends(gaps), _colors(gaps, scale)
+        self._hover.tooltips = [("", "@name · @column"), *_tooltips(scale), ("it holds", "@kind")]
         # The column of all has room for a number however many there are.
         has_room = (np.arange(lines.size) >= rows * columns) | (columns <= _MOST_NUMBERS)
         self.figure.x_range.update(start=left - 0.02 * columns, end=columns - 0.5 + 0.02 * columns)
@@ -103,12 +119,13 @@ class MapFigure:
             "wide": wide,
             "color": [color for color, _ in colors],
             "ink": [ink for _, ink in colors],
-            "text": [text if room else "" for text, room in zip(signed_column(value), has_room, strict=True)],
+            "text": [text if room else "" for text, room in zip(scale.texts(value), has_room, strict=True)],
             "name": np.array(shown.rows, object)[lines] if rows else [],
             "column": names,
             "gap": value,
-            "low": 100 * gaps.low,
-            "high": 100 * gaps.high,
+            "low": low,
+            "high": high,
+            "words": _words(value, low, high),
             "kind": kinds,
             "rows": gaps.rows,
         }
@@ -123,11 +140,12 @@ class LineFigure:
     """The gap by period with a band; a click on a point chooses its period."""
 
     def __init__(self, choose: Callable[[int], None]) -> None:
-        from bokeh.models import ColumnDataSource, HoverTool, TapTool
+        from bokeh.models import ColumnDataSource, HoverTool, Span, TapTool
 
         self.source = ColumnDataSource({name: [] for name in _LINE_COLUMNS})
         self.figure = _figure("Observed rate minus mean prediction by period, with 95 % intervals")
-        self.figure.hspan(y=0, line_color=DIAGONAL, line_dash="dashed")
+        self._ideal = Span(location=0.0, dimension="width", line_color=DIAGONAL, line_dash="dashed")
+        self.figure.add_layout(self._ideal)
         self.figure.varea("x", "low", "high", source=self.source, color=BAND, alpha=0.2)
         self.figure.line("x", "gap", source=self.source, color=_NEUTRAL, line_width=1.4)
         points = self.figure.scatter(
@@ -140,23 +158,27 @@ class LineFigure:
             line_width=3,
             nonselection_alpha=1.0,
         )
-        tooltips = [("", "@name"), *_TOOLTIPS, ("it holds", f"for {ALONE}")]
-        self.figure.add_tools(HoverTool(renderers=[points], tooltips=tooltips), TapTool(renderers=[points]))
-        self.figure.yaxis.axis_label = "outcome − score, points"
+        self._hover = HoverTool(renderers=[points])
+        self.figure.add_tools(self._hover, TapTool(renderers=[points]))
         _on_tap(self.source, choose)
         self.pane = _pane(self.figure)
 
-    def show(self, shown: PeriodLine, chosen: set[int]) -> None:
+    def show(self, shown: PeriodLine, chosen: set[int], scale: GapScale = POINTS_SCALE) -> None:
         """Show other periods; those that are ``chosen`` have a ring."""
         gaps = shown.gaps
+        value, low, high = scale.ends(gaps)
+        self._ideal.location = scale.ideal
+        self._hover.tooltips = [("", "@name"), *_tooltips(scale), ("it holds", f"for {ALONE}")]
+        self.figure.yaxis.axis_label = scale.axis
         is_chosen = [position in chosen for position in shown.positions.tolist()]
         sides = np.where(gaps.value < 0, OVER, UNDER)
         _name(self.figure.xaxis[0], shown.labels.tolist(), _MOST_PERIODS)
         self.source.data = {
             "x": np.arange(gaps.value.size),
-            "gap": 100 * gaps.value,
-            "low": 100 * gaps.low,
-            "high": 100 * gaps.high,
+            "gap": value,
+            "low": low,
+            "high": high,
+            "words": _words(value, low, high),
             "rows": gaps.rows,
             "name": shown.labels,
             "color": np.where(gaps.certain, sides, _NEUTRAL).tolist(),
@@ -197,18 +219,31 @@ def _on_tap(source: Any, choose: Callable[[int], None]) -> None:
     source.selected.on_change("indices", tapped)
 
 
-def _colors(gaps: Gaps) -> list[tuple[str, str]]:
+def _tooltips(scale: GapScale) -> list[tuple[str, str]]:
+    """What a slice or period shows under the pointer."""
+    return [(scale.axis, "@words"), ("rows", "@rows{0,0}")]
+
+
+def _words(*ends: Array) -> list[str]:
+    """Values with their 95 % intervals, in the digits of these."""
+    texts = (figures(*numbers) for numbers in zip(*(end.tolist() for end in ends), strict=True))
+    return [f"{value} (95 % interval {low} to {high})" if value != "–" else "" for value, low, high in texts]
+
+
+def _colors(gaps: Gaps, scale: GapScale) -> list[tuple[str, str]]:
     """The colour of each cell, and of the number in it."""
-    certain, value = gaps.certain.ravel(), gaps.value.ravel()
-    largest = float(np.abs(value[certain]).max(initial=0.0)) or 1.0
+    certain, sides = gaps.certain.ravel(), gaps.value.ravel()
+    sizes = scale.size(scale.ends(gaps)[0].ravel())
+    largest = float(sizes[certain].max(initial=0.0)) or 1.0
+    cells = zip(sides.tolist(), sizes.tolist(), gaps.rows.ravel().tolist(), certain.tolist(), strict=True)
     colors = []
-    for gap, rows, is_certain in zip(value.tolist(), gaps.rows.ravel().tolist(), certain.tolist(), strict=True):
+    for gap, size, rows, is_certain in cells:
         if not rows:
             colors.append((_EMPTY, _EMPTY))
         elif not is_certain:
             colors.append((UNDECIDED, _DARK))
         else:
-            strength = 0.3 + 0.7 * abs(gap) / largest
+            strength = 0.3 + 0.7 * size / largest
             dark_enough = strength > (0.6 if gap > 0 else 0.85)
             color = f"{OVER if gap < 0 else UNDER}{round(255 * strength):02x}"
             colors.append((color, _PALE if dark_enough else _DARK))

@@ -200,7 +200,7 @@ class SummaryPage:
         """All widgets by their names in the URL."""
         own = {"setting": self.setting, "bins": self.bins, "binning": self.binning, "limit": self.limit}
         own["compare"] = self.compare
-        further = [part.widgets for part in (self.first, self.second, self.slices)]
+        further = [part.widgets for part in (self.first, self.second, self.slices, self.overview)]
         further += [view.widgets for view in self._other_views]
         return {**own, "view": self.view, **{name: widget for part in further for name, widget in part.items()}}
 

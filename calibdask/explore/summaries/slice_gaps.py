@@ -21,11 +21,12 @@ _MOST_BYTES = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class Gaps:
-    """Frequency of the outcome less mean score of groups, with ends and numbers of rows; NaN without rows."""
+    """Frequency of the outcome less mean score of groups, with ends, mean score and rows; NaN without rows."""
 
     value: Array
     low: Array
     high: Array
+    score: Array
     rows: npt.NDArray[np.int64]
 
     @property
@@ -50,18 +51,21 @@ class Gaps:
 
     def reshaped(self, *shape: int) -> "Gaps":
         """The gaps in another shape."""
-        value, low, high = (part.reshape(shape) for part in (self.value, self.low, self.high))
-        return Gaps(value, low, high, self.rows.reshape(shape))
+        return Gaps(*(part.reshape(shape) for part in self._numbers), self.rows.reshape(shape))
 
     def with_others(self, others: "Gaps") -> "Gaps":
         """Concatenate the flattened gaps with others."""
-        both = ((one.value, one.low, one.high, one.rows) for one in (self, others))
-        value, low, high, rows = (np.concatenate([a.ravel(), b.ravel()]) for a, b in zip(*both, strict=True))
-        return Gaps(value, low, high, rows)
+        both = zip(self._numbers, others._numbers, strict=True)
+        numbers = (np.concatenate([own.ravel(), other.ravel()]) for own, other in both)
+        return Gaps(*numbers, np.concatenate([self.rows.ravel(), others.rows.ravel()]))
 
     def select(self, rows: npt.NDArray[np.int64]) -> "Gaps":
         """Gaps at some positions of the first axis."""
-        return Gaps(self.value[rows], self.low[rows], self.high[rows], self.rows[rows])
+        return Gaps(*(part[rows] for part in self._numbers), self.rows[rows])
+
+    @property
+    def _numbers(self) -> tuple[Array, Array, Array, Array]:
+        return self.value, self.low, self.high, self.score
 
 
 def gaps_of(
@@ -86,7 +90,7 @@ def gaps_of(
     [0.2, 0.1, 0.167]
     """
     rows = np.array([pool.rows_of(group).sum() for group in groups], np.int64)
-    value, low, high = np.full((3, rows.size), np.nan)
+    value, low, high, score = numbers = np.full((4, rows.size), np.nan)
     filled = np.flatnonzero(rows)
     size = max(1, _MOST_BYTES // max(1, pool.nbytes(setting)))
     for start in range(0, filled.size, size):
@@ -95,5 +99,6 @@ def gaps_of(
         batch = filled[start : start + size]
         summary = pool.watchable([groups[number] for number in batch], setting)
         result = evaluate(summary, metrics=on_grid({"gap": MeanGap(setting=setting)}, summary.step), ci=level)
-        value[batch], low[batch], high[batch] = (result[name].values for name in ("gap", "gap_low", "gap_high"))
-    return Gaps(value, low, high, rows)
+        for number, name in zip(numbers, ("gap", "gap_low", "gap_high", "gap_score"), strict=True):
+            number[batch] = result[name].values
+    return Gaps(value, low, high, score, rows)

@@ -209,7 +209,7 @@ class SliceTable:
                 _ROWS: NumberFormatter(format="0,0", text_align="right"),
             },
             titles=titles,
-            widths={_GAP: 124, _ERROR: 110, _ROWS: 58},
+            widths={_GAP: 124, _ERROR: 110, _ROWS: 76},
             configuration={"columnDefaults": {"headerSort": False, "minWidth": 56}},
             stylesheets=[_SHEET],
             show_index=False,

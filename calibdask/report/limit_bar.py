@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from calibdask.analyses.gating.gate import judged_texts
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.markup import Html
 from calibdask.plot import svg
@@ -49,17 +50,18 @@ def large_bar(judgement: Judgement, caption: str) -> Html:
     place = (_LARGE_WIDTH, _LARGE_MARGIN)
     parts = _parts(judgement, reach, place, (_BAND_TOP, _BAND))
     parts.append(svg.line(_LARGE_MARGIN, _AXIS, _LARGE_WIDTH - _LARGE_MARGIN, _AXIS, "axis"))
+    value, low, high = judged_texts(judgement)
     if math.isfinite(judgement.value):
         x = _along(judgement.value, reach, *place)
-        parts.append(svg.text(x, _NUMBER, figure(judgement.value), "middle"))
+        parts.append(svg.text(x, _NUMBER, value, "middle"))
     taken: list[float] = []
-    marks = [("limit", end) for end in _limits(judgement)]
-    marks += [("", end) for end in (judgement.low, judgement.high, reach[0]) if math.isfinite(end)]
-    for name, end in marks:
+    marks = [(f"limit {end:g}".replace("-", "−"), "limit", end) for end in _limits(judgement)]
+    ends = ((low, judgement.low), (high, judgement.high), (figure(reach[0]), reach[0]))
+    marks += [("0" if end == 0 else shown, "", end) for shown, end in ends if math.isfinite(end)]
+    for words, name, end in marks:
         x = _along(end, reach, *place)
         if all(abs(x - other) > _APART * _LARGE_WIDTH for other in taken):
             taken.append(x)
-            words = f"limit {end:g}".replace("-", "−") if name else "0" if end == 0 else figure(end)
             parts.append(svg.line(x, _AXIS, x, _AXIS + 4, "axis"))
             parts.append(svg.text(x, _AXIS + 17, words, "middle", name))
     return svg.picture("limit-bar large", _LARGE_WIDTH, _LARGE_HEIGHT, parts, caption)

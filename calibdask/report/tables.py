@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from calibdask.analyses.gating.gate import interval_text
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.markup import Html
 from calibdask.plot.naming import axes_of
@@ -153,7 +154,7 @@ def _deciding_ends(model: ModelResult, names: Sequence[str]) -> str:
             or np.allclose(ends, (value.low, value.high))
         ):
             continue
-        shown = PLAIN.span(judgement.low, judgement.high)
+        shown = interval_text(judgement)
         notes.append(
             f"The limit on {judgement.limit} is decided by wider ends, {shown}, which hold with few events too."
         )

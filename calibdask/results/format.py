@@ -170,6 +170,17 @@ def figure(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
 
 
+def number_of(text: str) -> float:
+    """The number that a text of `figure` or `figures` shows.
+
+    Examples
+    --------
+    >>> number_of("−1,234.50"), number_of("1.23e−09")
+    (-1234.5, 1.23e-09)
+    """
+    return float(text.replace("−", "-").replace(",", ""))
+
+
 def figures(value: float, low: float, high: float) -> tuple[str, str, str]:
     """A number and the ends of its interval on a page, in the digits that the interval carries.
 

@@ -10,7 +10,8 @@ import pytest
 import scipy
 
 import calibdask as cd
-from calibdask.analyses.gating.gate import headline, plain, sentence
+from calibdask.analyses.gating.gate import headline, interval_text, plain, sentence, value_text
+from calibdask.analyses.gating.judging import Judgement
 from calibdask.analyses.gating.profiles import PROFILES
 from calibdask.render.junit import junit
 from calibdask.testing import assert_calibrated
@@ -256,3 +257,18 @@ def test_profiles_with_slices_need_no_limits(profile: str) -> None:
     gate = cd.check(labels, scores, {}, profile=profile, by={"sex": rng.choice(["f", "m"], 600)}, n_boot=10)
     assert not gate.judgements
     assert {*gate.slices} == ({"sex"} if profile in ("credit", "ads") else set())
+
+
+@pytest.mark.parametrize(
+    ("numbers", "shown"),
+    [
+        ((0.04, 0.0301, 0.0504), "0.0301 to 0.0504"),
+        ((0.04, 0.0201, 0.0604), "0.020 to 0.060"),
+        ((0.04964, 0.0201, 0.0804), "0.0201 to 0.0804"),
+    ],
+)
+def test_ends_are_shown_on_their_side_of_the_limit(numbers: tuple[float, float, float], shown: str) -> None:
+    """Digits follow the interval, unless an end would be shown at the limit, or beyond it."""
+    judgement = Judgement("ece", -0.05, 0.05, {}, *numbers)
+    assert interval_text(judgement) == shown
+    assert value_text(judgement) != "0.050"

@@ -14,7 +14,7 @@ from calibdask.report.cautions import cautions
 from calibdask.report.direction import stretches
 from calibdask.report.model_result import ModelResult
 from calibdask.report.verdict import verdict_on
-from calibdask.results.format import POINTS, cases, points
+from calibdask.results.format import PLAIN, POINTS, cases, points, points_of
 from tests.report.page_reader import page_of
 from tests.report.sample_rows import CLASSES, COUNTRY, FEW, LABELS, MATRIX, ROWS, TRUTH, calibrated, model_of
 
@@ -116,12 +116,12 @@ class TestVerdict:
         assert cases(0.5, 0.25)[2] == [25.0]
         error, low, high = (float(extreme.result[name]) for name in ("ece", "ece_low", "ece_high"))
         _, reader = page_of(tmp_path, extreme)
-        shares = [f"{100 * value:.1f}" if value >= 0.1 else f"{100 * value:.2f}" for value in (error, low, high)]
+        shares = points_of(error, low, high)
         said = (
             f"(ECE, 15 bins of equal width) is {shares[0]} percentage points (95 % interval {shares[1]} to {shares[2]})"
         )
         assert said in reader.text
-        assert f"{low:.4f} to {high:.4f}" in reader.text
+        assert PLAIN.span(low, high) in reader.text
 
 
 UNEVEN = np.where(np.arange(ROWS) < 20, 1000.0, 1.0)

@@ -29,7 +29,7 @@ from calibdask.results.document import (
     number,
     text,
 )
-from calibdask.results.format import PLAIN, counted
+from calibdask.results.format import PLAIN, counted, figure, number_of
 from calibdask.results.values import Results
 
 # Of a number that is next to its limit nobody waits for so many rows.
@@ -181,12 +181,30 @@ def interval_text(judgement: Judgement) -> str:
     """The ends that decide."""
     if math.isnan(judgement.low) or math.isnan(judgement.high):
         return "none"
-    return PLAIN.span(judgement.low, judgement.high)
+    _, low, high = judged_texts(judgement)
+    return f"{low} to {high}"
 
 
 def value_text(judgement: Judgement) -> str:
     """The estimate, in the digits of the ends that decide."""
-    return PLAIN.estimate(judgement.value, judgement.low, judgement.high)
+    return judged_texts(judgement)[0]
+
+
+def judged_texts(judgement: Judgement) -> tuple[str, str, str]:
+    """The estimate and the ends that decide, in enough digits for each to stay on its side of the limits."""
+    numbers = (judgement.value, judgement.low, judgement.high)
+    texts = PLAIN.numbers(*numbers)
+    limits = [limit for limit in (judgement.least, judgement.most) if math.isfinite(limit)]
+    for one, shown in zip(numbers, texts, strict=True):
+        if math.isfinite(one) and any(_side(number_of(shown), limit) != _side(one, limit) for limit in limits):
+            value, low, high = map(figure, numbers)
+            return value, low, high
+    return texts
+
+
+def _side(number: float, limit: float) -> int:
+    """Below, at or above a limit."""
+    return (number > limit) - (number < limit)
 
 
 def accepted(judgement: Judgement) -> str:

@@ -140,7 +140,8 @@ class LineFigure:
     """The gap by period with a band; a click on a point chooses its period."""
 
     def __init__(self, choose: Callable[[int], None]) -> None:
-        from bokeh.models import ColumnDataSource, HoverTool, Span, TapTool
+        from bokeh.models import ColumnDataSource, HoverTool, TapTool
+        from bokeh.models.annotations import Span
 
         self.source = ColumnDataSource({name: [] for name in _LINE_COLUMNS})
         self.figure = _figure("Observed rate minus mean prediction by period, with 95 % intervals")

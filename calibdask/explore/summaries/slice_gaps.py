@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from calibdask.explore.summaries.sparse_sums import SliceNumbers
 
 Array = npt.NDArray[np.float64]
 
+_Parts = tuple[Array, Array, Array, Array, npt.NDArray[np.int64]]
 # Histograms that are in memory at a time.
 _MOST_BYTES = 1 << 26
 
@@ -51,21 +53,25 @@ class Gaps:
 
     def reshaped(self, *shape: int) -> "Gaps":
         """The gaps in another shape."""
-        return Gaps(*(part.reshape(shape) for part in self._numbers), self.rows.reshape(shape))
+        return Gaps(*_each(lambda part: part.reshape(shape), self._parts))
 
     def with_others(self, others: "Gaps") -> "Gaps":
         """Concatenate the flattened gaps with others."""
-        both = zip(self._numbers, others._numbers, strict=True)
-        numbers = (np.concatenate([own.ravel(), other.ravel()]) for own, other in both)
-        return Gaps(*numbers, np.concatenate([self.rows.ravel(), others.rows.ravel()]))
+        return Gaps(*_each(lambda own, other: np.concatenate([own.ravel(), other.ravel()]), self._parts, others._parts))
 
     def select(self, rows: npt.NDArray[np.int64]) -> "Gaps":
         """Gaps at some positions of the first axis."""
-        return Gaps(*(part[rows] for part in self._numbers), self.rows[rows])
+        return Gaps(*_each(lambda part: part[rows], self._parts))
 
     @property
-    def _numbers(self) -> tuple[Array, Array, Array, Array]:
-        return self.value, self.low, self.high, self.score
+    def _parts(self) -> _Parts:
+        return self.value, self.low, self.high, self.score, self.rows
+
+
+def _each(change: Callable[..., Any], *parts: _Parts) -> _Parts:
+    """Change the arrays of gaps, or combine those of several."""
+    value, low, high, score, rows = map(change, *parts)
+    return value, low, high, score, rows
 
 
 def gaps_of(

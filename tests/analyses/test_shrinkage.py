@@ -10,6 +10,7 @@ import pytest
 
 import calibdask as cd
 from calibdask.cli import main
+from tests.combinations import pairwise
 
 SLICES = 600
 
@@ -35,9 +36,7 @@ def rows(kind: str, n: int, *, rare: bool, seed: int) -> tuple[pd.DataFrame, Any
     return pd.DataFrame({"label": label, "score": score, "campaign": campaign}), effect, (mean + effect) / mean
 
 
-@pytest.mark.parametrize("rare", [False, True])
-@pytest.mark.parametrize("kind", ["normal", "skewed", "two points"])
-@pytest.mark.parametrize("n", [30, 200])
+@pytest.mark.parametrize(("rare", "kind", "n"), pairwise([False, True], ["normal", "skewed", "two points"], [30, 200]))
 def test_intervals_hold_on_average_and_errors_are_smaller(kind: str, n: int, rare: bool) -> None:
     frame, effect, ratio = rows(kind, n, rare=rare, seed=0)
     gaps = cd.shrink_slices(frame, by="campaign")

@@ -11,6 +11,8 @@ from calibdask.analyses.auditing.audit_texts import signed_points
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.lattice.coding import Cut
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 N = 4000
 
 

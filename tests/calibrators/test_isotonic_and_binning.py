@@ -16,6 +16,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.isotonic import IsotonicRegression
 
 import calibdask as cd
+from tests.combinations import pairwise
 
 Array = NDArray[Any]
 
@@ -128,10 +129,10 @@ def test_scores_that_order_rows_the_wrong_way_have_one_frequency() -> None:
     assert fitted.probability_.size == 2
 
 
-@pytest.mark.parametrize("binning", ["uniform", "equal-mass"])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("bins", [1, 10, 15, "sqrt"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("binning", "dtype", "bins", "weighted"),
+    pairwise(["uniform", "equal-mass"], [np.float32, np.float64], [1, 10, 15, "sqrt"], [False, True]),
+)
 def test_bins_are_those_of_diagrams(binning: Any, dtype: Any, bins: Any, weighted: bool) -> None:
     labels, scores = binary(900, ties=True)
     scores = scores.astype(dtype)

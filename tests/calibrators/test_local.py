@@ -91,7 +91,7 @@ def close_fits(a: cd.LCECalibrator, b: cd.LCECalibrator, scores: Array) -> None:
     np.testing.assert_allclose(a.predict_interval(scores), b.predict_interval(scores), rtol=1e-6, atol=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_dask_equals_numpy(drawn: st.DataObject) -> None:
     data = drawn.draw(strategies.data(max_batch=1))

@@ -102,15 +102,15 @@ def test_three_classes_are_found_by_em() -> None:
 
 @pytest.mark.parametrize("share", [0.05, 0.3])
 def test_its_interval_covers_the_shift(share: float) -> None:
-    """Of 120 pairs of samples, a 90 % interval covers in 81 % to 99 % (four standard errors)."""
+    """Of 80 pairs of samples, a 90 % interval covers in 78 % or more (3.6 standard errors)."""
     covered = 0
-    for seed in range(120):
+    for seed in range(80):
         rng = np.random.default_rng([seed, 5])
         labels, scores = gaussian(1000, 0.5, rng)
         _, fresh = gaussian(600, share, rng)
         shift = cd.PriorShift().fit(labels, scores).estimate_prevalence(fresh, level=0.9, replicates=100, seed=seed)
         covered += shift.prevalence_low_[1] <= share <= shift.prevalence_high_[1]
-    assert 0.79 <= covered / 120 <= 0.99
+    assert 0.78 <= covered / 80 <= 0.99
 
 
 def test_many_scores_are_those_of_a_grid() -> None:

@@ -272,7 +272,7 @@ def contents(out: Path) -> dict[str, bytes]:
     return {str(path.relative_to(out)): path.read_bytes() for path in sorted(out.rglob("*")) if path.is_file()}
 
 
-@pytest.mark.parametrize("name", ["out.zarr", "out.parquet", "out.csv"])
+@pytest.mark.parametrize("name", ["out.zarr", "out.csv"])
 def test_killed_for_real(name: str, run: Run, folder: Path) -> None:
     write_rows(folder / "r.csv")
     command = ["apply", "map.json", "r.csv", "--out", name]

@@ -12,6 +12,8 @@ import pytest
 import calibdask as cd
 from tests.cli.sample_rows import Run, open_result
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 ROWS = 400
 RNG = np.random.default_rng(9)
 SCORES = RNG.random(ROWS)

@@ -16,6 +16,8 @@ from calibdask.cli.option_names import options_of
 from calibdask.testing import assert_calibrated
 from tests.cli.sample_rows import Run
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 ROWS = 60
 RNG = np.random.default_rng(2)
 SCORES = RNG.random(ROWS)

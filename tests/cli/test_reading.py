@@ -11,6 +11,8 @@ import pytest
 import calibdask as cd
 from tests.cli.sample_rows import LABELS, SCORES, Run
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 ONE_HOT = np.eye(3, dtype=np.int8)[LABELS]
 LOGITS = np.log(SCORES)
 NAMES = np.array(["tit", "owl", "auk"])

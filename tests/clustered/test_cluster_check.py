@@ -22,6 +22,8 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from tests.clustered.clustered_data import ClusteredRows, clustered_rows
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 ROWS = clustered_rows(clusters=70, size=20)
 
 

@@ -57,7 +57,7 @@ def test_corp(rule: Any, kind: str, weighted: bool, rows: int) -> None:
     assert float(actual.c_discrimination) >= -1e-15
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(strategies.data(max_batch=2))
 def test_scores_are_sums_of_their_parts(data: strategies.Data) -> None:
     labels, scores, options = user_arrays(data)

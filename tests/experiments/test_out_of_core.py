@@ -2,7 +2,6 @@
 
 import math
 import multiprocessing
-import os
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -285,9 +284,3 @@ def test_a_second_process_compiles_nothing() -> None:
     assert [row["compiled"] for row in rows[::2]] == [0, 0]
     assert rows[1]["compiled"] > 10
     assert rows[0]["loads"] == "none"
-
-
-def test_whatever_the_panel_compiles_is_kept() -> None:
-    """Where kernels are kept anyway: some process of the tests has compiled most of them."""
-    startup.first_call(os.environ)
-    assert startup.first_call(os.environ)["compiled"] == 0

@@ -194,14 +194,14 @@ def test_a_cube_larger_than_memory_opens_and_shows_what_is_done(tmp_path: Path) 
     """Nothing but axes and states is read; memory holds a few chunks."""
     from calibdask.explore.cubes.controls import Controls
 
-    study = Estimates(models=tuple("abcdefgh"), draws=500, replicates=200_000)
+    study = Estimates(models=tuple("abcdefgh"), draws=500, replicates=10_000)
     large = Cube(str(tmp_path / "large.zarr"))
     large.lay_out(study)
-    made = {"estimate": np.ones((3, 4, 200_000), np.float32), "truth": np.zeros(2), "rows": np.array(5)}
+    made = {"estimate": np.ones((3, 4, 10_000), np.float32), "truth": np.zeros(2), "rows": np.array(5)}
     made |= {"reliability": np.zeros(40), "density": np.ones(40)}
     large.write({0: made, 1: made})
     cube = cd.open_cube(large.url)
-    assert cube["estimate"].size > 9e9
+    assert cube["estimate"].nbytes > 1e9
     tracemalloc.start()
     try:
         controls = Controls(cube, lambda: None)
@@ -212,7 +212,7 @@ def test_a_cube_larger_than_memory_opens_and_shows_what_is_done(tmp_path: Path) 
             "estimate", "size", ("estimator",), (), view.steps, only=(("model", ("a",)),), reference=view.reference
         )
         shown = cube_reductions.values_of(one)
-        assert tracemalloc.get_traced_memory()[1] < 4e8
+        assert tracemalloc.get_traced_memory()[1] < 1e8
     finally:
         tracemalloc.stop()
     assert view.x == "size"

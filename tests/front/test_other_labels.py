@@ -17,6 +17,8 @@ from tests.combinations import rotated
 from tests.front.row_containers import CONTAINERS, Call, columns
 from tests.front.test_ways_in_options import FRAME, FUNCTIONS, SCORES, N
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 KINDS = np.random.default_rng(3).integers(0, 4, N)
 NAMES = FRAME.assign(y=np.array(["auk", "emu", "owl", "tit"], object)[KINDS])
 NUMBERS = FRAME.assign(y=np.array([2, 1, 10, 3])[KINDS])

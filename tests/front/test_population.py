@@ -15,6 +15,8 @@ from calibdask.cli import main
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 RNG = np.random.default_rng(0)
 SCORES = RNG.beta(1, 4, 6000)
 LABELS = (RNG.random(6000) < SCORES**1.1).astype(int)

@@ -19,6 +19,8 @@ from calibdask.storage.formats import COLUMN_FORMATS, column_format
 from tests.cli.sample_rows import Run
 from tests.combinations import rotated
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 ROWS = 400
 RNG = np.random.default_rng(23)
 SCORES = RNG.random(ROWS)
@@ -178,7 +180,7 @@ def of_parquet() -> dict[str, Any]:
 
 
 # All commands read rows by the same code: each container is tested with a third of them, each command with several.
-@pytest.mark.parametrize(("container", "command"), rotated(CONTAINERS, COMMANDS, 5))
+@pytest.mark.parametrize(("container", "command"), rotated(CONTAINERS, COMMANDS, 3))
 def test_commands(container: str, command: str, run: Run, tmp_path: Path, of_parquet: dict[str, Any]) -> None:
     if command not in of_parquet:
         of_parquet[command] = about(called(run, COMMANDS[command], "parquet", tmp_path / "expected"))

@@ -18,6 +18,8 @@ import xarray as xr
 import calibdask as cd
 from tests.cli.sample_rows import Run
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 ROWS = 300
 RNG = np.random.default_rng(11)
 NEW = RNG.random(ROWS).round(6)

@@ -28,6 +28,8 @@ from tests.hostile.sizes import (
     objects,
 )
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 # To work through any of these would take hours; a refusal takes a tenth of a second on a slow machine.
 SECONDS, BYTES = 60.0, 10**9
 

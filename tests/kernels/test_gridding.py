@@ -41,7 +41,7 @@ def test_positions_do_not_depend_on_how_many_rows_come_at_once(refined: bool, dt
     rng = np.random.default_rng(0)
     # More rows of one cell than share an int64, at both of its ends.
     scores = np.concatenate([rng.beta(0.2, 0.2, 20_000), np.ones(140_000), np.full(3, 1e-9)]).astype(dtype)
-    parts = [placed(grid, part) for part in np.array_split(scores, 300)]
+    parts = [placed(grid, part) for part in np.array_split(scores, 60)]
     np.testing.assert_array_equal(placed(grid, scores), sum(parts))
 
 

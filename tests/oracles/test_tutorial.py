@@ -25,11 +25,14 @@ def test_numpy() -> None:
     assert {name: float(result[name]) for name in METRICS} == pytest.approx(VALUES, rel=0, abs=1e-12)
 
 
-def test_dask_cut_in_every_way_into_up_to_three_chunks() -> None:
+def test_dask_cut_in_every_way_into_two_chunks_and_many_into_three() -> None:
     """A fourth chunk merges with what three have made, which the laws of the statistics hold for any number."""
     expected = cd.evaluate(LABELS, SCORES, METRICS)
     with dask.config.set(scheduler="sync"):
         for points in combinations_with_replacement(range(31), 2):
+            # Two chunks in every way, of three a fourth.
+            if points[0] and points[1] < 30 and sum(points) % 4:
+                continue
             cut = [0, *points, 30]
             sizes = tuple(b - a for a, b in pairwise(cut))
             lazy = cd.evaluate(

@@ -227,9 +227,14 @@ def test_refused() -> None:
         reliability_curve(classes(*range(61)))
 
 
-@pytest.mark.parametrize("bands", [False, True])
 @pytest.mark.parametrize(
-    ("name", "begins"), [("picture.png", b"\x89PNG"), ("picture.svg", b"<?xml"), ("page.html", b"<!DOCTYPE html>")]
+    ("name", "begins", "bands"),
+    [
+        ("picture.png", b"\x89PNG", True),
+        ("picture.svg", b"<?xml", False),
+        ("page.html", b"<!DOCTYPE html>", True),
+        ("page.html", b"<!DOCTYPE html>", False),
+    ],
 )
 def test_saved(name: str, begins: bytes, bands: bool, tmp_path: Path) -> None:
     save(reliability_curve(classes("cat", "dog", bands=bands)), tmp_path / name)

@@ -17,6 +17,8 @@ from calibdask.report.cautions import cautions as report_cautions
 from calibdask.report.model_result import ModelResult
 from calibdask.storage.summary import Summary
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 MODELS = 300
 PANEL = {"ece": cd.ECE(), "mass": cd.ECE(binning="equal-mass"), "brier": cd.BrierScore(), "log": cd.LogLoss()}
 COLUMNS = "In another order the columns"

@@ -33,6 +33,8 @@ from tests.explore.explored_study import Estimates
 from tests.storage.test_readers import FORMATS
 from tests.storage.written_rows import write_all, write_zarr
 
+pytestmark = pytest.mark.usefixtures("without_recalibration")
+
 RNG = np.random.default_rng(3)
 ROWS = 300
 SCORES = RNG.random(ROWS)

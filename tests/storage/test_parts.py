@@ -26,6 +26,7 @@ from calibdask.storage.location import Location
 from calibdask.storage.open_store import open_store, read_rows
 from calibdask.storage.readers import StoredRows
 from calibdask.storage.row_table import ColumnChoice, RowTable
+from tests.combinations import rotated
 from tests.storage.written_rows import COUNTRY, DAY, LABELS, SCORES, WEIGHTS, frame, write_all
 
 deltalake = pytest.importorskip("deltalake")
@@ -130,8 +131,7 @@ ANALYSES: dict[str, Callable[[RowTable], Any]] = {
 
 
 @pytest.mark.usefixtures("blocks_of_csv")
-@pytest.mark.parametrize("analysis", ANALYSES)
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize(("name", "analysis"), rotated(FORMATS, ANALYSES, 1))
 def test_graphs_of_analyses_open_nothing_when_they_are_pickled(
     name: str, analysis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,14 +73,6 @@ def test_how_often_calibrated_scores_are_changed() -> None:
         changed += cd.compare_calibrators(labels, scores, [cd.PlattScaling()], ci=0.9).attrs["best"] != "none"
     # One-sided, of 5 % at most.
     assert changed <= 7
-
-
-def test_the_same_in_any_chunks() -> None:
-    labels, scores = binary(1000)
-    whole = cd.compare_calibrators(labels, scores, BOTH)
-    for chunks in (1000, 313):
-        parts = cd.compare_calibrators(da.from_array(labels, chunks), da.from_array(scores, chunks), BOTH)
-        assert parts.identical(whole)
 
 
 def test_rows_of_a_key_stay_together(tmp_path: Path) -> None:

@@ -350,7 +350,7 @@ def test_binary_scores(run: Run, data: Path) -> None:
         assert "metrics_left_out" not in result
 
 
-@pytest.mark.parametrize("name", ["result.json", "result.csv", "result.nc", "result.zarr"])
+@pytest.mark.parametrize("name", ["result.json", "result.csv", "result.zarr"])
 def test_out(name: str, run: Run, files: list[str]) -> None:
     status, text, err = run(*TESTS, *files, *QUICK, "--out", name, "--json")
     assert (status, err) == (0, "")

@@ -20,7 +20,7 @@ def student(level: float, clusters: int) -> float:
     [(cd.BrierScore(), (ROWS.p - ROWS.y) ** 2), (cd.MeanGap(), ROWS.y - ROWS.p)],
 )
 def test_half_widths_of_means_are_those_of_sums_by_cluster(metric: cd.BrierScore, contributions: np.ndarray) -> None:
-    result = cd.evaluate(ROWS.y, ROWS.p, {"it": metric}, ci=0.95, n_boot=2000, groups=ROWS.g)
+    result = cd.evaluate(ROWS.y, ROWS.p, {"it": metric}, ci=0.95, n_boot=1000, groups=ROWS.g)
     reach = float(result["it_high"] - result["it_low"]) / 2
     expected = ROWS.sandwich(contributions) * student(0.95, 60)
     assert reach == pytest.approx(expected, rel=0.12)

@@ -7,14 +7,17 @@ import pytest
 from scipy import stats
 
 import calibdask as cd
+from tests.combinations import pairwise
 from tests.estimators.kernel_data import CASES, drawn, near, of
 from tests.oracles import kernel_reference as reference
 
 
-@pytest.mark.parametrize("distance", ["tv", "euclidean", "squared-euclidean"])
-@pytest.mark.parametrize("bandwidth", [0.02, 0.2, 1.0])
-@pytest.mark.parametrize(("kind", "n", "classes", "dtype"), [case for case in CASES if case[1] > 3])
-def test_kernel_canonical_ece(kind: str, n: int, classes: int, dtype: Any, bandwidth: float, distance: Any) -> None:
+@pytest.mark.parametrize(
+    ("case", "bandwidth", "distance"),
+    pairwise([case for case in CASES if case[1] > 3], [0.02, 0.2, 1.0], ["tv", "euclidean", "squared-euclidean"]),
+)
+def test_kernel_canonical_ece(case: tuple[str, int, int, Any], bandwidth: float, distance: Any) -> None:
+    kind, n, classes, dtype = case
     labels, scores = drawn(kind, n, classes, dtype)
     expected, alone = reference.kernel_canonical_ece(labels, scores, bandwidth, distance)
     actual = of(labels, scores, cd.KernelCanonicalECE(bandwidth=bandwidth, distance=distance))

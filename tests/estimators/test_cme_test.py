@@ -6,23 +6,24 @@ import numpy as np
 import pytest
 
 import calibdask as cd
+from tests.combinations import pairwise
 from tests.estimators.calibration_test_data import FIXED, TV, numbers
 from tests.estimators.kernel_data import drawn, near
 from tests.oracles import kernel_reference as reference
 
+CASES: list[tuple[str, int, int, Any]] = [
+    ("smooth", 40, 3, np.float64),
+    ("smooth", 39, 5, np.float32),
+    ("ties", 40, 3, np.float64),
+    ("vector", 40, 2, np.float64),
+]
+
 
 @pytest.mark.parametrize(
-    ("kind", "n", "classes", "dtype"),
-    [
-        ("smooth", 40, 3, np.float64),
-        ("smooth", 39, 5, np.float32),
-        ("ties", 40, 3, np.float64),
-        ("vector", 40, 2, np.float64),
-    ],
+    ("case", "profile", "distance"), pairwise(CASES, ["exponential", "gaussian"], ["tv", "euclidean"])
 )
-@pytest.mark.parametrize("profile", ["exponential", "gaussian"])
-@pytest.mark.parametrize("distance", ["tv", "euclidean"])
-def test_cme_test(kind: str, n: int, classes: int, dtype: Any, profile: Any, distance: Any) -> None:
+def test_cme_test(case: tuple[str, int, int, Any], profile: Any, distance: Any) -> None:
+    kind, n, classes, dtype = case
     labels, scores = drawn(kind, n, classes, dtype)
     rng = np.random.default_rng(3)
     locations = rng.dirichlet(np.ones(classes), 4), np.arange(4) % classes

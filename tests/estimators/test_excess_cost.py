@@ -107,8 +107,9 @@ def dyadic_rows(n: int, classes: int, seed: int) -> tuple[NDArray[np.int64], NDA
     return rng.integers(0, classes, n), rng.multinomial(16, np.full(classes, 1 / classes), n) / 16
 
 
-@pytest.mark.parametrize("choice", CHOICES, ids=IDS)
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("choice", "weighted"), [(choice, place % 2 > 0) for place, choice in enumerate(CHOICES)], ids=IDS
+)
 def test_more_rows_than_one_block_and_many_cells(choice: dict[str, Any], weighted: bool) -> None:
     labels, scores, weights = drawn_rows(3000, 4, 1, weighted)
     costs = np.random.default_rng(2).random((5, 4))

@@ -160,19 +160,6 @@ def test_weights_of_one_change_nothing(partition: Any) -> None:
             assert with_weights == pytest.approx(value(labels, scores, partition=partition), rel=1e-12)
 
 
-def test_chunks_hardly_matter_with_weights() -> None:
-    rng = np.random.default_rng(8)
-    n = 2000
-    for kind in ("smooth", "grid", "saturated"):
-        scores, labels, weights = strategies.simplex(rng, (n, 4), kind), rng.integers(0, 4, n), rng.gamma(0.2, size=n)
-        whole = cd.evaluate(labels, scores, both(), sample_weight=weights)
-        for size in (57, 499, 1000):
-            lazy = cd.evaluate(labels, da.from_array(scores, (size, 4)), both(), sample_weight=weights)
-            for name in PARTITIONS:
-                assert lazy[name].attrs["cells"] == whole[name].attrs["cells"]
-                np.testing.assert_allclose(lazy[name], whole[name], rtol=1e-12)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_vector_of_scores_is_the_matrix_of_its_two_columns(dtype: Any) -> None:
     rng = np.random.default_rng(0)

@@ -15,6 +15,7 @@ import calibdask as cd
 from calibdask.estimators.ordered.cumulative import exceeded_maximum, exceeded_range
 from calibdask.statistics.order import distinct
 from tests import strategies
+from tests.combinations import pairwise
 from tests.oracles import reference
 from tests.strategies import user_arrays
 
@@ -86,9 +87,7 @@ def test_scores_are_sums_of_their_parts(data: strategies.Data) -> None:
     xr.testing.assert_allclose(r.log_score, r.ll_score, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("closed", ["right", "left"])
-@pytest.mark.parametrize("kind", ["smooth", "ties"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("closed", "kind", "weighted"), pairwise(["right", "left"], ["smooth", "ties"], [False, True]))
 def test_brier_decomposition(closed: Any, kind: str, weighted: bool) -> None:
     y, s, w = column(np.random.default_rng(11), 200, kind)
     w = np.where(np.arange(200) % 7 > 0, w, 0.0) if weighted else np.ones(200)

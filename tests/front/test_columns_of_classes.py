@@ -20,6 +20,7 @@ import zarr
 
 import calibdask as cd
 from calibdask.storage import csv_files
+from tests.combinations import rotated
 
 ROWS, K = 240, 3
 RNG = np.random.default_rng(11)
@@ -120,8 +121,7 @@ CONTAINERS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore:Several labels:UserWarning")
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize(("container", "reading"), rotated(CONTAINERS, READINGS, 2))
 def test_containers(container: str, reading: str, expected: dict[str, xr.Dataset]) -> None:
     result = cd.evaluate(CONTAINERS[container](), metrics=METRICS, by=["country"], **READINGS[reading][0])
     xr.testing.assert_identical(plain(result), plain(expected[reading]))

@@ -254,8 +254,7 @@ def test_no_metrics_is_a_panel() -> None:
     assert {"brier_score_difference", "ece_difference"} <= set(cd.compare(labels, models, n_boot=10))
 
 
-@pytest.mark.parametrize("chunks", [37, 300])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("chunks", "weighted"), [(37, False), (300, True)])
 def test_the_same_for_any_chunks(chunks: int, weighted: bool) -> None:
     labels, models = multiclass(300, 18)
     day = np.arange(300) % 2

@@ -17,6 +17,7 @@ import xarray as xr
 
 import calibdask as cd
 from tests.cli.sample_rows import Run
+from tests.combinations import pairwise
 
 pytestmark = pytest.mark.usefixtures("without_recalibration")
 
@@ -69,10 +70,9 @@ def places(form: str, suffix: str, folder: Path, frame: pd.DataFrame = FRAME) ->
     return [folder / f"old{suffix}", folder / f"new{suffix}", "--key", "id"]
 
 
-@pytest.mark.parametrize("by", [(), ("country",)], ids=["all", "slices"])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("suffix", WRITERS)
-@pytest.mark.parametrize("form", ["columns", "files"])
+@pytest.mark.parametrize(
+    ("form", "suffix", "weighted", "by"), pairwise(["columns", "files"], WRITERS, [False, True], [(), ("country",)])
+)
 def test_evaluate(form: str, suffix: str, weighted: bool, by: tuple[str, ...], run: Run, tmp_path: Path) -> None:
     words = places(form, suffix, tmp_path)
     words += ["--skip-missing", *(word for name in by for word in ("--by", name)), *["--weight", "w"] * weighted]

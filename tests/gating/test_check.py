@@ -15,6 +15,7 @@ from calibdask.analyses.gating.judging import Judgement
 from calibdask.analyses.gating.profiles import PROFILES
 from calibdask.render.junit import junit
 from calibdask.testing import assert_calibrated
+from tests.combinations import rotated
 
 
 def _rows(n: int = 8000, seed: int = 0) -> pd.DataFrame:
@@ -125,8 +126,7 @@ def test_a_baseline_of_few_events_decides_nothing() -> None:
     assert gate.outcome == "cannot be decided"
 
 
-@pytest.mark.parametrize("name", PROFILES)
-@pytest.mark.parametrize("kind", ["vector", "matrix", "weights"])
+@pytest.mark.parametrize(("name", "kind"), rotated(PROFILES, ["weights", "vector", "matrix"], 1))
 def test_every_number_of_a_profile_is_there(name: str, kind: str) -> None:
     frame = _rows(600)
     scores = frame.score.to_numpy()

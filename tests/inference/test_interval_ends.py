@@ -23,6 +23,7 @@ from calibdask.statistics.replicates.histograms import left_out
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.left_out import LeftOut
 from tests.catalogue import ANY_ROWS, ESTIMATORS
+from tests.combinations import rotated
 
 
 def ends(values: Any, estimate: float, method: Any, left: Any = None, chance: Any = None, level: float = 0.9) -> Any:
@@ -193,8 +194,7 @@ FORMULAS = ("normal", "log", "clopper-pearson", "score", "t", "delong", "consist
 INTERVALS = {FromHistograms: "histogram", FromRows: "rows", KnownEnds: "nothing"}
 
 
-@pytest.mark.parametrize("name", ANY_ROWS)
-@pytest.mark.parametrize("method", [None, "percentile", "bca"])
+@pytest.mark.parametrize(("name", "method"), rotated(ANY_ROWS, [None, "percentile", "bca"], 1))
 def test_every_metric_has_intervals(name: str, method: Any) -> None:
     labels, scores = data(300, 5)
     estimator = ESTIMATORS[name]

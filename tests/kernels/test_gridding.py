@@ -8,6 +8,7 @@ import pytest
 from calibdask.kernels import gridding
 from calibdask.kernels.labels import packed
 from calibdask.statistics.bins.grid import Grid
+from tests.combinations import pairwise
 
 
 def placed(grid: Grid, scores: Any, columns: int = 1, group: Any = None) -> Any:
@@ -21,9 +22,9 @@ def placed(grid: Grid, scores: Any, columns: int = 1, group: Any = None) -> Any:
     return sums.reshape(groups, columns, grid.size, 2, 2)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("low", [0.0, 0.1, 1 / 3])
-@pytest.mark.parametrize("cells", [49, 300, 3600, 3900])
+@pytest.mark.parametrize(
+    ("dtype", "low", "cells"), pairwise([np.float32, np.float64], [0.0, 0.1, 1 / 3], [49, 300, 3600, 3900])
+)
 def test_scores_at_and_next_to_edges(cells: int, low: float, dtype: Any) -> None:
     grid = Grid(cells, low)
     at = grid.nodes.astype(dtype)

@@ -71,8 +71,11 @@ def test_slices_have_a_panel_each_and_one_legend() -> None:
     assert [[line.label for line in parts(element, hv.Curve)] for element in above] == [["raw", "mended"], ["", ""]]
 
 
-@pytest.mark.parametrize("suffix", [".html", ".png", ".svg"])
-@pytest.mark.parametrize("results", [curves(ci=0.9, n_boot=10), diagrams()], ids=["curves", "diagrams"])
+@pytest.mark.parametrize(
+    ("suffix", "results"),
+    [(".html", curves(ci=0.9, n_boot=10)), (".png", curves(ci=0.9, n_boot=10)), (".svg", diagrams())],
+    ids=["page of curves", "picture of curves", "drawing of diagrams"],
+)
 def test_files(results: dict[str, xr.Dataset], suffix: str, tmp_path: Path) -> None:
     save(overlaid(results), tmp_path / f"plot{suffix}")
     written = (tmp_path / f"plot{suffix}").read_bytes()

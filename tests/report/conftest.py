@@ -6,6 +6,13 @@ from calibdask.report import Measured, measure
 from tests.report.sample_rows import CLASSES, COUNTRY, LABELS, MATRIX, TRUTH
 
 
+@pytest.fixture(autouse=True)
+def without_comparisons(request: pytest.FixtureRequest) -> None:
+    """Only what is said of recalibration, and the results below, are made with it."""
+    if not request.module.__name__.endswith("test_recalibration"):
+        request.getfixturevalue("without_recalibration")
+
+
 @pytest.fixture(scope="session")
 def extreme() -> Measured:
     """Scores nearer to 0 and 1 than they should be."""

@@ -15,8 +15,6 @@ from calibdask.cli import main
 from calibdask.report import write_audit_report
 from tests.report.page_reader import Reader, scripts_allowed
 
-pytestmark = pytest.mark.usefixtures("without_recalibration")
-
 
 def table(n: int = 20_000, *, off: bool = True) -> pd.DataFrame:
     """Rows of which one group is off by 15 points or so, with missing and rare values."""

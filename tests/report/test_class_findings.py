@@ -3,14 +3,11 @@
 import re
 
 import numpy as np
-import pytest
 
 import calibdask as cd
 from calibdask.report import measure
 from calibdask.report.banners import banner
 from calibdask.report.model_result import ModelResult
-
-pytestmark = pytest.mark.usefixtures("without_recalibration")
 
 
 def _model(shrunken: float, rows: int = 6000) -> ModelResult:

@@ -20,8 +20,6 @@ from calibdask.results.format import figures, points_of, shown_texts
 from tests.report.page_reader import Reader, page_of
 from tests.report.sample_rows import COUNTRY, FEW, LABELS, ROWS, SOME, TRUTH, calibrated
 
-pytestmark = pytest.mark.usefixtures("without_recalibration")
-
 # Of calibrated scores, of scores that are far off, and of a few rows.
 GROUP = np.select([np.arange(ROWS) < 2500, np.arange(ROWS) < 3900], ["good", "bad"], "rare")
 GROUPED = calibrated(np.where(GROUP == "bad", TRUTH**3, TRUTH))

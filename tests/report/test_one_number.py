@@ -23,8 +23,6 @@ from calibdask.results.format import PLAIN
 from tests.report.page_reader import Reader, page_of
 from tests.report.sample_rows import SOME
 
-pytestmark = pytest.mark.usefixtures("without_recalibration")
-
 RNG = np.random.default_rng(3)
 
 

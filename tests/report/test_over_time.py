@@ -15,8 +15,6 @@ from calibdask.report.over_time import Watching, rows_over_time
 from tests.monitoring.drifted import DAYS, FROM, drifted_rows, drifted_summary
 from tests.report.page_reader import Reader, page_of
 
-pytestmark = pytest.mark.usefixtures("without_recalibration")
-
 FEW: Any = {"metrics": {"ece": cd.ECE()}, "n_boot": 20}
 
 

@@ -19,8 +19,6 @@ from calibdask.statistics.request import Requests
 from tests.report.page_reader import page_of
 from tests.report.sample_rows import CLASSES, FEW, LABELS, MATRIX, ROWS, TRUTH
 
-pytestmark = pytest.mark.usefixtures("without_recalibration")
-
 GROUP = np.where(np.arange(ROWS) % 2, "odd", "even")
 LOW = np.where(GROUP == "odd", TRUTH**2, TRUTH)
 

@@ -19,8 +19,6 @@ from calibdask.results.reliability import BinnedReliability
 from tests.report.page_reader import page_of
 from tests.report.sample_rows import CLASSES, COUNTRY, LABELS, MATRIX, SOME, TRUTH
 
-pytestmark = pytest.mark.usefixtures("without_recalibration")
-
 RNG = np.random.default_rng(5)
 LOGITS = RNG.normal(-5.0, 1.5, 20_000)
 RARE = 1 / (1 + np.exp(-LOGITS))

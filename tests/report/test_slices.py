@@ -15,8 +15,6 @@ from calibdask.results.format import plain, points
 from tests.report.page_reader import page_of
 from tests.report.sample_rows import CLASSES, COUNTRY, FEW, LABELS, MATRIX, ROWS, TRUTH, calibrated
 
-pytestmark = pytest.mark.usefixtures("without_recalibration")
-
 
 class TestSlices:
     def test_worst_first(self) -> None:

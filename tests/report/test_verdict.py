@@ -18,8 +18,6 @@ from calibdask.results.format import PLAIN, POINTS, cases, points, points_of
 from tests.report.page_reader import page_of
 from tests.report.sample_rows import CLASSES, COUNTRY, FEW, LABELS, MATRIX, ROWS, TRUTH, calibrated, model_of
 
-pytestmark = pytest.mark.usefixtures("without_recalibration")
-
 
 class TestVerdict:
     def test_extreme_scores(self, extreme: Measured) -> None:

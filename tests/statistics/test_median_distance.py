@@ -6,12 +6,13 @@ import pytest
 from calibdask.estimators.kernel import base as module
 from calibdask.estimators.kernel.base import median_distance
 from calibdask.statistics.pairs.pair_kernel import Distance
+from tests.combinations import pairwise
 
 
-@pytest.mark.parametrize("kept", [1 << 20, 16, 1])
-@pytest.mark.parametrize("distance", ["tv", "euclidean"])
-@pytest.mark.parametrize("kind", ["smooth", "grid", "one-hot"])
-@pytest.mark.parametrize("rows", [2, 3, 4, 5, 30, 61])
+@pytest.mark.parametrize(
+    ("kept", "distance", "kind", "rows"),
+    pairwise([1 << 20, 16, 1], ["tv", "euclidean"], ["smooth", "grid", "one-hot"], [2, 3, 4, 5, 30, 61]),
+)
 def test_medians(kept: int, distance: Distance, kind: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_KEPT", kept)
     rng = np.random.default_rng(rows)

@@ -105,8 +105,7 @@ def test_merging_sparse_with_dense(monkeypatch: pytest.MonkeyPatch) -> None:
             )
 
 
-@pytest.mark.parametrize("suffix", [".zarr", ".nc"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("suffix", "weighted"), [(".zarr", True), (".nc", False)])
 def test_files_hold_occupied_cells(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, suffix: str, weighted: bool
 ) -> None:

@@ -15,6 +15,7 @@ from calibdask.statistics.bins.histograms import Histograms
 from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
+from calibdask.statistics.frozen import read_only
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
@@ -105,7 +106,7 @@ class ClusterSums(Statistic[ClusterSumsState]):
 def _codes(groups: npt.NDArray[np.int32], clusters: Counts) -> tuple[Counts, tuple[Counts, Counts]]:
     """A number for each pair of a slice and a cluster in their order, and the pairs."""
     codes, first = np.empty((2, clusters.size), np.int64)
-    count = cluster_codes(clusters, groups, codes, first)
+    count = cluster_codes(read_only(clusters), read_only(groups), codes, first)
     first = first[:count]
     slices = groups[first].astype(np.int64) if groups.size else np.zeros(count, np.int64)
     order = np.lexsort((clusters[first], slices))

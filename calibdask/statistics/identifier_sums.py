@@ -9,6 +9,7 @@ import numpy.typing as npt
 from calibdask.kernels.cluster_codes import cluster_codes
 from calibdask.statistics.block import NO_GROUPS, Block
 from calibdask.statistics.exact import Counts
+from calibdask.statistics.frozen import read_only
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
@@ -114,7 +115,7 @@ def _sampled(hashes: npt.NDArray[Any], counts: npt.NDArray[np.bool_], level: int
     rows = np.flatnonzero(counts & (hashes < (1 << (_HASH_BITS - level))))
     values = hashes[rows].astype(np.int64)
     codes, first = np.empty((2, values.size), np.int64)
-    return _Sample(rows, values, cluster_codes(values, NO_GROUPS, codes, first))
+    return _Sample(rows, values, cluster_codes(read_only(values), NO_GROUPS, codes, first))
 
 
 def _below(state: IdentifierSumsState, level: int) -> IdentifierSumsState:

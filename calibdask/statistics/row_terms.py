@@ -71,17 +71,18 @@ class RowTerms(SumStatistic[RowTermsState]):
         """Sums of one block."""
         layout, columns = block.layout, block.columns(self.setting)
         kind, smallest = _KINDS[self.term], self.smallest
-        shape = (2, layout.batch, layout.groups, self.setting.columns(layout.classes))
+        # Batch elements first: the sums of each are contiguous, so that kernels are compiled for one layout.
+        shape = (layout.batch, 2, layout.groups, self.setting.columns(layout.classes))
         weighted = block.weights is not None
         sums = exact.zeros(shape, weighted=weighted)
         for b in range(layout.batch):
             scores, labels = columns.of(b)
             if weighted:
-                options = (block.weights_of(b), block.group, smallest, sums[:, b])
+                options = (block.weights_of(b), block.group, smallest, sums[b])
                 row_terms.weighted_term_sums(kind, scores, labels, columns.first_class, *options)
             else:
-                row_terms.term_sums(kind, scores, labels, columns.first_class, block.group, smallest, sums[:, b])
-        return RowTermsState(sums)
+                row_terms.term_sums(kind, scores, labels, columns.first_class, block.group, smallest, sums[b])
+        return RowTermsState(np.ascontiguousarray(sums.swapaxes(0, 1)))
 
     @property
     def is_reweighted(self) -> bool:

@@ -499,11 +499,15 @@ def test_a_known_calibration_function(monotone: bool) -> None:
     assert np.abs(result - np.stack([1 - inside**2, inside**2 * 0.3, inside**2 * 0.7], 1)).max() < 0.04
 
 
-@pytest.mark.parametrize("monotone", [False, True])
 @pytest.mark.parametrize(
-    "model",
-    [GaussianNB(), KNeighborsClassifier(), RandomForestClassifier(30, random_state=0)],
-    ids=lambda model: type(model).__name__,
+    ("model", "monotone"),
+    [
+        (GaussianNB(), False),
+        (GaussianNB(), True),
+        (KNeighborsClassifier(), True),
+        (RandomForestClassifier(30, random_state=0), False),
+    ],
+    ids=lambda value: str(value) if isinstance(value, bool) else type(value).__name__,
 )
 def test_lowers_the_held_out_error_of_real_models(model: Any, monotone: bool) -> None:
     X, y = load_digits(return_X_y=True)

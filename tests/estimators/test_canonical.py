@@ -1,5 +1,6 @@
 """Kernel estimates of the canonical calibration error against loops, and values by hand."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -62,6 +63,24 @@ def test_likelihood_bandwidth_is_a_bandwidth() -> None:
     assert bandwidth > 0
     expected, _ = reference.kernel_canonical_ece(labels, scores, bandwidth)
     assert float(actual) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["smooth", "saturated"])
+def test_likelihood_bandwidth_is_the_likeliest(kind: str) -> None:
+    """Each row under the kernels of all others; where one has a score of 0 the density of the other may be 0."""
+    labels, scores = drawn(kind, 16)
+
+    def likelihood(bandwidth: float) -> float:
+        logs = []
+        for j, row in enumerate(scores):
+            others = (other for i, other in enumerate(scores) if i != j)
+            density = math.fsum(math.exp(reference.log_dirichlet(row, other / bandwidth)) for other in others)
+            logs.append(max(math.log(density), -745.0) if density > 0 else -745.0)
+        return math.fsum(logs)
+
+    actual = of(labels, scores, cd.KernelCanonicalECE(distance="tv"))
+    likeliest = max(np.geomspace(1e-4, 1, 33), key=likelihood)
+    assert float(np.asarray(actual.attrs["bandwidth"]).ravel()[0]) == pytest.approx(likeliest, rel=1e-12)
 
 
 @pytest.mark.parametrize(

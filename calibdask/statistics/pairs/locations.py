@@ -74,7 +74,8 @@ class LocationSums(SumStatistic[LocationSumsState]):
 
     def _kernels(self, scores: npt.NDArray[np.floating], b: int, g: int) -> Array:
         """The scalar kernel of each term between rows and locations, (terms, rows, m)."""
-        places = np.ascontiguousarray(self.scores.values[b, g], scores.dtype)
+        # A copy, because kernels would be compiled for arrays that cannot be written to as well.
+        places = np.array(self.scores.values[b, g], scores.dtype, order="C")
         # Residuals whose products are 1 give the kernel itself.
         left, right = np.zeros_like(scores), np.zeros((1, *places.shape), scores.dtype)
         left[:, 0] = right[:, :, 0] = 1

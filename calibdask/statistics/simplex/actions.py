@@ -9,7 +9,7 @@ from calibdask.kernels import actions
 from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
-from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.frozen import FrozenArray, read_only
 from calibdask.statistics.simplex.cells import CellMembers, Partition, UniformCells
 
 
@@ -82,5 +82,5 @@ class ActedCells(Partition):
     def _actions(self, block: Block, b: int) -> Counts:
         chosen = np.empty(block.rows, np.int64)
         probabilities = block.matrix_of(b) if self.calibration is None else self.calibration.probabilities(block, b)
-        actions.cheapest(probabilities, self.costs.values, chosen)
+        actions.cheapest(read_only(probabilities), self.costs.values, chosen)
         return chosen

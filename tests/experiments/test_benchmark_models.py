@@ -52,7 +52,7 @@ def assert_same(model: Any, x: Array, tolerance: float) -> None:
 TOLERANCES = {"logistic": 1e-6, "naive-bayes": 1e-6, "svc": 1e-7, "forest": 0}
 
 
-@pytest.mark.parametrize(("classes", "features"), [(2, 7), (5, 2), (7, 5)])
+@pytest.mark.parametrize(("classes", "features"), [(2, 7), (7, 5)])
 def test_scores_are_those_of_scikit_learn(classes: int, features: int) -> None:
     assert tuple(TOLERANCES) == MODELS
     x, labels, more = mixture(classes, features)

@@ -69,7 +69,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture
 def without_recalibration(monkeypatch: pytest.MonkeyPatch) -> None:
     """Reports say why calibrators are not compared, which takes four fifths of the time of a report of few rows."""
-    monkeypatch.setattr("calibdask.report.measuring._recalibrated", lambda _: "Calibrators are not compared here.")
+
+    class NotCompared:
+        def __init__(self, **_: Any) -> None:
+            pass
+
+        def run(self, _: Any) -> None:
+            raise ValueError("Calibrators are not compared here.")
+
+    monkeypatch.setattr("calibdask.report.measuring.CompareCalibrators", NotCompared)
 
 
 @pytest.fixture

@@ -133,8 +133,20 @@ def _weighted(
 
 
 @compiled
+def count_occupied(at_a, at_b):
+    """Length of the union of two lists of occupied cells, both in order."""
+    a, b, filled = 0, 0, 0
+    while a < at_a.size and b < at_b.size:
+        first, second = at_a[a], at_b[b]
+        a += first <= second
+        b += second <= first
+        filled += 1
+    return filled + at_a.size - a + at_b.size - b
+
+
+@compiled
 def add_occupied(at_a, sums_a, at_b, sums_b, at, sums):
-    """Union of two lists of occupied cells, both in order; returns its length. ``at`` and ``sums`` have room for both.
+    """Union of two lists of occupied cells, both in order, in ``at`` and ``sums``, which have its length.
 
     With one list empty, or no cell in both, sums are unchanged to the last bit.
     """
@@ -153,4 +165,3 @@ def add_occupied(at_a, sums_a, at_b, sums_b, at, sums):
         a += from_a
         b += from_b
         filled += 1
-    return filled

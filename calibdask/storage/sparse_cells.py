@@ -145,13 +145,8 @@ class SparseCells(NDArrayOperatorsMixin):
             at, values = at[here], values[here]
         if all(one is None for one in places):
             return SparseCells(shape, at, values)
-        along = list(np.unravel_index(at, self.shape))
-        chosen = np.ones(at.size, bool)
-        for axis, one in enumerate(places):
-            if one is not None:
-                along[axis] = one[along[axis]]
-                chosen &= along[axis] >= 0
-        return _of(shape, np.ravel_multi_index([one[chosen] for one in along], tuple(shape)), values[chosen])
+        moved, chosen = _moved(at, self.shape, places, shape)
+        return _of(shape, moved, values) if chosen.all() else _of(shape, moved[chosen], values[chosen])
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         own = _FUNCTIONS.get(func)
@@ -233,8 +228,32 @@ def _selection(keys: Sequence[Any], shape: Sequence[int]) -> tuple[list[Any], li
     return chosen, [None if is_gone else size for is_gone, size in zip(gone, sizes, strict=True)]
 
 
+def _moved(
+    at: Counts, old: Sequence[int], places: _Mapping, new: Sequence[int]
+) -> tuple[Counts, npt.NDArray[np.bool_]]:
+    """Places at other positions along dimensions, and which of them stay; dimension by dimension, to save memory."""
+    rest, moved = at, np.zeros(at.size, np.int64)
+    chosen = np.ones(at.size, bool)
+    for place, before, after, stride in zip(places[::-1], old[::-1], new[::-1], _strides(new)[::-1], strict=True):
+        if before == 1 and place is None:
+            continue
+        rest, along = np.divmod(rest, before)
+        if place is not None:
+            along = place[along]
+            chosen &= along >= 0
+        if after > 1:
+            along *= stride
+            moved += along
+    return moved, chosen
+
+
+def _strides(shape: Sequence[int]) -> list[int]:
+    """Distances of neighbours along each dimension, in C order."""
+    return [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
 def _places_of(chosen: npt.NDArray[np.intp] | None, size: int) -> npt.NDArray[np.intp] | None:
-    if chosen is None:
+    if chosen is None or np.array_equal(chosen, np.arange(size)):
         return None
     places = np.full(size, -1)
     places[chosen] = np.arange(chosen.size)

@@ -300,6 +300,9 @@ def _occupied(histogram: GridHistogram, parts: Sequence[SparseCells | None]) -> 
     dtype = np.int64 if rows is None else np.float64
     sums = np.zeros((len(fields), counted.at.size), dtype)
     for values, part in zip(sums, fields, strict=True):
+        if np.array_equal(part.at, counted.at):
+            values[:] = whole(part.values) if dtype == np.int64 else part.values
+            continue
         # A sum of 0 is not kept.
         at = np.searchsorted(counted.at, part.at)
         fits = at < counted.at.size

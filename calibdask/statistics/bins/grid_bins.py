@@ -1,6 +1,7 @@
 """Bins made of cells of a grid: their sums, and edges of equal mass on the borders of cells."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,9 @@ from calibdask.statistics.bins.masses import Masses
 from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.frozen import FrozenArray
+
+# Occupied cells that are added up at a time.
+_CELLS_TOGETHER = 1 << 20
 
 
 def equal_mass_edges(binning: EqualMass, state: GridState, grid: Grid) -> Edges:
@@ -107,7 +111,22 @@ def bin_sums(request: BinSums, cells: HistogramSums, grid: Grid) -> BinSumsState
 
 def occupied_bin_sums(request: BinSums, state: SparseGridState, shape: tuple[int, ...], grid: Grid) -> BinSumsState:
     """As `bin_sums`, to the last bit, of the occupied cells of a histogram with these batch, groups and columns."""
-    at = borders(request, grid, shape).reshape(-1, request.edges.bins + 1)
+    bins = request.edges.bins
+    at = borders(request, grid, shape).reshape(-1, bins + 1)
+    # Some strata at a time, so that what is computed by cell needs no memory beside the cells themselves.
+    ends = np.searchsorted(state.at, np.arange(len(at) + 1) * (2 * grid.size))
+    cuts = np.searchsorted(ends, np.arange(_CELLS_TOGETHER, ends[-1], _CELLS_TOGETHER))
+    parts = []
+    for first, last in pairwise(np.unique([0, *cuts, len(at)]).tolist()):
+        cells = slice(ends[first], ends[last])
+        piece = SparseGridState(state.at[cells] - first * 2 * grid.size, state.sums[:, cells])
+        parts.append(_bin_sums_of_strata(request, piece, at[first:last], grid))
+    fields = (np.concatenate(field, axis=-2) for field in zip(*parts, strict=True))
+    return BinSumsState(*(field.reshape(*field.shape[:-2], *shape, bins) for field in fields))
+
+
+def _bin_sums_of_strata(request: BinSums, state: SparseGridState, at: npt.NDArray[Any], grid: Grid) -> BinSumsState:
+    """Sums (strata, bins) of occupied cells, with the borders (strata, bins + 1) of bins."""
     number, cells = occupied_sums(state, grid)
     stratum, cell = np.divmod(number, grid.size)
     # Bins of all strata one after the other; a cell is in the last one that begins no later.
@@ -117,7 +136,7 @@ def occupied_bin_sums(request: BinSums, state: SparseGridState, shape: tuple[int
 
     def total(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         # In their order, from 0, as `_total` does.
-        sums = np.bincount(place, values, length).reshape(*shape, request.edges.bins)
+        sums = np.bincount(place, values, length).reshape(len(at), request.edges.bins)
         return np.rint(sums).astype(np.int64) if values.dtype == np.int64 else sums
 
     return _added(request, cells, total)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from calibdask.storage.period_store import PeriodStore
 
 COARSER = ("day", "month", "year")
+# Exit status of a recovery without some of what was appended.
+INCOMPLETE = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +145,8 @@ class PeriodRequest:
         }
         words = "; ".join(f"{name}: {listed(values)}" for name, values in details.items() if values)
         self._say(f"recovered {counted(len(found['periods']), 'period')} in", words)
+        if found["undone"] or found["missing"] or found["lost"]:
+            click.get_current_context().exit(INCOMPLETE)
 
     def merge_old(self) -> None:
         """Merge old periods and print a confirmation."""

@@ -51,7 +51,7 @@ readable again, and prints what was lost. --expire counts from the latest stored
 not from today.
 \b
 Exit status: 0 success; 2 invalid use or input, explained in one line on stderr,
-with nothing written; 130 interrupted.
+with nothing written; 3 --recover could not keep everything; 130 interrupted.
 """
 
 

@@ -262,7 +262,7 @@ def test_at_the_shell(tmp_path: Path, whole: tuple[str, Any], capsys: pytest.Cap
     assert "--recover --reason TEXT" in capsys.readouterr().err
     words = ["summarize", "--append", url, "--recover"]
     assert main(words) == 2
-    assert main([*words, "--reason", "a full disk"]) == 0
+    assert main([*words, "--reason", "a full disk"]) == 3
     said = capsys.readouterr().out
     assert f"recovered 1 period in {url}: damaged: log/00000001.jsonl; state of: 20" in said
     assert f"undone changes of: {DAYS[2]}; files that are not part of this state: periods/" in said
@@ -271,3 +271,17 @@ def test_at_the_shell(tmp_path: Path, whole: tuple[str, Any], capsys: pytest.Cap
     assert main(["summarize", "--append", str(tmp_path / "none.zarr"), "--recover", "--reason", "x"]) == 2
     assert main([*words, "--drop", DAYS[0], "--reason", "x"]) == 2
     assert cd.open_summary(url)["day"].values.tolist() == DAYS[:1]
+    # All periods are there again.
+    harm(url, "zarr.json", "truncate")
+    assert main([*words, "--reason", "a damaged head"]) == 0
+    said = capsys.readouterr().out
+    assert "damaged: zarr.json" in said
+    assert "undone" not in said
+    # A record that was the last: nothing behind it, but its numbers are lost.
+    day = cd.summarize([0, 1], [0.2, 0.4], settings=["binary"])
+    other = str(tmp_path / "other.zarr")
+    for label in DAYS[:2]:
+        cd.append(day, other, {"day": label})
+    harm(other, "log/00000001.jsonl", "delete")
+    assert main(["summarize", "--append", other, "--recover", "--reason", "x"]) == 3
+    assert "files that are not part of this state: periods/" in capsys.readouterr().out

@@ -177,7 +177,10 @@ def test_the_page_of_a_cube(hunt: Hunt, served: Callable[[str], str]) -> None:
     page = hunt.page
     page.goto(served("cube"))
     page.locator(".bk-Figure").first.wait_for(timeout=120_000)
+    # The first row: the study, and how many of its cells are done.
+    page.locator(".cells", has_text=hostile("study")).wait_for(timeout=120_000)
     hunt.look()
+    assert {"study", "axis-label-two"} <= hunt.fields
     hunt.hover()
     page.get_by_label("Failed cells", exact=True).select_option(index=1)
     page.locator("pre", has_text="RuntimeError").first.wait_for(timeout=120_000)

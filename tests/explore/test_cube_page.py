@@ -95,3 +95,24 @@ def test_a_page_without_a_server(cube: xr.Dataset, store: str) -> None:
     line = words[words.index("svc · wide") :]
     assert f"<td>{number:.4g}</td>" in line[: line.index("</tr>")]
     assert words.count("</svg> wide") == 1
+
+
+def test_the_first_row_has_the_same_widgets_whatever_the_cells_are(cube: xr.Dataset, store: str) -> None:
+    """They are there before cells are counted: none is added to a page that is shown already."""
+    import panel as pn
+
+    from calibdask.explore.cubes.page import cube_page
+
+    pn.extension("tabulator")
+    rows = [cube_page(one, "cube.zarr", store).main[0] for one in (cube, cube.assign(status=cube.status * 0 + 1))]
+    some, whole = ([type(widget) for widget in row.select()] for row in rows)
+    assert some == whole
+    for row, words, is_partial in zip(
+        rows, ("8 of 9 cells done, 1 failed", "all 9 cells done"), (True, False), strict=True
+    ):
+        assert words in "".join(str(pane.object) for pane in row.select(pn.pane.HTML))
+        assert [widget.visible for widget in row.select(pn.widgets.Button)] == [is_partial]
+        assert [widget.visible for widget in row.select(pn.widgets.Select)] == [is_partial]
+    # Numbers without cells have no such row.
+    data = xr.Dataset({"error": ("size", [0.1, 0.2])}, {"size": [1, 10]})
+    assert len(cube_page(data, "errors.nc", None).main[0]) == 0

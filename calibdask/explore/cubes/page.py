@@ -124,7 +124,15 @@ class CubePage:
         self._rings: list[tuple[Picture, PicturePanel, Any]] = []
         self.view: CubeView | None = None
         self._shown: xr.Dataset | None = None
-        self._cells = pn.Column(sizing_mode="stretch_width")
+        # There from the start: what is found out later changes texts only, as in the heading, and adds no widgets.
+        self._done = html_pane("", margin=(4, 10))
+        self._again = pn.widgets.Button(label="reload", variant="outline", height=28, margin=(0, 5), visible=False)
+        self._again.js_on_click(code="window.location.reload()")
+        self._failed = pn.widgets.Select(label="Failed cells", options=[_CHOOSE], width=300, visible=False)
+        self._failed.param.watch(self._open_failed, "value")
+        self._failures: dict[str, tuple[dict[str, Any], str]] = {}
+        rows = [pn.Row(self._done, self._again), self._failed] if cell_dims(cube) else []
+        self._cells = pn.Column(*rows, sizing_mode="stretch_width")
         self.heading = html_pane("", sizing_mode="stretch_width", css_classes=["what"])
         self._notes = html_pane("", sizing_mode="stretch_width", css_classes=["notes"])
         self._progress = pn.indicators.Progress(value=0, max=100, sizing_mode="stretch_width", height=6, visible=False)
@@ -176,29 +184,18 @@ class CubePage:
         )
 
     def _show_cells(self, progress: str, complete: bool, failed: list[tuple[dict[str, Any], str]]) -> None:
-        import panel as pn
-
         study = str(self._cube.attrs.get("study", ""))
-        row: list[Any] = [html_pane(Html("<span class='cells'>{}: {}</span>").format(study, progress), margin=(4, 10))]
-        if not complete:
-            again = pn.widgets.Button(label="reload", variant="outline", height=28, margin=(0, 5))
-            again.js_on_click(code="window.location.reload()")
-            row.append(again)
-        self._cells[:] = [pn.Row(*row), *([self._failed_choice(failed)] if failed else [])]
+        self._done.object = Html("<span class='cells'>{}: {}</span>").format(study, progress)
+        self._again.visible = not complete
+        self._failures = {
+            " · ".join(label_text(label, dim) for dim, label in at.items()): (at, text) for at, text in failed
+        }
+        self._failed.param.update(options=[_CHOOSE, *self._failures], visible=bool(failed))
 
-    def _failed_choice(self, failed: list[tuple[dict[str, Any], str]]) -> Any:
-        """Cells that have failed, to choose from."""
-        import panel as pn
-
-        cells = {" · ".join(label_text(label, dim) for dim, label in at.items()): (at, text) for at, text in failed}
-        choice = pn.widgets.Select(label="Failed cells", options=[_CHOOSE, *cells], width=300)
-
-        def chosen(event: Any) -> None:
-            if event.new in cells:
-                self._drill.fail(*cells[event.new])
-
-        choice.param.watch(chosen, "value")
-        return choice
+    def _open_failed(self, event: Any) -> None:
+        """Show the error of a cell that was chosen."""
+        if event.new in self._failures:
+            self._drill.fail(*self._failures[event.new])
 
     def _changed(self) -> None:
         """A choice has changed: several changes at once make one new view."""

@@ -15,7 +15,7 @@ from calibdask.analyses.monitoring.alarms import Alarm
 from calibdask.safe_text import visible_address
 from calibdask.storage.atomic_replace import Output
 from calibdask.storage.claims import current_text, is_over, replace_text
-from calibdask.storage.documents import parse_json
+from calibdask.storage.documents import parse_object
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import HASH, is_intact, new_identity, sealed
 
@@ -56,7 +56,7 @@ class WatchState:
                 return cls(target)
             if not text.strip():
                 raise ValueError("it is empty")
-            document = parse_json(text)
+            document = parse_object(text)
             if document["format"] not in (1, _FORMAT):
                 raise ValueError(f"its format is {document['format']!r}, expected one up to {_FORMAT}")
             if (document["format"] == _FORMAT or HASH in document) and not is_intact(document):

@@ -36,7 +36,7 @@ from calibdask.storage.column_types import (
 )
 from calibdask.storage.columns import ColumnNames, choose_columns, choose_scores, unknown
 from calibdask.storage.file_sets import FileSet
-from calibdask.storage.file_version import Version, version_of
+from calibdask.storage.file_version import Version, check_version, version_of
 from calibdask.storage.location import Location
 from calibdask.storage.row_table import ColumnChoice, RowTable
 from calibdask.storage.sizes import TARGET_BYTES, block_rows, check_rows, check_size
@@ -161,17 +161,17 @@ class ColumnFiles:
 
     def _opened(self) -> list[_File]:
         if not self.files.paths:
-            raise ValueError(
-                f"{self.files.location.url} cannot be read as {self.reader.title}: the folder holds no files."
-            )
+            url = self.files.location.url
+            raise ValueError(f"{url} cannot be read as {self.reader.title}: the folder holds no files.")
 
         def opened(number: int) -> _File:
-            location = self.files.member(self.files.paths[number])
+            path = self.files.paths[number]
+            location, known = self.files.member(path), self.files.versions.get(path, ())
+            check_version(location, known)
             with location.reading(self.reader.title):
-                version = version_of(location)
+                version = known or version_of(location)
                 header = self.reader.schema(location)
-            constants = {name: values[number] for name, values in self.files.constants.items()}
-            outside = {name: value for name, value in constants.items() if name not in header.schema.names}
+            outside = {name: of[number] for name, of in self.files.constants.items() if name not in header.schema.names}
             return _File(location, version, header, outside)
 
         return _side_by_side(opened, range(len(self.files.paths)), _FILES)

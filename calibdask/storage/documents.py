@@ -77,6 +77,26 @@ def read_bytes(place: str | os.PathLike[str] | Location, most_bytes: int = _MOST
     return bytes(content)
 
 
+def parse_object(text: str | bytes) -> dict[str, Any]:
+    """The JSON object of a text, by `parse_json`.
+
+    Raises
+    ------
+    ValueError
+        Also if it is another value.
+
+    Examples
+    --------
+    >>> parse_object("[1]")
+    Traceback (most recent call last):
+    ValueError: a JSON object is expected, got [1]
+    """
+    value = parse_json(text)
+    if not isinstance(value, dict):
+        raise ValueError(f"a JSON object is expected, got {visible(json.dumps(value)[:40])}")
+    return value
+
+
 def parse_json(text: str | bytes, *, canonical: bool = False) -> Any:
     r"""The value of a JSON text in which each name of an object is there once.
 

@@ -8,6 +8,7 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote
 
+from calibdask.storage.file_version import Version
 from calibdask.storage.formats import column_format
 from calibdask.storage.location import Location
 
@@ -35,12 +36,15 @@ class FileSet:
         Columns of one value in each file; None: those in the names of folders.
     types : mapping from name to type of Arrow
         Types of columns that a table says for all of its files.
+    versions : mapping from path to version
+        Of files whose contents were looked at before: no other ones are read.
     """
 
     location: Location
     paths: tuple[str, ...]
     table_columns: Mapping[str, list[Any]] | None = None
     types: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, Version] = field(default_factory=dict)
 
     @classmethod
     def of(cls, location: Location) -> "FileSet":
@@ -64,7 +68,9 @@ class FileSet:
                 if not fs.isdir(root):
                     paths.append(root)
                     continue
-                inside = sorted(path for path in fs.find(root) if not _is_hidden(path.removeprefix(root)))
+                found = sorted(path for path in fs.find(root) if not _is_hidden(path.removeprefix(root)))
+                # Consoles of object stores make folders as empty objects, whose names end like this.
+                inside = [path for path in found if not path.endswith("/")]
                 # Spark writes parts without suffixes, and marks of its own.
                 paths += [path for path in inside if column_format(path) is not None] or inside
         files = cls(location, tuple(paths))

@@ -34,7 +34,7 @@ _INSTALL = {
     "https": "pip install aiohttp",
 }
 # Their file system takes a query for a part of the path.
-_WEB = ("http://", "https://")
+WEB = ("http://", "https://")
 # What addresses are made of; shorter words in the place of a credential are found by chance elsewhere.
 _WORDS = re.compile(r"[:/@?&=;#,]+")
 _SHORTEST_SECRET = 4
@@ -94,7 +94,7 @@ class Location:
     @property
     def named(self) -> str:
         """The path that names the file: of addresses of the web without a query, which may sign it, and a fragment."""
-        return re.split("[?#]", self.path, maxsplit=1)[0] if self.path.startswith(_WEB) else self.path
+        return re.split("[?#]", self.path, maxsplit=1)[0] if self.path.startswith(WEB) else self.path
 
     @property
     def local(self) -> bool:

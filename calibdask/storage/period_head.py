@@ -9,7 +9,7 @@ from pathlib import Path
 
 from calibdask.errors import Damaged
 from calibdask.storage.atomic_replace import owned_name
-from calibdask.storage.documents import parse_json
+from calibdask.storage.documents import parse_object
 from calibdask.storage.leases import names_in
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import is_intact, sealed
@@ -56,7 +56,7 @@ class Head:
         except FileNotFoundError:
             return cls()
         try:
-            attributes = parse_json(content)["attributes"]
+            attributes = parse_object(content)["attributes"]
             version, known = attributes[PERIODS], attributes.get(HEAD)
             if known is None and version == 1:
                 return cls()

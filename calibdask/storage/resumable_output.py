@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from calibdask.storage.atomic_replace import is_other_running, owned_name, put_in_place
-from calibdask.storage.documents import parse_json, read_bytes
+from calibdask.storage.documents import parse_object, read_bytes
 from calibdask.storage.file_sets import FileSet
 from calibdask.storage.file_version import version_of
 from calibdask.storage.location import Location
@@ -155,7 +155,7 @@ class ResumableOutput:
         except FileNotFoundError:
             return "", None, {}
         try:
-            known = parse_json(content)
+            known = parse_object(content)
             if not is_intact(known):
                 raise ValueError("its hash does not match its contents")
             owner, key, state = str(known["owner"]), known["key"], dict(known["state"])

@@ -399,6 +399,11 @@ def test_a_state_that_is_not_what_was_written_is_trouble(run: Run, stored: Path,
         assert (status, out) == (2, ""), name
         assert "is not a state of calibdask watch --state, or it is corrupted" in err or "state is damaged" in err, name
         assert Path("w.json").read_text() == case
+    for case in ("null", "[1]", '"a"'):
+        Path("w.json").write_text(case)
+        status, _, err = run(*job)
+        assert status == 2
+        assert f"corrupted: a JSON object is expected, got {case}. Give another name" in err
     # Without hashes, as earlier versions wrote it.
     old = json.loads(text)
     del old["hash"], old["state"]["hash"], old["watch"]

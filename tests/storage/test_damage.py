@@ -6,14 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
 
 import calibdask as cd
+from calibdask.calibrators import applying
 from calibdask.errors import Damaged
+from calibdask.storage import applied_manifest
 from calibdask.storage.open_store import open_store
+from calibdask.storage.readers import StoredRows
 from calibdask.storage.summary_totals import TOTALS
 from calibdask.study.example import Means
 from calibdask.study.reading import counts
@@ -21,6 +25,7 @@ from calibdask.study.running import lay_out
 from tests.storage import damage
 from tests.storage.damage_catalogue import DAMAGE, first, with_status
 from tests.storage.earlier_versions import downgraded_group
+from tests.storage.integrity import ROWS, write_applied
 from tests.storage.made_up import CASES as MADE_UP
 
 # How often in all, over these stores; rows of others in Zarr have no checksums, by which flipped bits would be seen.
@@ -192,3 +197,106 @@ def test_what_is_selected_from_a_store_is_no_longer_the_store(stores: Stores, tm
         opened: Any = open_store(str(stores[name][0]))
         opened.dataset.isel({dim: [0]}).load().to_zarr(tmp_path / name, consolidated=False, zarr_format=3)
         damage.read(tmp_path / name)
+
+
+@pytest.fixture
+def applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], Path]:
+    """Writes the rows of a seed in several parts, by `calibdask apply`."""
+    (tmp_path / "days").mkdir()
+    monkeypatch.setattr(applying, "TARGET_BYTES", 1000)
+
+    def write(name: str, seed: int) -> Path:
+        write_applied(str(tmp_path / name), seed)
+        assert len([*(tmp_path / name).glob("*.parquet")]) > 2
+        return tmp_path / name
+
+    return write
+
+
+def rows_of(url: Path | str) -> int:
+    store = open_store(str(url))
+    assert isinstance(store, StoredRows)
+    return len(store.read().labels)
+
+
+def test_patterns_of_parts_are_held_against_their_manifest(applied: Callable[[str, int], Path]) -> None:
+    folder, other = applied("day=1.parquet", 1), applied("other.parquet", 2)
+    parts = [path.name for path in sorted(folder.glob("*.parquet"))]
+    pattern = folder / "part-*.parquet"
+    assert rows_of(pattern) == rows_of(folder) == ROWS
+    # A choice of parts is one of the user's.
+    assert 0 < rows_of(folder / "part-0000[01].parquet") < ROWS
+    second = rows_of(folder / parts[1])
+    content = (folder / parts[1]).read_bytes()
+    doubled = folder / "part-00099.parquet"
+    doubled.write_bytes(content)
+    with pytest.raises(Damaged, match=r"holds part-00099\.parquet, which _calibdask\.json does not list.*Remove it\.$"):
+        rows_of(pattern)
+    doubled.unlink()
+    (folder / parts[1]).write_bytes((other / parts[1]).read_bytes())
+    for place in (pattern, folder / "part-0000[01].parquet", folder / parts[1]):
+        with pytest.raises(Damaged, match=f"{parts[1]} is not what was written there"):
+            rows_of(place)
+    (folder / parts[1]).unlink()
+    for place in (pattern, folder / "part-0000[01].parquet", folder.parent / "day=*" / "*.parquet"):
+        with pytest.raises(Damaged, match=f"is incomplete: {parts[1]} is missing"):
+            rows_of(place)
+    assert rows_of(folder / parts[0]) + rows_of(folder / "part-0000[2-9].parquet") == ROWS - second
+
+
+def test_outputs_within_a_folder_are_held_against_their_manifests(applied: Callable[[str, int], Path]) -> None:
+    days = [applied(f"days/day={day}.parquet", day) for day in (1, 2)]
+    whole, places = days[0].parent, (days[0].parent, days[0].parent / "day=*", days[0].parent / "**/part-*.parquet")
+    # Other rows beside them have no manifest.
+    shutil.copy(whole.parent / "days" / "rows-day=1-1.parquet", whole / "own.parquet")
+    for path in whole.glob("rows-*"):
+        path.unlink()
+    assert [rows_of(place) for place in places] == [3 * ROWS, 2 * ROWS, 2 * ROWS]
+    last = sorted(days[1].glob("*.parquet"))[-1]
+    content, manifest = last.read_bytes(), (days[1] / "_calibdask.json").read_bytes()
+    last.unlink()
+    for place in places:
+        with pytest.raises(Damaged, match=rf"day=2\.parquet is incomplete: {last.name} is missing"):
+            rows_of(place)
+    last.write_bytes(content)
+    (days[1] / "_calibdask.json").unlink()
+    for place in places[:2]:
+        with pytest.raises(Damaged, match=r"day=2\.parquet is incomplete: .* _calibdask\.json, which lists them"):
+            rows_of(place)
+    (days[1] / "_calibdask.json").write_bytes(manifest)
+    (days[1] / "more").mkdir()
+    shutil.copy(whole / "own.parquet", days[1] / "more" / "rows.parquet")
+    for place in places[:2]:
+        with pytest.raises(Damaged, match=r"day=2\.parquet holds more/rows\.parquet, which _calibdask\.json does not"):
+            rows_of(place)
+
+
+def test_parts_that_are_replaced_after_they_were_compared_are_refused(
+    applied: Callable[[str, int], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, other = applied("one.parquet", 1), applied("other.parquet", 2)
+    part = sorted(folder.glob("*.parquet"))[1]
+    hashed = applied_manifest.file_hash
+
+    def hashed_and_replaced(file: Any) -> str:
+        found = hashed(file)
+        if file.path == str(part):
+            shutil.copy(other / part.name, part.with_suffix(".new"))
+            part.with_suffix(".new").replace(part)
+        return found
+
+    monkeypatch.setattr(applied_manifest, "file_hash", hashed_and_replaced)
+    with pytest.raises(ValueError, match=rf"^\S*{part.name} was replaced or written to while it was read"):
+        rows_of(folder)
+
+
+def test_empty_objects_that_stand_for_folders_hold_no_rows(applied: Callable[[str, int], Path]) -> None:
+    memory = fsspec.filesystem("memory")
+    folder = applied("one.parquet", 1)
+    for path in folder.iterdir():
+        memory.pipe_file(f"/marked/one.parquet/{path.name}", path.read_bytes())
+    found = memory.find
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(memory), "find", lambda _, path, **named: [f"{path}/", *found(path, **named)])
+        assert rows_of("memory://marked/one.parquet") == ROWS
+    memory.rm("/marked", recursive=True)

@@ -219,3 +219,14 @@ def test_scores_on_a_centre_leave_nothing_to_the_other_bin(mapping: Any) -> None
         weight = cd.reliability_diagram(labels, centres, bins=bins, mapping=mapping).weight.values
         shares = reference.mapping_weights(centres, edges, mapping).sum(0)
         np.testing.assert_array_equal(weight, shares)
+
+
+def test_the_lower_end_of_mce_is_within_the_limits_of_its_bins() -> None:
+    """Of three bins one is off: the end lies above 0, and not beyond the limits that hold for all bins together."""
+    labels = (np.random.default_rng(2).random(600) < np.repeat([0.1, 0.35, 0.9], 200)).astype(int)
+    scores = np.repeat([0.1, 0.5, 0.9], 200)
+    low = float(cd.evaluate(labels, scores, {"mce": cd.MCE(bins=10)}, ci=0.9, n_boot=100).mce_low)
+    bins = cd.evaluate(labels, scores, {"d": cd.ReliabilityDiagram(bins=10)}, ci=1 - 0.1 / 3)
+    beyond = np.maximum(bins.d_outcome_low - bins.d_score, bins.d_score - bins.d_outcome_high)
+    limit = float(beyond.where(bins.d_count > 0).max())
+    assert 0.5 * limit < low <= limit + 1e-12

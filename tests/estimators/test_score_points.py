@@ -204,3 +204,21 @@ def test_debiased_terms_are_unbiased() -> None:
         # Rows of fixed scores: the total frequency varies less than that of independent rows, by 1/59 of its variance.
         slack = 0.003 if name != "reliability" else 0.0
         assert abs(values.mean() - value) < 5 * values.std() / math.sqrt(2000) + slack, name
+
+
+def test_intervals_of_the_uncertainty_of_several_classes_hold_it() -> None:
+    """The sum over classes may exceed 1/4, the most of a single one."""
+    rng = np.random.default_rng(7)
+    labels, scores = rng.choice(3, 400, p=[0.6, 0.3, 0.1]), rng.dirichlet(np.ones(3), 400)
+    result = cd.evaluate(labels, scores, {"b": cd.BrierDecomposition(bins=4)}, ci=0.9, n_boot=40)
+    assert 0.4 < result.b_uncertainty_low < result.b_uncertainty < result.b_uncertainty_high
+
+
+@pytest.mark.parametrize("rarer", [0, 1])
+def test_terms_of_bins_have_no_ends_where_either_outcome_is_rare(rarer: int) -> None:
+    scores = np.tile([0.2, 0.4, 0.6, 0.8], 100)
+    for count, has_ends in ((3, False), (150, True)):
+        labels = np.full(400, 1 - rarer)
+        labels[np.random.default_rng(1).permutation(400)[:count]] = rarer
+        result = cd.evaluate(labels, scores, {"b": cd.BrierDecomposition(bins=4)}, ci=0.9, n_boot=20)
+        assert bool(np.isfinite(result.b_refinement_loss_low)) == has_ends, count

@@ -1,6 +1,5 @@
 """`Accumulator`: metrics of rows that come part by part, as in a training loop, in constant memory."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Self
@@ -33,7 +32,7 @@ from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
 from calibdask.engine.dry_run import NotOnePass, few_rows, no_rows, requests_of_one_pass, supports
-from calibdask.engine.other_labels import OtherLabels
+from calibdask.engine.row_notes import LABELS, NOTES, RowNotes
 from calibdask.engine.sources.accumulated import AccumulatedSource
 from calibdask.engine.sources.source import RowSource, apart, merged, states_of
 from calibdask.estimators.estimator import Estimator
@@ -141,9 +140,7 @@ class Accumulator:
         self._layout: Layout | None = None
         self._states: dict[Statistic[Any], Any] = {}
         self._classes: Any = None
-        self._other_labels = OtherLabels()
-        # Not known of states that were loaded.
-        self._excluded: Counter[str] | None = Counter()
+        self._notes = RowNotes()
         return self
 
     def update(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> Self:
@@ -175,7 +172,7 @@ class Accumulator:
         added, checked = data.source.part(tuple(states))
         self._set(layout, states, added, self._rows + int(checked.rows))
         self._classes = classes
-        self._take_notes(data.source.other_labels, data.source.excluded)
+        self._notes = RowNotes.merged([self._notes, data.notes])
         return self
 
     def merge(self, other: "Accumulator") -> Self:
@@ -193,7 +190,7 @@ class Accumulator:
             classes = self._common(other._classes)
             self._set(other._layout, states, tuple(other._states.values()), self._rows + other._rows)
             self._classes = classes
-            self._take_notes(other._other_labels, other._excluded)
+            self._notes = RowNotes.merged([self._notes, other._notes])
         return self
 
     def result(
@@ -223,22 +220,13 @@ class Accumulator:
         if layout is None or not self._states[RowCount()].rows.any():
             raise ValueError("An Accumulator expects rows of positive weight before its result; call update first.")
         source = AccumulatedSource(self._states, layout, self._rows)
-        source.other_labels, source.excluded = self._other_labels, self._excluded or {}
-        source.other_labels.check()
-        return Input(source, classes=self._classes, options=self._options if self._excluded else InputOptions())
-
-    def _take_notes(self, other_labels: OtherLabels, excluded: Mapping[str, int] | None) -> None:
-        """Add the labels that count as negative, and the numbers of rows that were left out."""
-        self._other_labels = self._other_labels.merged(other_labels)
-        if self._excluded is None or excluded is None:
-            self._excluded = None
-        else:
-            self._excluded.update(excluded)
+        self._notes.others.check()
+        return Input(source, classes=self._classes, stored_notes=self._notes)
 
     def state_dict(self) -> dict[str, npt.NDArray[Any]]:
         """All states as arrays of int64 and float64; sums of arrays are states of pooled rows.
 
-        Without counts of excluded rows, and names of labels that count as negative: of several of these it warns.
+        With the counts of excluded rows, and the names of labels that count as negative, of which some 20 can be read.
 
         Raises
         ------
@@ -250,11 +238,10 @@ class Accumulator:
             raise ValueError(
                 "The state of an Accumulator without rows expects classes=..., which determines its shapes."
             )
-        self._other_labels.warn()
         # One that has no rows yet adds nothing to those of others.
         states = self._states or self._begun(layout)
         counted = np.append(as_numbers(layout), identity(states)) * (self._layout is not None)
-        state = {LAYOUT: counted, ROWS: np.array(self._rows), **state_arrays(states)}
+        state = {LAYOUT: counted, ROWS: np.array(self._rows), **self._notes.to_arrays(), **state_arrays(states)}
         return {**state, CHECKSUM: checksum(state)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> Self:
@@ -290,7 +277,7 @@ class Accumulator:
                 "load_state_dict expects the state of an Accumulator with the same metrics and settings, got the state "
                 "of a different one."
             )
-        for name in {*expected, *arrays} - {LAYOUT, ROWS, CHECKSUM}:
+        for name in {*expected, *arrays} - {LAYOUT, ROWS, NOTES, LABELS, CHECKSUM}:
             is_like = name in arrays and name in expected and arrays[name].shape == expected[name].shape
             if not is_like or arrays[name].dtype != expected[name].dtype:
                 raise ValueError(
@@ -310,7 +297,8 @@ class Accumulator:
         rows = int(arrays[ROWS])
         for statistic, part in zip(empty, loaded, strict=True):
             check_possible(statistic, part, rows)
-        self.reset()._excluded = None
+        notes = RowNotes.from_arrays(arrays, self._options.pos_label)
+        self.reset()._notes = notes
         # Merging carries what sums of words have left over.
         self._set(layout, empty, loaded, rows)
         return self

@@ -10,7 +10,7 @@ import xarray as xr
 
 from calibdask.data.data import Data
 from calibdask.html_repr import HtmlRepr
-from calibdask.results.build import excluded_rows
+from calibdask.results.build import noted_rows
 from calibdask.results.document import Document
 from calibdask.results.format import plain
 
@@ -119,7 +119,7 @@ class Analysis(HtmlRepr, ABC):
     def to_json(self, result: xr.Dataset) -> dict[str, Any]:
         """The result as plain values for JSON: its head, and its records."""
         head = {name: plain(result.attrs[name]) for name in self.json_head if name in result.attrs}
-        return {"format": self.json_format, **head, **excluded_rows(result.attrs), **self.records(result)}
+        return {"format": self.json_format, **head, **noted_rows(result.attrs), **self.records(result)}
 
     def to_json_lines(self, result: xr.Dataset) -> list[dict[str, Any]]:
         """The records of ``json_lines``, each with the head."""

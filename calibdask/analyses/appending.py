@@ -9,15 +9,16 @@ from typing import Any
 import xarray as xr
 
 from calibdask.analyses.merging import merge
+from calibdask.engine.row_notes import RowNotes
 from calibdask.errors import Damaged
 from calibdask.safe_text import check_unicode, listed
 from calibdask.storage.location import Location
 from calibdask.storage.period_labels import COARSER, coarser, labels_of
 from calibdask.storage.period_log import Label, Period, PeriodChange, PeriodLog, commit_after_loss
 from calibdask.storage.period_recovery import recover
-from calibdask.storage.period_store import PeriodStore, united_slices
+from calibdask.storage.period_store import PeriodStore, notes_of, united_slices
 from calibdask.storage.summary import Summary
-from calibdask.storage.summary_format import stored_states
+from calibdask.storage.summary_format import stored_states, with_notes
 from calibdask.storage.summary_totals import TOTALS, with_totals
 
 
@@ -95,6 +96,9 @@ def append(
     target.check_fits(begun, first, labels)
     for part in parts.values():
         _check_numbers(part)
+    stay = [notes_of(one for one in begun.periods.values() if one.label not in labels), added.notes]
+    if (others := RowNotes.merged(stay).others).listed != added.notes.others.listed:
+        others.warn(of_summary=True)
 
     def change(log: PeriodLog, added: tuple[Period, ...]) -> PeriodChange:
         target.check_new(log, name, labels, replacing=replacing)
@@ -334,10 +338,12 @@ def _parts(
             f"a summary of one period give {{{period!r}: '2026-11-22'}}."
         )
     labels = labels_of(period, summary.dataset[period].values, stored)
-    return period, {
-        label: _of_one(Summary.of(with_totals(one, summary.batch)), period, label)
-        for label, one in ((label, summary.dataset.isel({period: at}, drop=True)) for at, label in enumerate(labels))
-    }
+    # Counts are those of all periods together.
+    is_shared = any((summary.notes.excluded or {}).values())
+    notes = dataclasses.replace(summary.notes, shared=tuple(map(str, labels)) if is_shared else ())
+    singles = (summary.dataset.isel({period: at}, drop=True) for at in range(len(labels)))
+    parts = (Summary.of(with_notes(with_totals(one, summary.batch), notes)) for one in singles)
+    return period, {label: _of_one(part, period, label) for label, part in zip(labels, parts, strict=True)}
 
 
 def _of_one(summary: Summary, name: str, label: Label) -> xr.Dataset:

@@ -11,6 +11,7 @@ import xarray as xr
 
 from calibdask import __version__
 from calibdask.data.population import ATTRIBUTE
+from calibdask.engine.row_notes import RowNotes
 from calibdask.statistics.bins.sparse_grid import MOST_BYTES
 from calibdask.storage.checked_summary import check_sums, whole
 from calibdask.storage.compatibility import check_compatible
@@ -18,7 +19,7 @@ from calibdask.storage.slice_labels import positions, united
 from calibdask.storage.sparse_cells import SparseCells, settled, sparse_cells
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_clusters import BY_BUCKET, GROUPS, cluster_variables
-from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes
+from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes, rows_of, stored_notes, with_notes
 from calibdask.storage.summary_lattice import LATTICE
 from calibdask.storage.summary_scores import SCORES, carried
 from calibdask.storage.summary_totals import with_fill, with_totals
@@ -49,6 +50,9 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
 
     Notes
     -----
+    Notes on the rows are merged as well: the labels that count as negative, and the numbers of rows that were left out
+    (not known if earlier versions wrote a summary, or of a selection of slices).
+
     Without weights all sums are integers: the result is the same to the last bit in any order and grouping, and equal
     to the summary of all rows; with weights up to rounding. Two summaries of the same rows cannot be detected: give
     each summary only once. Memory: the result and one variable of one summary at a time.
@@ -84,10 +88,18 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     # Labels of slices that are left where one of several was selected say nothing of the sum.
     coordinates |= {axis: index for axis, index in labels.items() if axis in first.dataset.coords}
     merged = with_totals(xr.Dataset(sums, coordinates, extra_attributes(first.batch)), first.batch)
-    return with_fill(carried(merged).assign_coords({MARK: FORMAT})).assign_attrs(
+    notes = RowNotes.merged(map(_notes, parts)).of_rows(rows_of(merged))
+    notes.others.warn(of_summary=True)
+    return with_fill(with_notes(carried(merged), notes).assign_coords({MARK: FORMAT})).assign_attrs(
         calibdask_version=__version__,
         **{name: first.dataset.attrs[name] for name in (ATTRIBUTE, GROUPS) if name in first.dataset.attrs},
     )
+
+
+def _notes(part: Summary) -> RowNotes:
+    """The notes of a summary, also those on all periods that it was added with."""
+    notes = stored_notes(part.dataset)
+    return notes if notes.shared else part.notes
 
 
 def _axes(parts: Sequence[Summary]) -> list[Hashable]:

@@ -25,7 +25,7 @@ from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic, ViewedStatistic
 from calibdask.statistics.views.clusters import Buckets
 from calibdask.storage.summary_clusters import CLUSTER_BUCKET, check_buckets
-from calibdask.storage.summary_format import SummaryAxes, check_names, histograms, to_dataset, with_clusters
+from calibdask.storage.summary_format import SummaryAxes, check_names, histograms, to_dataset, with_clusters, with_notes
 
 
 def summarize(
@@ -191,7 +191,7 @@ def summarize(
         summary = to_dataset(zip(requests, states, strict=True), scores, layout, axes, class_dim)
     if wanted is not None:
         summary = wanted.added(summary, data)
-    return summary.assign_attrs(calibdask_version=__version__, **data.attributes)
+    return with_notes(summary.assign_attrs(calibdask_version=__version__, **data.attributes), data.notes)
 
 
 def _with_clusters(

@@ -7,10 +7,11 @@ from typing import Any
 import xarray as xr
 
 from calibdask.cli.terminals import is_encodable
+from calibdask.engine.row_notes import EXCLUDED_ROWS, NEGATIVE_LABELS
 from calibdask.plot.style import OVER, UNDER
 from calibdask.render.text_layout import Line, asides
 from calibdask.render.text_table import foot_lines, result_lines
-from calibdask.results.build import EXCLUDED_ROWS, METRICS_LEFT_OUT
+from calibdask.results.build import METRICS_LEFT_OUT
 from calibdask.results.format import plain
 from calibdask.results.values import BEHIND, PartResult, Results
 from calibdask.safe_text import visible
@@ -20,7 +21,7 @@ _FORMAT = 2
 # What is said once for all metrics, where it applies.
 _HEAD = (
     *("rows", "passes", "calibdask_version", "map", "ci", "n_boot", "seed"),
-    *("score_cautions", "conventions", METRICS_LEFT_OUT, *EXCLUDED_ROWS),
+    *("score_cautions", "conventions", METRICS_LEFT_OUT, NEGATIVE_LABELS, *EXCLUDED_ROWS),
 )
 _WIDTH = 100
 _STYLES = {"": "", "head": "bold", "aside": "dim", "over": OVER, "under": UNDER}

@@ -20,8 +20,8 @@ from calibdask.data.slices import missing_slices
 from calibdask.data.streams import Piece, RowStream
 from calibdask.engine.arrays import check_types
 from calibdask.engine.axes import Axis
-from calibdask.engine.other_labels import OtherLabels
 from calibdask.engine.row_filter import RowFilter
+from calibdask.engine.row_notes import OtherLabels
 from calibdask.engine.rows import Rows
 from calibdask.engine.sources.memory import MemorySource, pieces
 from calibdask.safe_text import listed

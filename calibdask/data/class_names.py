@@ -25,8 +25,8 @@ from calibdask.data.label_numbers import (
 )
 from calibdask.data.shapes import Shape
 from calibdask.engine.arrays import is_dask, is_named, merged_in_float64, plain, unmasked
-from calibdask.engine.other_labels import OtherLabels
 from calibdask.engine.row_filter import IGNORED_LABEL
+from calibdask.engine.row_notes import OtherLabels
 from calibdask.safe_text import check_labels, check_unicode
 
 # How to mend names of columns that are not those of the labels.

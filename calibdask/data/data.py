@@ -277,6 +277,7 @@ class Data:
         if self.states is not None:
             return self.states()
         if self.summary is not None:
+            self.summary.notes.others.warn(of_summary=True)
             return summary_input(self.summary if self.by is None else self.summary.pooled(self.by))
         if isinstance(self.labels, RowStream):
             return read_stream(replace(self.labels, by=self.by or {}), self.options)
@@ -312,7 +313,8 @@ def summary_input(summary: Summary) -> Input:
     names = tuple(map(str, summary.batch))
     said = str(summary.dataset.attrs.get(ATTRIBUTE, ""))
     options = InputOptions(groups_name=str(summary.dataset.attrs.get(GROUPS, "")))
-    return Input(summary.source, (), summary.axes, summary.class_labels, names, options=options, population=said)
+    own = (summary.source, (), summary.axes, summary.class_labels, names)
+    return Input(*own, options=options, population=said, stored_notes=summary.notes)
 
 
 def _opened(path: Any, by: Any, sample_weight: Any, options: InputOptions, are_features: bool) -> Summary | RowTable:

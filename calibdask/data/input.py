@@ -6,6 +6,7 @@ from typing import Any
 from calibdask.data.features import FeatureColumn
 from calibdask.data.options import InputOptions
 from calibdask.engine.axes import Axis
+from calibdask.engine.row_notes import RowNotes
 from calibdask.engine.sources.source import Source
 
 # What a result calls the rows that lack something.
@@ -37,6 +38,8 @@ class Input:
         How the rows were read.
     population : str
         The population that the rows are weighted to, in words; empty: that of the sample.
+    stored_notes : RowNotes or None
+        The notes of states on their rows; None with rows, whose first pass makes them.
     """
 
     source: Source
@@ -50,6 +53,7 @@ class Input:
     guess: str = ""
     options: InputOptions = field(default_factory=InputOptions)
     population: str = ""
+    stored_notes: RowNotes | None = None
 
     @property
     def slice_names(self) -> list[str]:
@@ -60,20 +64,26 @@ class Input:
     def attributes(self) -> dict[str, Any]:
         """Attributes of results that describe the input after a pass: guessed columns, rows left out."""
         extra: dict[str, Any] = {"guessed_columns": self.guess} if self.guess else {}
-        if negatives := self.source.other_labels.listed:
-            extra["negative_labels"] = negatives
+        extra |= self.notes.attributes
         if self.population:
             extra["population"] = self.population
         if self.source.layout.clustered:
             extra["groups"] = self.options.groups_name or "groups"
-        excluded = self.source.excluded
+        return extra
+
+    @property
+    def notes(self) -> RowNotes:
+        """The notes on the rows, after a pass."""
+        if self.stored_notes is not None:
+            return self.stored_notes
+        found, counts = self.source.excluded, {}
         if self.options.ignore_label is not None:
-            extra["rows_ignored"] = excluded["ignored"]
+            counts["rows_ignored"] = found["ignored"]
         if self.options.skip_missing:
             skipped = "cells_skipped" if self.options.task == "multilabel" else "rows_skipped"
-            extra[skipped] = excluded["skipped"]
-            extra |= {name: excluded[role] for role, name in _MISSING.items()}
-        return extra
+            counts[skipped] = found["skipped"]
+            counts |= {name: found[role] for role, name in _MISSING.items()}
+        return RowNotes(counts, self.source.other_labels, self.source.rows or 0)
 
     def class_dim(self, name: str) -> str:
         """The dimension of the classes of one problem: another name where classes are problems of their own."""

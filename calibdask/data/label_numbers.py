@@ -9,8 +9,8 @@ import numpy as np
 from calibdask.data.frames import is_frame
 from calibdask.data.shapes import Shape
 from calibdask.engine.arrays import is_dask, plain, unmasked
-from calibdask.engine.other_labels import OtherLabels
 from calibdask.engine.row_filter import IGNORED_LABEL, MISSING_LABEL
+from calibdask.engine.row_notes import OtherLabels
 
 _NO_CLASS = (
     "y_true expects a class in every row, some are missing; drop these rows, or leave them out by skip_missing=True "

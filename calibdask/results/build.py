@@ -11,6 +11,7 @@ import xarray as xr
 from calibdask import __version__
 from calibdask.data.input import Input
 from calibdask.engine.axes import Axis
+from calibdask.engine.row_notes import EXCLUDED_ROWS, NEGATIVE_LABELS
 from calibdask.estimators.about import Description, PartInfo
 from calibdask.estimators.as_json import as_json
 from calibdask.estimators.cluster_totals import CLUSTER_TOTALS
@@ -40,13 +41,6 @@ FORMAT = "calibdask result 1"
 DEFAULT_PANEL = "default"
 # Their attribute that says which metrics of a panel have no number, and why: a list of sentences.
 METRICS_LEFT_OUT = "metrics_left_out"
-# Their attribute that counts the rows without a value of a slice.
-MISSING_SLICES = "missing_slices"
-# Their attributes that count the rows that were left out, the values that these lack, and the rows without a slice.
-EXCLUDED_ROWS = (
-    *("rows_skipped", "cells_skipped", "rows_ignored", "missing_labels", "missing_scores", "missing_weights"),
-    MISSING_SLICES,
-)
 # What is said of the scores, and of the clusters: a text, and a list of sentences.
 SCORE_CAUTIONS, CLUSTER_NOTES = "score_cautions", "cluster_notes"
 # The attributes of variables that say what they are; all others are notes on how they came about.
@@ -65,6 +59,12 @@ def excluded_rows(attributes: Mapping[str, Any]) -> dict[str, int]:
     {'rows_skipped': 1, 'missing_labels': 1}
     """
     return {name: int(attributes[name]) for name in EXCLUDED_ROWS if name in attributes}
+
+
+def noted_rows(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """The labels that count as negative, where there are several, and `excluded_rows`."""
+    negative = {NEGATIVE_LABELS: str(attributes[NEGATIVE_LABELS])} if NEGATIVE_LABELS in attributes else {}
+    return negative | excluded_rows(attributes)
 
 
 def variable_name(metric: str, *parts: str) -> str:

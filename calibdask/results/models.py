@@ -6,15 +6,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.row_notes import EXCLUDED_ROWS
 from calibdask.estimators.slice_totals import TOTALS
-from calibdask.results.build import (
-    CLUSTER_NOTES,
-    DESCRIBING,
-    EXCLUDED_ROWS,
-    METRICS_LEFT_OUT,
-    SCORE_CAUTIONS,
-    sentences_of,
-)
+from calibdask.results.build import CLUSTER_NOTES, DESCRIBING, METRICS_LEFT_OUT, SCORE_CAUTIONS, sentences_of
 from calibdask.results.values import Results
 from calibdask.safe_text import visible
 

@@ -64,6 +64,8 @@ class Period:
         Hashes of these sums, by variable.
     sums : mapping of str to int
         CRC-32 checksums of the metadata of its arrays, in place of the manifest in earlier versions.
+    notes : str
+        Notes on its rows, as text (`calibdask.engine.row_notes`); empty for periods that earlier versions wrote.
     """
 
     label: Label
@@ -75,6 +77,7 @@ class Period:
     totals: str = ""
     totals_hashes: Mapping[str, str] = field(default_factory=dict)
     sums: Mapping[str, int] = field(default_factory=dict)
+    notes: str = ""
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -94,7 +97,7 @@ class Period:
         slices = {name: to_json(labels) for name, labels in self.slices.items()}
         own = {"label": self.label, "folder": self.folder, "slices": slices, "rows": self.rows.tolist()}
         own |= {"manifest": self.manifest, "merged": [*self.merged], "totals": self.totals}
-        return own | {"totals_hashes": dict(self.totals_hashes), "sums": dict(self.sums)}
+        return own | {"totals_hashes": dict(self.totals_hashes), "sums": dict(self.sums), "notes": self.notes}
 
     @classmethod
     def from_dict(cls, known: Mapping[str, Any]) -> "Period":
@@ -104,7 +107,7 @@ class Period:
         # Records of format 1 have no hashes, and the first ones no totals.
         hashes = known.get("totals_hashes", {}), known["sums"]
         files = known.get("manifest", ""), tuple(known["merged"]), known.get("totals", "")
-        return cls(known["label"], known["folder"], slices, rows, *files, *hashes)
+        return cls(known["label"], known["folder"], slices, rows, *files, *hashes, known.get("notes", ""))
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask import __version__
+from calibdask.engine.row_notes import RowNotes
 from calibdask.errors import Unavailable
 from calibdask.safe_text import listed
 from calibdask.storage.atomic_replace import atomic_replacement, named_errors, owned_name
@@ -55,7 +56,7 @@ from calibdask.storage.repeated_groups import write_repeated
 from calibdask.storage.retry import with_retries
 from calibdask.storage.slice_labels import Labels, as_index, positions, united
 from calibdask.storage.summary import Summary
-from calibdask.storage.summary_format import extra_attributes
+from calibdask.storage.summary_format import extra_attributes, rows_of, stored_notes, with_notes
 from calibdask.storage.summary_totals import TOTALS, with_fill, with_totals
 from calibdask.storage.writers import checked_output, texts_settled
 from calibdask.storage.zarr_files import open_group
@@ -180,7 +181,8 @@ class PeriodStore:
             file = self.location.child(f"{stem}.zip")
             with_retries(partial(file.fs.pipe_file, file.path, content))
         name = "" if totals is None else f"{stem}.zip"
-        return Period(label, f"{stem}.zarr", slices, own["rows"].values, manifest, tuple(merged), name, hashes)
+        files = f"{stem}.zarr", slices, own["rows"].values, manifest, tuple(merged), name, hashes
+        return Period(label, *files, notes=stored_notes(summary).to_text())
 
     def check_new(self, log: PeriodLog, name: str, labels: Sequence[Label], *, replacing: bool) -> None:
         """Raise ValueError if periods cannot be added under these labels."""
@@ -376,7 +378,13 @@ def _dataset(variables: Mapping[str, Any], axes: Mapping[str, Labels], last: Sum
     attributes = {**extra_attributes(last.batch), "calibdask_version": __version__}
     if log.history:
         attributes["history"] = json.dumps(log.history)
-    return with_fill(with_totals(xr.Dataset(variables, {**coordinates, **axes}, attributes), last.batch))
+    whole = with_fill(with_totals(xr.Dataset(variables, {**coordinates, **axes}, attributes), last.batch))
+    return with_notes(whole, notes_of(log.sorted).of_rows(rows_of(whole)))
+
+
+def notes_of(periods: Iterable[Period]) -> RowNotes:
+    """The notes on the rows of all periods."""
+    return RowNotes.merged(RowNotes.from_text(period.notes) for period in periods)
 
 
 def _rows(periods: Sequence[Period], labels: Mapping[str, Labels], models: tuple[int, ...]) -> npt.NDArray[np.int64]:

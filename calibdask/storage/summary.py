@@ -11,6 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.engine.axes import Axis, slice_dimension
+from calibdask.engine.row_notes import RowNotes
 from calibdask.engine.sources.summary import StoredClusters, SummarySource
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import GridHistogram
@@ -25,7 +26,9 @@ from calibdask.storage.summary_format import (
     class_labels,
     extra_dims,
     is_marked,
+    rows_of,
     scalar,
+    stored_notes,
     stored_scores,
     stored_states,
     variables_of,
@@ -116,9 +119,8 @@ class Summary:
         clusters = _stored_clusters(given, layout, batch)
         if clusters is not None:
             layout = replace(layout, clustered=True, buckets=clusters.view.count)
-        rows = int(given["rows"].isel(dict.fromkeys(batch, 0)).sum())
         labels = class_labels(given) if any(histogram.setting.per_class for histogram in states) else None
-        source = SummarySource(states, layout, rows, stored_scores(given), clusters)
+        source = SummarySource(states, layout, rows_of(given), stored_scores(given), clusters)
         return cls(given, source, axes, batch, labels, url)
 
     @property
@@ -156,6 +158,11 @@ class Summary:
     def rows(self) -> int:
         """Number of rows of all slices."""
         return self.source.rows or 0
+
+    @cached_property
+    def notes(self) -> RowNotes:
+        """The notes on the rows; counts are not known of a selection, or a sum by xarray."""
+        return stored_notes(self.dataset).of_rows(self.rows)
 
     @property
     def step(self) -> float:

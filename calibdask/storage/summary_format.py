@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.engine.axes import Axis
+from calibdask.engine.row_notes import RowNotes
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridHistogram, GridState, cells_of, support
 from calibdask.statistics.bins.sparse_grid import SparseGridState
@@ -39,6 +41,8 @@ FORMAT = 2
 MARK = "calibdask_summary"
 _SCALARS = (MARK, "classes", "vector", "cells")
 _EXTRA = "extra_dims"
+# Notes on the rows, which only summaries of newer versions have (`calibdask.engine.row_notes`).
+_NOTES = "row_notes"
 _PARTS = ("count", "offset", "square", "rows")
 _PART_NAME = rf"_({'|'.join(_PARTS)})$"
 # What the variables of a histogram are called, before its parts.
@@ -145,7 +149,7 @@ def check_names(names: Sequence[Hashable], class_dim: Hashable) -> None:
     Traceback (most recent call last):
     ValueError: A summary has something called 'class_1_count' already; rename this slice or dimension.
     """
-    own = {*_SCALARS, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
+    own = {*_SCALARS, _NOTES, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
     own |= {*TOTALS, *SCORES, WORD, WORD_UNIT, *LATTICE, CUTS, SEGMENT, SEGMENT_CELL, *CLUSTER_DIMS, CLUSTER_ROWS}
     for name in names:
         plain = str(name).removesuffix(BY_BUCKET)
@@ -168,6 +172,26 @@ def extra_attributes(batch: Iterable[Hashable]) -> dict[str, str]:
     """The attribute that names the dimensions of models or replicates."""
     names = [str(name) for name in batch]
     return {_EXTRA: json.dumps(names)} if names else {}
+
+
+def with_notes(dataset: xr.Dataset, notes: RowNotes) -> xr.Dataset:
+    """The summary with notes on its rows, or on those of all periods that were added together."""
+    own = notes if notes.shared else replace(notes, rows=rows_of(dataset))
+    # Zarr has no specification of texts of fixed width.
+    return dataset.assign_coords({_NOTES: ((), np.array(own.to_text(), object))}).assign_attrs(own.attributes)
+
+
+def stored_notes(dataset: xr.Dataset) -> RowNotes:
+    """The notes of a summary; of summaries that were concatenated, those of all."""
+    if _NOTES not in dataset.variables:
+        return RowNotes(None)
+    first, *others = (RowNotes.from_text(str(text)) for text in np.ravel(dataset.variables[_NOTES].values))
+    return RowNotes.merged([first, *others]) if others else first
+
+
+def rows_of(dataset: xr.Dataset) -> int:
+    """The number of rows of a summary; all models have the same."""
+    return int(dataset["rows"].isel(dict.fromkeys(extra_dims(dataset), 0)).sum())
 
 
 def extra_dims(dataset: xr.Dataset) -> tuple[str, ...]:

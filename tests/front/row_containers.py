@@ -13,6 +13,8 @@ import polars as pl
 import pyarrow as pa
 import xarray as xr
 
+import calibdask as cd
+
 Call = dict[str, Any]
 # Of a frame with some of the columns y, p, g, w and c, and a folder for files: the arguments of the functions.
 Container = Callable[[pd.DataFrame, Path], Call]
@@ -112,4 +114,59 @@ CONTAINERS: dict[str, Container] = {
     "jsonl": file(".jsonl"),
     "parquet": file(".parquet"),
     "feather": file(".feather"),
+}
+
+
+def summarized(call: Call) -> xr.Dataset:
+    return cd.summarize(**call, settings=["binary"])
+
+
+def accumulated(call: Call, options: Call) -> cd.Accumulator:
+    """An accumulator of labels and scores, which takes no columns by name."""
+    return cd.Accumulator(["ece"], **options).update(call["y_true"], call["y_prob"])
+
+
+def appended(first: Call, second: Call, folder: Path) -> str:
+    store = str(folder / "store.zarr")
+    for day, call in enumerate((first, second), 1):
+        cd.append(summarized(call), store, {"day": f"2026-01-{day:02d}"})
+    return store
+
+
+def merged(first: Call, second: Call) -> xr.Dataset:
+    return cd.merge(summarized(first), summarized(second))
+
+
+def concatenated(first: Call, second: Call) -> xr.Dataset:
+    """A dimension more, of two summaries with the same slices."""
+    parts = [summarized({**call, "by": None}) for call in (first, second)]
+    return xr.concat(parts, pd.Index(["one", "other"], name="part"))
+
+
+def zarr(summary: xr.Dataset, path: Path) -> str:
+    summary.to_zarr(path, consolidated=False)
+    return str(path)
+
+
+def netcdf(summary: xr.Dataset, path: Path) -> str:
+    summary.to_netcdf(path, engine="h5netcdf")
+    return str(path)
+
+
+def loaded(first: Call, second: Call, options: Call) -> cd.Accumulator:
+    one, other = (accumulated(call, options).state_dict() for call in (first, second))
+    return cd.Accumulator(["ece"], **options).load_state_dict({name: one[name] + other[name] for name in one})
+
+
+# Of two calls, and the options of both: the states of all rows, which `calibdask.evaluate` takes.
+STATES: dict[str, Callable[[Call, Call, Call, Path], Any]] = {
+    "merge": lambda a, b, options, folder: merged(a | options, b | options),
+    "merge in another order": lambda a, b, options, folder: merged(b | options, a | options),
+    "sum of slices": lambda a, b, options, folder: merged(a | options, b | options).sum("g"),
+    "zarr": lambda a, b, options, folder: zarr(merged(a | options, b | options), folder / "both.zarr"),
+    "netcdf": lambda a, b, options, folder: netcdf(merged(a | options, b | options), folder / "both.nc"),
+    "concatenated": lambda a, b, options, folder: concatenated(a | options, b | options),
+    "store": lambda a, b, options, folder: appended(a | options, b | options, folder),
+    "accumulators": lambda a, b, options, folder: accumulated(a, options).merge(accumulated(b, options)),
+    "sum of states": lambda a, b, options, folder: loaded(a, b, options),
 }

@@ -119,7 +119,7 @@ def compared(call: Call, *, attributes: bool = False) -> dict[str, Any]:
 
 FUNCTIONS: dict[str, Callable[[Call], Any]] = {
     "evaluate": lambda call: numbers(cd.evaluate(**call, metrics=[cd.ECE(), cd.ECE(binning="equal-mass")], ci=0.9)),
-    "summarize": lambda call: numbers(cd.summarize(**call, settings=["binary"])),
+    "summarize": lambda call: numbers(cd.summarize(**call, settings=["binary"]).drop_vars("row_notes")),
     "check": lambda call: [str(one) for one in cd.check(**call, limits={"ece": 0.5}).judgements],
     "threshold": lambda call: numbers(cd.threshold(**call, risk=0.4)),
     "fingerprint": lambda call: cd.fingerprint(**call),

@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import xarray as xr
 
 import calibdask as cd
+from calibdask.engine.row_notes import EXCLUDED_ROWS, OtherLabels, RowNotes
 from tests.cli.sample_rows import Run
 from tests.combinations import rotated
-from tests.front.row_containers import CONTAINERS, Call, columns
+from tests.front.row_containers import CONTAINERS, STATES, Call, columns
 from tests.front.test_ways_in_options import FRAME, FUNCTIONS, SCORES, N
 
 pytestmark = pytest.mark.usefixtures("without_recalibration")
@@ -85,12 +87,95 @@ def test_accumulator(rows: int) -> None:
     assert result.attrs["negative_labels"] == "'auk', 'emu', 'tit'"
 
 
-def test_a_state_of_arrays_cannot_hold_them() -> None:
-    """So that it is said when the state is made, also by a process without rows of the positive class."""
-    accumulator = cd.Accumulator(["ece"], pos_label="owl")
-    accumulator.update(NAMES.y[NAMES.y != "owl"], SCORES[NAMES.y != "owl"])
-    with pytest.warns(UserWarning, match="count as negative: 'auk', 'emu', 'tit'"):
-        accumulator.state_dict()
+# The first half has other negative labels than the second; both lack some values.
+HALF = N // 2
+PARTS = FRAME.assign(
+    y=np.where(FRAME.y, "yes", np.where(np.arange(N) < HALF, "no", "unknown")).astype(object),
+    g=FRAME.g.mask(np.arange(N) % 17 == 4, None),
+).drop(columns=["w", "c"], errors="ignore")
+PARTS = PARTS.assign(y=PARTS.y.mask(np.arange(N) % 29 == 3, None), p=PARTS.p.mask(np.arange(N) % 31 == 5))
+BOTH: Call = {"pos_label": "yes", "skip_missing": True}
+NOTED = ("negative_labels", *EXCLUDED_ROWS)
+
+
+def noted(attributes: Any) -> Call:
+    return {name: attributes[name] for name in NOTED if name in attributes}
+
+
+@pytest.mark.filterwarnings("default:Several labels:UserWarning")
+@pytest.mark.parametrize(("container", "state"), rotated(CONTAINERS, STATES, 4))
+def test_states_say_the_same_as_one_pass(container: str, state: str, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("whole", "first", "second")]
+    for folder in folders:
+        folder.mkdir()
+    frames = PARTS, PARTS.iloc[:HALF].reset_index(drop=True), PARTS.iloc[HALF:].reset_index(drop=True)
+    whole, *halves = (given(frame, container, folder) for frame, folder in zip(frames, folders, strict=True))
+    expected = noted(cd.evaluate(**whole, **BOTH, metrics="ece").attrs)
+    assert expected["negative_labels"] == "'no', 'unknown'"
+    if "y_prob" not in whole and state in ("accumulators", "sum of states"):
+        pytest.skip("takes arrays alone")
+    states = STATES[state](*halves, BOTH, tmp_path)
+    with pytest.warns(UserWarning, match="count as negative: 'no', 'unknown'"):
+        found = cd.evaluate(states, metrics="ece").attrs
+    # Without slices there is nobody without one.
+    without = {"missing_slices": 0} if state in ("accumulators", "sum of states", "concatenated") else {}
+    assert noted(found) == expected | without
+
+
+def stored(frame: pd.DataFrame, **options: Any) -> xr.Dataset:
+    return cd.summarize(frame, label="y", score="p", by=["g"], settings=["binary"], **options)
+
+
+def test_notes_of_summaries_that_are_selected_or_of_earlier_versions() -> None:
+    rows = PARTS.assign(y=PARTS.y.replace({"unknown": "no"}))
+    one, other = stored(rows, **BOTH), stored(rows.assign(y=rows.y.replace({"no": "unknown"})), **BOTH)
+    counts = noted(one.attrs)
+    assert noted(cd.evaluate(one, metrics="ece").attrs) == counts
+    # Of a part of the rows the counts are not known; nor of a sum by xarray, whose notes differ.
+    assert noted(cd.evaluate(one.isel(g=[0]), metrics="ece").attrs) == {}
+    assert noted(cd.evaluate(one + one, metrics="ece").attrs) == {}
+    assert noted(cd.evaluate(one + other, metrics="ece").attrs) == {}
+    earlier = one.drop_vars("row_notes")
+    earlier.attrs.clear()
+    assert noted(cd.evaluate(earlier, metrics="ece").attrs) == {}
+    assert noted(cd.merge(earlier, one).attrs) == {}
+    with pytest.warns(UserWarning, match="summarize the rows again and leave its rows out by ignore_label"):
+        assert noted(cd.merge(earlier, one, other).attrs) == {"negative_labels": "'no', 'unknown'"}
+    damaged = one.assign_coords(row_notes=((), "{"))
+    assert noted(cd.evaluate(damaged, metrics="ece").attrs) == {}
+
+
+@pytest.mark.filterwarnings("default:Several labels:UserWarning")
+def test_periods_that_were_added_together_share_their_counts(tmp_path: Path) -> None:
+    days = PARTS.assign(day=np.where(np.arange(N) < HALF, "2026-01-01", "2026-01-02"))
+    expected = noted(cd.evaluate(days, label="y", score="p", by=["g"], metrics="ece", **BOTH).attrs)
+    store = tmp_path / "store.zarr"
+    summary = cd.summarize(days, label="y", score="p", by=["g", "day"], settings=["binary"], **BOTH)
+    cd.append(summary, store)
+    assert noted(cd.evaluate(store, metrics="ece").attrs) == expected
+    assert noted(cd.open_summary(store).attrs) == expected
+    later = stored(PARTS.assign(y=PARTS.y.mask(PARTS.y == "unknown", "no"), p=0.5), **BOTH)
+    cd.append(later, store, {"day": "2026-03-01"})
+    assert [*cd.expire(store, 0)] == ["2026-01"]
+    attributes = cd.evaluate(store, metrics="ece").attrs
+    names = [name for name in expected if name != "negative_labels"]
+    assert {name: attributes[name] for name in names} == {name: expected[name] + later.attrs[name] for name in names}
+    cd.append(summary, tmp_path / "other.zarr")
+    cd.drop_periods(tmp_path / "other.zarr", ["2026-01-02"], "wrong rows")
+    assert "rows_skipped" not in cd.evaluate(tmp_path / "other.zarr", metrics="ece").attrs
+
+
+def test_labels_of_many_processes() -> None:
+    """Arrays add up to the labels of all, whatever their length; of too many, that there are more."""
+    names = ["a", "b" * 100, "b" * 99 + "c", "10", "2", "'\u00e9t\u00e9'"]
+    notes = [RowNotes({"rows_skipped": 1}, OtherLabels.of_texts(names[start : start + 3])) for start in range(6)]
+    arrays = [one.to_arrays() for one in notes for _ in range(300)]
+    added = RowNotes.from_arrays({name: sum(one[name] for one in arrays) for name in arrays[0]}, "yes")
+    assert added.excluded == {"rows_skipped": 1800}
+    assert len(added.others.negative) == 6
+    assert added.others.negative[:4] == ("2", "10", "'\u00e9t\u00e9'", "a")
+    many = [RowNotes(others=OtherLabels.of_texts([f"label {number}"])).to_arrays() for number in range(500)]
+    assert "..." in RowNotes.from_arrays({name: sum(one[name] for one in many) for name in many[0]}, 1).others.negative
 
 
 def test_blocks() -> None:

@@ -23,7 +23,6 @@ from calibdask.data.input import Input
 from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions, Task
 from calibdask.inference.choice import check_level
-from calibdask.results.build import excluded_rows
 from calibdask.results.document import Document
 from calibdask.results.format import plain
 from calibdask.statistics.settings import Setting
@@ -358,14 +357,13 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
     warn_of_leakage(plan, FeatureCounts.of(plan.segments, state), 3)
     table = AuditTable.of(plan, plan.segments, kept, cells, alpha)
     table = table.with_partial_effects(LatticeOverlaps(plan, state), kept, cells)
-    counts = excluded_rows(summary.dataset.attrs)
     return table.dataset(
         min_rows=min_rows,
         rows=summary.rows,
         passes=0,
         depth=cuts.depth,
         score_cells=cuts.edges.bins,
-    ).assign_attrs(values=cuts.values, notes=summary.dataset.attrs.get(NOTES, "[]"), **counts)
+    ).assign_attrs(values=cuts.values, notes=summary.dataset.attrs.get(NOTES, "[]"), **summary.notes.attributes)
 
 
 def check_cutting(depth: int, min_rows: int, values: int | None, score_cells: int | None) -> None:

@@ -21,7 +21,6 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.inference.choice import check_confidence
-from calibdask.results.build import MISSING_SLICES
 from calibdask.results.document import Document
 from calibdask.safe_text import listed, visible
 
@@ -324,9 +323,10 @@ class Check(Analysis):
             )
             judgements += own
             measured[", ".join(str(axis.name) for axis in one.by)] = by_slice
-        if any(MISSING_SLICES in one.attrs for one in measured.values()):
-            missing = sum(int(one.attrs[MISSING_SLICES]) for one in measured.values())
-            result = result.assign_attrs({MISSING_SLICES: missing})
+        # A summary has one number for all slices together.
+        if given.has_rows and any("missing_slices" in one.attrs for one in measured.values()):
+            missing = sum(int(one.attrs["missing_slices"]) for one in measured.values())
+            result = result.assign_attrs(missing_slices=missing)
         if margins:
             metrics = {str(limit.metric): limit.metric.make() for limit in margins}
             # The first one is what others are compared with.

@@ -13,7 +13,7 @@ from calibdask.analyses.gating.judging import EVIDENCE, Judgement, overall
 from calibdask.analyses.gating.outcome_rows import FEWEST_EVENTS
 from calibdask.analyses.gating.profiles import profile_of
 from calibdask.analyses.monitoring.due_dates import dates_of
-from calibdask.results.build import excluded_rows, sentences_of
+from calibdask.results.build import noted_rows, sentences_of
 from calibdask.results.cautions import of_metrics
 from calibdask.results.decisions import OUTCOMES, WORDS, Outcome
 from calibdask.results.document import (
@@ -321,7 +321,7 @@ def plain(gate: Gate) -> dict[str, Any]:
         "outcome": WORDS[gate.outcome],
         "rows": gate.rows,
         "rows_skipped": 0,
-        **excluded_rows(attributes),
+        **noted_rows(attributes),
         "population": gate.population or "in the sample",
         "confidence": gate.confidence,
         "profile": gate.profile,

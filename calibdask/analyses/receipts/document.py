@@ -14,6 +14,7 @@ import xarray as xr
 from calibdask import __version__
 from calibdask.analyses.gating.judging import Judgement
 from calibdask.analyses.receipts.fingerprint import Fingerprint
+from calibdask.engine.row_notes import NEGATIVE_LABELS
 from calibdask.results.build import excluded_rows
 from calibdask.results.decisions import WORDS
 from calibdask.results.format import slice_text
@@ -22,10 +23,10 @@ KIND: str = "calibdask receipt"
 # Receipts of the first format have no checksum.
 FORMAT: int = 2
 FORMATS: tuple[int, ...] = (1, FORMAT)
-# The hash covers what a second party finds again, which is all but where and when the receipt was made, and how many
-# rows were left out before; the checksum covers everything but itself.
+# The hash covers what a second party finds again, which is all but where and when the receipt was made, and notes on
+# the rows that were read; the checksum covers everything but itself.
 _CHECKSUM = "checksum"
-_OUTSIDE = ("hash", "made", "excluded", _CHECKSUM)
+_OUTSIDE = ("hash", "made", "excluded", NEGATIVE_LABELS, _CHECKSUM)
 
 Document = dict[str, Any]
 
@@ -57,12 +58,14 @@ def document(
     made = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "python": platform.python_version()}
     made |= {"numpy": np.__version__, "platform": platform.platform()}
     excluded = excluded_rows(result.attrs)
-    signed = measured | ({"excluded": excluded} if excluded else {}) | {"hash": hash_of(measured), "made": made}
+    noted: Document = {"excluded": excluded} if excluded else {}
+    noted |= {name: str(result.attrs[name]) for name in (NEGATIVE_LABELS,) if name in result.attrs}
+    signed = measured | noted | {"hash": hash_of(measured), "made": made}
     return signed | {_CHECKSUM: checksum_of(signed)}
 
 
 def hash_of(receipt: Mapping[str, Any]) -> str:
-    """SHA-256 of the canonical JSON of what a second party finds again: not ``excluded`` or ``made``."""
+    """SHA-256 of the canonical JSON of what a second party finds again: not notes on rows, or ``made``."""
     return _sha256({name: value for name, value in receipt.items() if name not in _OUTSIDE})
 
 

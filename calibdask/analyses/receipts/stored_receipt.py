@@ -6,6 +6,7 @@ from types import NoneType
 from typing import Any
 
 from calibdask.analyses.receipts.document import FORMATS, KIND, Document, canonical
+from calibdask.engine.row_notes import NEGATIVE_LABELS
 from calibdask.results.decisions import WORDS
 from calibdask.safe_text import listed, visible
 from calibdask.storage.documents import read_json
@@ -45,9 +46,9 @@ _RECEIPT: Mapping[str, Check] = {
     "made": _MAPPING,
 }
 # Entries of receipts of the second format.
-_SEALED: Mapping[str, Check] = {"checksum": _TEXT}
-# Entries that not every receipt has: numbers of rows that were left out.
-_EXCLUDED: Mapping[str, Check] = {"excluded": _named(_WHOLE)}
+_SEALED: dict[str, Check] = {"checksum": _TEXT}
+# Entries that not every receipt has: numbers of rows that were left out, and labels that count as negative.
+_NOTED: Mapping[str, Check] = {"excluded": _named(_WHOLE), NEGATIVE_LABELS: _TEXT}
 _DATA: Mapping[str, Check] = {"rows": _WHOLE, "fingerprint": _TEXT, "parts": _named(_TEXT)}
 _REQUEST: Mapping[str, Check] = {
     **dict.fromkeys(("metrics", "limits", "slice_limits", "by"), _each(_TEXT)),
@@ -95,7 +96,7 @@ def read_receipt(given: Document | str | Path) -> Document:
     if type(given.get("format")) is not int or given["format"] not in FORMATS:
         expected = " and ".join(map(str, FORMATS))
         raise ValueError(f"The receipt has the format {given.get('format')!r}; this version reads {expected}.")
-    sealed = {} if given["format"] == 1 else {**_SEALED, **(_EXCLUDED if "excluded" in given else {})}
+    sealed = {} if given["format"] == 1 else _SEALED | {name: check for name, check in _NOTED.items() if name in given}
     _check("", given, {**_RECEIPT, **sealed})
     further = {name: check for name, check in _FURTHER.items() if name in given["request"]}
     request = {**_REQUEST, **further}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from calibdask.engine.one_hot import one_hot_fault
-from calibdask.engine.other_labels import OtherLabels
+from calibdask.engine.row_notes import OtherLabels
 from calibdask.engine.workers import Workers, one_thread_for_products
 from calibdask.statistics.bins.grid import Grid, GridHistogram
 from calibdask.statistics.block import Block

@@ -1,0 +1,319 @@
+"""Notes on rows besides their numbers: how many were left out, and which labels count as negative.
+
+Notes of parts merge into those of all rows. As text they travel with summaries, as arrays that add up with the states
+of accumulators.
+"""
+
+import json
+import os
+import sys
+import warnings
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from itertools import chain
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+# Number of labels that a notice lists.
+_SHOWN = 5
+# Distinct texts that are kept for an error message.
+_MOST_STRAYS = 1000
+# The counts of rows that were left out, of the values that these lack, and of the rows without a slice.
+EXCLUDED_ROWS = (
+    *("rows_skipped", "cells_skipped", "rows_ignored", "missing_labels", "missing_scores", "missing_weights"),
+    "missing_slices",
+)
+# The labels that count as negative, where there are several.
+NEGATIVE_LABELS = "negative_labels"
+
+
+class OtherLabels(NamedTuple):
+    """Labels of some rows besides the positive class; the number kept is bounded.
+
+    Attributes
+    ----------
+    negative : tuple of str
+        The first ones, in sorted order, of those that count as negative; one more than are shown.
+    strays : tuple of (int, str)
+        Texts among labels that are numbers, with the numbers in their place.
+    positive : str
+        The positive class as text; empty where labels are not compared with one.
+    occurs : bool
+        Whether some row has it.
+    """
+
+    negative: tuple[str, ...] = ()
+    strays: tuple[tuple[int, str], ...] = ()
+    positive: str = ""
+    occurs: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        negative: Iterable[Any],
+        strays: Iterable[tuple[int, str]] = (),
+        positive: Any = None,
+        *,
+        occurs: bool = False,
+    ) -> "OtherLabels":
+        """These labels, as text.
+
+        Examples
+        --------
+        >>> OtherLabels.of([10.0, 2, "auk"]).negative
+        ('2', '10', "'auk'")
+        """
+        texts = cls.of_texts(map(_text, negative)).negative
+        return cls(texts, tuple(sorted(set(strays))[:_MOST_STRAYS]), repr(positive), occurs)
+
+    @classmethod
+    def of_texts(cls, negative: Iterable[str]) -> "OtherLabels":
+        """Labels that are texts already."""
+        return cls(tuple(sorted({*negative}, key=_order)[: _SHOWN + 1]))
+
+    def merged(self, other: "OtherLabels") -> "OtherLabels":
+        """The labels of the rows of both."""
+        if self == other:
+            return self
+        strays = sorted({*self.strays, *other.strays})
+        return OtherLabels(
+            self.of_texts([*self.negative, *other.negative]).negative,
+            tuple(strays[:_MOST_STRAYS]),
+            self.positive or other.positive,
+            self.occurs or other.occurs,
+        )
+
+    @property
+    def listed(self) -> str:
+        """The labels that count as negative, if there are several: one class is measured against the rest.
+
+        Examples
+        --------
+        >>> OtherLabels.of(["tit", "auk"]).listed, OtherLabels.of(["tit"]).listed
+        ("'auk', 'tit'", '')
+        """
+        if len(self.negative) < 2:
+            return ""
+        return ", ".join(self.negative[:_SHOWN]) + ", ..." * (len(self.negative) > _SHOWN)
+
+    def check(self) -> None:
+        """Warn if several labels count as negative.
+
+        Raises
+        ------
+        ValueError
+            If the positive class does not occur among several labels: a misspelt one would make all rows negative.
+        """
+        if self.listed and not self.occurs:
+            raise ValueError(f"pos_label expects a class of y_true, such as {self.negative[0]}, got {self.positive}.")
+        self.warn()
+
+    def warn(self, *, of_summary: bool = False) -> None:
+        """Warn if several labels count as negative, of rows or of a summary."""
+        again = "summarize the rows again and " if of_summary else ""
+        if self.listed:
+            warnings.warn(
+                f"Several labels besides the positive one count as negative: {self.listed}. If one of them is no "
+                f"class, {again}leave its rows out by ignore_label=... (--ignore-label); if only two are expected, "
+                "name both by labels=... (--labels), the positive one last, and others are refused.",
+                UserWarning,
+                stacklevel=_level_of_caller(),
+            )
+
+
+@dataclass(frozen=True)
+class RowNotes:
+    """Notes on some rows.
+
+    Attributes
+    ----------
+    excluded : mapping from str to int, or None
+        Counts by `EXCLUDED_ROWS`, of those that were asked for; None where they are not known.
+    others : OtherLabels
+    rows : int
+        Number of the rows, by which a sum or a selection of summaries is noticed.
+    shared : tuple of str
+        Periods that were added together, if the counts are those of all of them.
+    """
+
+    excluded: Mapping[str, int] | None = field(default_factory=dict)
+    others: OtherLabels = field(default_factory=OtherLabels)
+    rows: int = 0
+    shared: tuple[str, ...] = ()
+
+    @classmethod
+    def merged(cls, notes: Iterable["RowNotes"]) -> "RowNotes":
+        """The notes on the rows of all.
+
+        Examples
+        --------
+        >>> one, other = RowNotes({"rows_skipped": 1}, rows=5), RowNotes({"rows_skipped": 2}, rows=4)
+        >>> RowNotes.merged([one, other]).excluded, RowNotes.merged([one, RowNotes(None)]).excluded
+        ({'rows_skipped': 3}, None)
+        """
+        # Those of periods that were added together are the same text, and count once.
+        distinct = {note.to_text() if note.shared else number: note for number, note in enumerate(notes)}
+        parts = [*distinct.values()]
+        names = {*chain.from_iterable(note.excluded or () for note in parts)}
+        known = all(note.excluded is not None for note in parts)
+        counts = {
+            name: sum((note.excluded or {}).get(name, 0) for note in parts) for name in EXCLUDED_ROWS if name in names
+        }
+        others = reduce(OtherLabels.merged, (note.others for note in parts), OtherLabels())
+        return cls(counts if known else None, others, sum(note.rows for note in parts))
+
+    def of_rows(self, rows: int) -> "RowNotes":
+        """The notes on this number of rows; counts are not known if they are those of other rows."""
+        return self if rows == self.rows else replace(self, excluded=None, rows=rows)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """Attributes of results."""
+        negative = self.others.listed
+        return ({NEGATIVE_LABELS: negative} if negative else {}) | dict(self.excluded or {})
+
+    def to_text(self) -> str:
+        """The notes as JSON."""
+        others = {"negative": self.others.negative, "positive": self.others.positive, "occurs": self.others.occurs}
+        return json.dumps({"rows": self.rows, "excluded": self.excluded, "shared": self.shared} | others)
+
+    @classmethod
+    def from_text(cls, text: str) -> "RowNotes":
+        """The notes again; nothing is known of an empty text, or of one that no version writes."""
+        try:
+            known = json.loads(text)
+            excluded = known["excluded"]
+            counts = None if excluded is None else {name: int(excluded[name]) for name in excluded}
+            negative = tuple(map(str, known["negative"]))
+            others = OtherLabels(negative, (), str(known["positive"]), bool(known["occurs"]))
+            return cls(counts, others, int(known["rows"]), tuple(map(str, known["shared"])))
+        except (ValueError, KeyError, TypeError):
+            return cls(None)
+
+    def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Arrays of whole numbers; their sums over processes are those of the merged notes."""
+        counts = [(self.excluded or {}).get(name, 0) for name in EXCLUDED_ROWS]
+        asked = [name in (self.excluded or {}) for name in EXCLUDED_ROWS]
+        numbers = np.array([self.excluded is None, self.others.occurs, *asked, *counts], np.int64)
+        return {NOTES: numbers, LABELS: _LabelSums.of(self.others.negative).sums}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], pos_label: Any) -> "RowNotes":
+        """The notes again, from sums of arrays; nothing is known without them, as in states of earlier versions.
+
+        Raises
+        ------
+        ValueError
+            If they are not of the shape and type that `to_arrays` returns.
+        """
+        if NOTES not in arrays and LABELS not in arrays:
+            return cls(None)
+        for name, expected in cls().to_arrays().items():
+            if name not in arrays or (arrays[name].shape, arrays[name].dtype) != (expected.shape, expected.dtype):
+                raise ValueError(
+                    f"load_state_dict expects {name} of state_dict, int64 of shape {expected.shape}: the state is "
+                    "damaged, or was made by hand."
+                )
+        unknown, occurs, *numbers = arrays[NOTES].tolist()
+        asked, counts = numbers[: len(EXCLUDED_ROWS)], numbers[len(EXCLUDED_ROWS) :]
+        excluded = {name: count for name, is_asked, count in zip(EXCLUDED_ROWS, asked, counts, strict=True) if is_asked}
+        others = OtherLabels(_LabelSums(arrays[LABELS]).labels, (), repr(pos_label), bool(occurs))
+        return cls(None if unknown else excluded, others)
+
+
+# Entries of state dictionaries: counts, and labels.
+NOTES, LABELS = "row_notes", "negative_labels"
+# Three bytes for a word, whose squares add up in 64 bits over 2047 processes.
+_WORD_BYTES = 3
+_WORDS = 16
+_CELLS, _COPIES = 32, 3
+
+
+class _LabelSums(NamedTuple):
+    """Labels of processes as sums: a table of hashes, from which the labels are read one after the other.
+
+    Each label is added to three cells, ``(count, words, squares of words)``. Where the squares are those of one label,
+    a cell has this label alone, whose copies are subtracted from its other cells. Some 20 labels can be read.
+    """
+
+    sums: npt.NDArray[Any]
+
+    @classmethod
+    def of(cls, labels: Sequence[str]) -> Self:
+        """The sums of the labels of one process."""
+        sums = np.zeros((_CELLS, 1 + 2 * _WORDS), np.int64)
+        for label in labels:
+            content = _content(label)
+            sums[_cells(content)] += _numbers(content)
+        return cls(sums)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The labels of all processes in sorted order, no more than are kept; ``...`` for those that cannot be read."""
+        rest, found = self.sums.copy(), set[bytes]()
+        while single := next(filter(None, map(_single, range(_CELLS), rest)), None):
+            content, count = single
+            found.add(content)
+            rest[_cells(content)] -= count * _numbers(content)
+        texts = [content.rstrip(b"\0").decode(errors="replace") for content in found]
+        return OtherLabels.of_texts([*texts, *(["..."] if rest.any() else [])]).negative
+
+
+def _content(label: str) -> bytes:
+    """The bytes that stand for a label; of a long one its first ones, and a checksum of all."""
+    content, most = label.encode(errors="replace"), _WORD_BYTES * _WORDS
+    if len(content) > most:
+        end = f"...{zlib.crc32(content):08x}".encode()
+        content = content[: most - len(end)] + end
+    return content.ljust(most, b"\0")
+
+
+def _cells(content: bytes) -> list[int]:
+    """The three cells of a label."""
+    third = _CELLS // _COPIES
+    return [copy * third + zlib.crc32(content, copy) % third for copy in range(_COPIES)]
+
+
+def _numbers(content: bytes) -> npt.NDArray[Any]:
+    words = [int.from_bytes(content[at : at + _WORD_BYTES], "big") for at in range(0, len(content), _WORD_BYTES)]
+    return np.array([1, *words, *(word**2 for word in words)], np.int64)
+
+
+def _single(number: int, cell: npt.NDArray[Any]) -> tuple[bytes, int] | None:
+    """The label of a cell of this number, and how many processes have it; None if there is none, or several."""
+    count, *sums = cell.tolist()
+    if count < 1:
+        return None
+    words = [total // count for total in sums[:_WORDS]]
+    is_one = [count * word for word in words] + [count * word**2 for word in words] == sums
+    if not is_one or not all(0 <= word < 1 << 8 * _WORD_BYTES for word in words):
+        return None
+    content = b"".join(word.to_bytes(_WORD_BYTES, "big") for word in words)
+    return (content, count) if number in _cells(content) else None
+
+
+def _level_of_caller() -> int:
+    """Number of frames between a warning and the code that called the package."""
+    folder = os.path.dirname(os.path.dirname(__file__)) + os.sep
+    frame, level = sys._getframe(2), 2
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(folder):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def _text(label: Any) -> str:
+    """A label as text; a whole number reads alike in all types."""
+    label = label.item() if isinstance(label, np.generic) else label
+    return repr(int(label) if isinstance(label, float) and label.is_integer() else label)
+
+
+def _order(text: str) -> tuple[bool, float, str]:
+    """Numbers come first, by their size."""
+    try:
+        return False, float(text), text
+    except ValueError:
+        return True, 0.0, text

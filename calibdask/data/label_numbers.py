@@ -124,6 +124,11 @@ def _equal(values: np.ndarray, label: Any) -> np.ndarray:
     """Where values are this label."""
     if label is None:
         return np.zeros(values.shape, bool)
+    if values.dtype.kind == "O":
+        import pandas as pd
+
+        # Missing values of pandas cannot be compared.
+        values = np.where(pd.isna(values), None, values)
     return np.broadcast_to(np.asarray(values == label, bool), values.shape)
 
 

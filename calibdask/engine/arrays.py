@@ -62,7 +62,10 @@ def plain(array: Any, name: str = "An array") -> Any:
     if isinstance(array, list | tuple):
         # Converted as one array, masked rows would lose their masks.
         array = [unmasked(row) if _is_masked(row) and row.ndim else row for row in array]
-    return np.asarray(array)
+    made = np.asarray(array)
+    # NumPy makes the text "nan" of a missing value among texts.
+    is_text = made.dtype.kind == "U" and made.ndim == 1 and isinstance(array, list)
+    return np.array(array, object) if is_text and any(one != one for one in array) else made
 
 
 def local_times(array: Any) -> Any:

@@ -4,6 +4,7 @@ Notes of parts merge into those of all rows. As text they travel with summaries,
 of accumulators.
 """
 
+import hashlib
 import json
 import os
 import sys
@@ -275,7 +276,7 @@ def _content(label: str) -> bytes:
 def _cells(content: bytes) -> list[int]:
     """The three cells of a label."""
     third = _CELLS // _COPIES
-    return [copy * third + zlib.crc32(content, copy) % third for copy in range(_COPIES)]
+    return [copy * third + byte % third for copy, byte in enumerate(hashlib.sha256(content).digest()[:_COPIES])]
 
 
 def _numbers(content: bytes) -> npt.NDArray[Any]:

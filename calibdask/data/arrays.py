@@ -194,7 +194,7 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     source = _source(replace(rows, group=group, clusters=clusters), columns, layout, options, row_filter)
     if row_filter is not None:
         source.original_row = lambda row: int(row_filter.positions(rows)[row])
-    source.take_other_labels(encoded.others)
+    source.take_other_labels(encoded.others, encoded.unknown)
     classes = None if shape.vector else encoded.classes
     return Input(source, batch, axes, classes, features=arrays.features, options=options)
 

@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import xarray as xr
@@ -21,6 +21,7 @@ from calibdask.data.label_numbers import (
     refuse_stray,
     shown_names,
     type_of,
+    unknown_labels,
     values_of,
 )
 from calibdask.data.shapes import Shape
@@ -49,12 +50,15 @@ class Encoded(NamedTuple):
         Whether labels were names.
     others : OtherLabels or Dask collection
         Labels besides the positive one; with Dask a collection that the first pass computes.
+    unknown : function, optional
+        Makes a collection of Dask of labels that are none of the classes, for an error message.
     """
 
     labels: Any
     classes: Any = None
     renumbered: bool = False
     others: Any = OtherLabels()
+    unknown: Callable[[], Any] | None = None
 
     def ignored(self, label: Any) -> Any:
         """The number of the labels that are left out, which had this one."""
@@ -122,9 +126,8 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
         return Encoded(y_true, _as_array(listed or names, y_prob))
     mend = "" if listed is not None or classes is not names else _RENAME
     names_of_columns = _checked(classes, shape.columns)
-    encode = partial(class_positions, names=names_of_columns, shape=shape, mend=mend)
     labelled = names if listed is None and names is not None else classes
-    return Encoded(_encode(y_true, encode), _as_array(labelled, y_prob), renumbered=True)
+    return _of_classes(y_true, names_of_columns, shape, _as_array(labelled, y_prob), mend)
 
 
 def _check_order(classes: list[Any] | None, columns: list[Any] | None, what: str) -> None:
@@ -157,12 +160,24 @@ def _checked(names: list[Any], columns: int | None) -> list[Any]:
     return names
 
 
+def _of_classes(y_true: Any, names: list[Any], shape: Shape, columns: Any = None, mend: str = "") -> Encoded:
+    """Positions among the names of classes, and the labels that are none of them, if there are any."""
+    labels = _encode(y_true, partial(class_positions, names=names, shape=shape))
+    found = partial(collected, _data(y_true), partial(unknown_labels, names=names, shape=shape, mend=mend))
+    if is_dask(_data(labels)):
+        return Encoded(labels, columns, renumbered=True, unknown=found)
+    others = found() if (np.asarray(_data(labels)) < 0).any() else OtherLabels()
+    return Encoded(labels, columns, renumbered=True, others=others)
+
+
 def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape) -> Encoded:
     """Outcomes of the class whose probability a vector of scores is."""
     pos_label = None if shape.options.pos_label is None else _like(shape.options.pos_label, y_true)
-    outcomes = _encode(y_true, _binary_encoder(listed, pos_label, shape, y_true))
     if listed is not None:
-        return Encoded(outcomes, renumbered=True)
+        return _of_classes(y_true, _outcome_classes(listed, pos_label), shape)
+    if pos_label is None:
+        _refuse_names(y_true)
+    outcomes = _encode(y_true, partial(is_positive, pos_label=pos_label, shape=shape))
     others = collected(_data(y_true), partial(other_labels, pos_label=pos_label, shape=shape))
     return Encoded(outcomes, renumbered=True, others=others)
 
@@ -286,7 +301,8 @@ def _distinct(y_true: Any, shape: Shape) -> list[Any]:
         names = pd.unique(given.ravel())
     if shape.options.skip_missing:
         names = names[~np.asarray(pd.isna(names))]
-    check_present(names)
+    elif pd.isna(names).any():
+        check_present(given)
     ordered = sorted(names.tolist())
     numbers = [name for name in ordered if isinstance(name, str) and re.fullmatch(r"-?\d+", name)]
     if len(numbers) == len(ordered) and numbers != sorted(numbers, key=int):
@@ -299,26 +315,23 @@ def _distinct(y_true: Any, shape: Shape) -> list[Any]:
     return ordered
 
 
-def _binary_encoder(
-    labels: list[Any] | None, pos_label: Any, shape: Shape, y_true: Any
-) -> Callable[[np.ndarray], np.ndarray]:
-    """The function from labels to outcomes of the class whose probability a vector of scores is."""
-    if labels is None and pos_label is None:
-        refuse_stray(blocks_of(_data(y_true)))
-        raise ValueError(
-            "Class names require pos_label=... (--pos-label), the class whose probability the vector of scores holds; "
-            "or labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got "
-            "type "
-            f"{type_of(y_true)}."
-        )
-    if labels is None:
-        return partial(is_positive, pos_label=pos_label, shape=shape)
+def _refuse_names(y_true: Any) -> NoReturn:
+    """Raise ValueError for names of classes of which none is positive."""
+    refuse_stray(blocks_of(_data(y_true)))
+    raise ValueError(
+        "Class names require pos_label=... (--pos-label), the class whose probability the vector of scores holds; or "
+        "labels=..., both classes with this one last. Without, y_true expects the class numbers 0 and 1, got type "
+        f"{type_of(y_true)}."
+    )
+
+
+def _outcome_classes(labels: list[Any], pos_label: Any) -> list[Any]:
+    """The two classes, the positive one last."""
     if len(labels) != 2:
         raise ValueError(f"A vector of scores expects labels of two classes, got {len(labels)}: {shown_names(labels)}.")
     if pos_label is not None and pos_label not in labels:
         raise ValueError(f"pos_label expects one of {shown_names(labels)}, got {pos_label!r}.")
-    ordered = labels[::-1] if pos_label == labels[0] else labels
-    return partial(class_positions, names=ordered, shape=shape)
+    return labels[::-1] if pos_label == labels[0] else labels
 
 
 def _data(array: Any) -> Any:

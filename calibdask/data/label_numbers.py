@@ -9,13 +9,9 @@ import numpy as np
 from calibdask.data.frames import is_frame
 from calibdask.data.shapes import Shape
 from calibdask.engine.arrays import is_dask, plain, unmasked
-from calibdask.engine.row_filter import IGNORED_LABEL, MISSING_LABEL
-from calibdask.engine.row_notes import OtherLabels
+from calibdask.engine.row_filter import ABSENT_LABEL, IGNORED_LABEL, MISSING_LABEL, STRAY_LABEL
+from calibdask.engine.row_notes import MOST_STRAYS, OtherLabels, label_text, no_class
 
-_NO_CLASS = (
-    "y_true expects a class in every row, some are missing; drop these rows, or leave them out by skip_missing=True "
-    "(--skip-missing)."
-)
 # Rows that are searched for a number among texts.
 _MOST_SEARCHED = 1 << 20
 # Number of classes that an error message lists.
@@ -28,10 +24,8 @@ def is_positive(values: np.ndarray, pos_label: Any, shape: Shape) -> np.ndarray:
 
     ignored = _equal(values, shape.options.ignore_label)
     missing = ~ignored & np.asarray(pd.isna(values))
-    if missing.any() and not shape.options.skip_missing:
-        raise ValueError(_NO_CLASS)
     numbers = np.where(ignored, IGNORED_LABEL, np.where(missing, False, _equal(values, pos_label)))
-    numbers = np.where(missing, MISSING_LABEL, numbers)
+    numbers = np.where(missing, _missing_label(shape), numbers)
     if _is_number(str(pos_label)) and values.dtype.kind not in "fiub":
         codes, distinct = pd.factorize(values[numbers == 0])
         numbers[numbers == 0] = np.array([_stray_code(label) for label in distinct], np.int64)[codes]
@@ -42,9 +36,26 @@ def other_labels(values: np.ndarray, pos_label: Any, shape: Shape) -> OtherLabel
     """The labels of one block besides the positive one."""
     distinct = _distinct(values.ravel())
     numbers = is_positive(distinct, pos_label, shape)
-    texts = zip(numbers.tolist(), distinct.tolist(), strict=True)
-    strays = [(number, text) for number, text in texts if MISSING_LABEL < number < 0]
+    strays = _strays(distinct, numbers)
     return OtherLabels.of(distinct[numbers == 0].tolist(), strays, pos_label, occurs=bool((numbers == 1).any()))
+
+
+def unknown_labels(values: np.ndarray, names: Sequence[Any], shape: Shape, mend: str = "") -> OtherLabels:
+    """The labels of one block that are none of the classes."""
+    distinct = _distinct(values.ravel())
+    strays = _strays(distinct, class_positions(distinct, names, shape))
+    return OtherLabels((), tuple(sorted(strays)[:MOST_STRAYS]), classes=f"{shown_names(names)}", mend=mend)
+
+
+def _strays(labels: np.ndarray, numbers: np.ndarray) -> list[tuple[int, str]]:
+    """Labels that are no class, as text, with the numbers in their place."""
+    few = (numbers > MISSING_LABEL) & (numbers < 0)
+    return [(int(number), label_text(label)) for number, label in zip(numbers[few], labels[few], strict=True)]
+
+
+def _missing_label(shape: Shape) -> int:
+    """The number of rows without a label."""
+    return MISSING_LABEL if shape.options.skip_missing else ABSENT_LABEL
 
 
 def _distinct(values: np.ndarray) -> np.ndarray:
@@ -63,11 +74,16 @@ def _stray_code(label: Any) -> int:
     """The number in place of a text among labels that are numbers, which would count as negative; 0 for numbers."""
     if not isinstance(label, str) or _is_number(label):
         return 0
-    return MISSING_LABEL + 1 + zlib.crc32(label.encode()) % (1 << 30)
+    return _code(label)
 
 
-def class_positions(values: np.ndarray, names: Sequence[Any], shape: Shape, mend: str = "") -> np.ndarray:
-    """Number of the class of each row."""
+def _code(label: Any) -> int:
+    """The number in place of a label that is no class."""
+    return STRAY_LABEL + zlib.crc32(label_text(label).encode(errors="replace")) % (1 << 30)
+
+
+def class_positions(values: np.ndarray, names: Sequence[Any], shape: Shape) -> np.ndarray:
+    """Number of the class of each row; negative ones stand for labels that are no class."""
     import pandas as pd
 
     flat = pd.Index(values.ravel())
@@ -75,23 +91,22 @@ def class_positions(values: np.ndarray, names: Sequence[Any], shape: Shape, mend
     ignored = shape.options.ignore_label
     if ignored is not None:
         positions = np.where(_equal(values.ravel(), ignored), IGNORED_LABEL, positions)
-    if shape.options.skip_missing:
-        positions = np.where((positions == -1) & np.asarray(flat.isna()), MISSING_LABEL, positions)
+    positions = np.where((positions == -1) & np.asarray(flat.isna()), _missing_label(shape), positions)
     unknown = positions == -1
     if unknown.any():
-        value = flat[unknown.argmax()]
-        if value != value or value is None:
-            raise ValueError(_NO_CLASS)
-        value = value.item() if isinstance(value, np.generic) else value
-        raise ValueError(f"y_true expects classes among {shown_names(names)}, got {value!r}{mend}.")
+        codes, distinct = pd.factorize(flat[unknown])
+        positions[unknown] = np.array([_code(label) for label in distinct], np.int64)[codes]
     return positions.reshape(values.shape)
 
 
-def refuse_stray(blocks: Iterable[np.ndarray]) -> None:
-    """Raise ValueError that names the row and value of a text among labels that are otherwise numbers."""
+def refuse_stray(blocks: Iterable[np.ndarray], rows: int = 0) -> None:
+    """Raise ValueError that names the row and value of a text among labels that are otherwise numbers.
+
+    ``rows`` are numbers that come before.
+    """
     import pandas as pd
 
-    rows, count, first, numbers = 0, 0, None, set()
+    count, first, numbers = 0, None, {0} if rows else set()
     for block in blocks:
         codes, distinct = pd.factorize(block.ravel())
         is_stray = np.array([_stray_code(label) != 0 for label in distinct.tolist()] or [False])
@@ -136,8 +151,9 @@ def check_present(values: np.ndarray) -> None:
     """Raise ValueError for labels that are missing."""
     import pandas as pd
 
-    if pd.isna(values).any():
-        raise ValueError(_NO_CLASS)
+    missing = np.asarray(pd.isna(values)).ravel()
+    if missing.any():
+        raise ValueError(no_class(int(missing.sum()), missing.size, int(missing.argmax())))
 
 
 def shown_names(names: Sequence[Any]) -> str:

@@ -13,6 +13,9 @@ from calibdask.statistics.validity import EXCLUDED
 # Numbers in place of labels: of rows that are left out, and of rows without a label.
 IGNORED_LABEL = -(2**31)
 MISSING_LABEL = IGNORED_LABEL + 1
+# Where none may be missing: of rows without a label, and the first number of labels that are no class.
+ABSENT_LABEL = MISSING_LABEL + 1
+STRAY_LABEL = ABSENT_LABEL + 1
 
 Mask = npt.NDArray[np.bool_]
 

@@ -19,10 +19,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.engine.row_filter import ABSENT_LABEL
+
 # Number of labels that a notice lists.
 _SHOWN = 5
 # Distinct texts that are kept for an error message.
-_MOST_STRAYS = 1000
+MOST_STRAYS = 1000
 # The counts of rows that were left out, of the values that these lack, and of the rows without a slice.
 EXCLUDED_ROWS = (
     *("rows_skipped", "cells_skipped", "rows_ignored", "missing_labels", "missing_scores", "missing_weights"),
@@ -40,17 +42,23 @@ class OtherLabels(NamedTuple):
     negative : tuple of str
         The first ones, in sorted order, of those that count as negative; one more than are shown.
     strays : tuple of (int, str)
-        Texts among labels that are numbers, with the numbers in their place.
+        Labels that are no class, or texts among numbers, with the numbers in their place.
     positive : str
         The positive class as text; empty where labels are not compared with one.
     occurs : bool
         Whether some row has it.
+    classes : str
+        The classes that labels are compared with, where these are named; strays are none of them.
+    mend : str
+        Advice for strays.
     """
 
     negative: tuple[str, ...] = ()
     strays: tuple[tuple[int, str], ...] = ()
     positive: str = ""
     occurs: bool = False
+    classes: str = ""
+    mend: str = ""
 
     @classmethod
     def of(
@@ -68,8 +76,8 @@ class OtherLabels(NamedTuple):
         >>> OtherLabels.of([10.0, 2, "auk"]).negative
         ('2', '10', "'auk'")
         """
-        texts = cls.of_texts(map(_text, negative)).negative
-        return cls(texts, tuple(sorted(set(strays))[:_MOST_STRAYS]), repr(positive), occurs)
+        texts = cls.of_texts(map(label_text, negative)).negative
+        return cls(texts, tuple(sorted(set(strays))[:MOST_STRAYS]), repr(positive), occurs)
 
     @classmethod
     def of_texts(cls, negative: Iterable[str]) -> "OtherLabels":
@@ -83,9 +91,28 @@ class OtherLabels(NamedTuple):
         strays = sorted({*self.strays, *other.strays})
         return OtherLabels(
             self.of_texts([*self.negative, *other.negative]).negative,
-            tuple(strays[:_MOST_STRAYS]),
+            tuple(strays[:MOST_STRAYS]),
             self.positive or other.positive,
             self.occurs or other.occurs,
+            self.classes or other.classes,
+            self.mend or other.mend,
+        )
+
+    def refusal(self, number: int, count: int, rows: int, first: int) -> str:
+        """The error for a label with this number in its place, the first of ``count``; empty if there is none."""
+        if number == ABSENT_LABEL:
+            return no_class(count, rows, first)
+        text = dict(self.strays).get(number)
+        if text is None:
+            return ""
+        if self.classes:
+            others = "" if count == 1 else f", the first of {count} of {rows} labels that are none of them"
+            return f"y_true expects classes among {self.classes}, got {text} in row {first}{others}{self.mend}."
+        differ = "is another text" if count == 1 else "are other texts"
+        return (
+            f"y_true expects labels that are numbers, as pos_label (--pos-label) is, but {count} of {rows} labels "
+            f"{differ}; the first is row {first}, {text}. They would count as negative. Name both classes by "
+            f"labels=... (--labels), the positive one last, and skip such rows by ignore_label={text} (--ignore-label)."
         )
 
     @property
@@ -306,10 +333,19 @@ def _level_of_caller() -> int:
     return level
 
 
-def _text(label: Any) -> str:
+def label_text(label: Any) -> str:
     """A label as text; a whole number reads alike in all types."""
     label = label.item() if isinstance(label, np.generic) else label
     return repr(int(label) if isinstance(label, float) and label.is_integer() else label)
+
+
+def no_class(count: int, rows: int, first: int) -> str:
+    """The error for rows without a label."""
+    lack = "lacks one" if count == 1 else "lack one"
+    return (
+        f"y_true expects a class in every row, but {count} of {rows} {lack}; the first is row {first}. Drop these rows, "
+        "or leave them out by skip_missing=True (--skip-missing)."
+    )
 
 
 def _order(text: str) -> tuple[bool, float, str]:

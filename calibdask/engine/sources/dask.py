@@ -14,6 +14,7 @@ from dask.layers import ArrayValuesDep
 from calibdask.engine.arrays import is_dask, unmasked
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.engine.row_filter import RowFilter
+from calibdask.engine.row_notes import OtherLabels
 from calibdask.engine.rows import Rows, make_block
 from calibdask.engine.sources import pair_schedule
 from calibdask.engine.sources.reduction import packed, tree
@@ -62,6 +63,7 @@ class DaskSource(RowSource):
         self._others = {name: _aligned(name, array, chunks) for name, array in others.items() if array is not None}
         self._filter = row_filter
         self._lazy_labels: Any = None
+        self._unknown: Callable[[], Any] | None = None
         # Of the rows that are left, if some are left out.
         self._sizes_known = row_filter is None and not any(np.isnan(size) for size in chunks)
 
@@ -81,12 +83,20 @@ class DaskSource(RowSource):
         states: States = result.item()
         return states
 
-    def take_other_labels(self, others: Any) -> None:
+    def take_other_labels(self, others: Any, unknown: Callable[[], Any] | None = None) -> None:
         """Set the labels besides the positive one, which a collection of Dask finds in the first pass."""
+        self._unknown = unknown
         if is_dask(others):
             self._lazy_labels = others
         else:
             super().take_other_labels(others)
+
+    def find_labels(self) -> OtherLabels:
+        """As of other sources; labels that are no class are searched only now."""
+        if self._unknown is None:
+            return self.other_labels
+        found: OtherLabels = self._unknown().compute(scheduler=scheduler()).item()
+        return found
 
     def _reduced(self, statistics: tuple[Statistic[Any], ...]) -> Any:
         """An array of one element that holds the merged states."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 import numpy as np
 
 from calibdask.engine.one_hot import one_hot_fault
+from calibdask.engine.row_filter import MISSING_LABEL
 from calibdask.engine.row_notes import OtherLabels
 from calibdask.engine.workers import Workers, one_thread_for_products
 from calibdask.statistics.bins.grid import Grid, GridHistogram
@@ -33,21 +34,21 @@ def raise_if_invalid(
     checked: Validity,
     layout: Layout,
     row_of: Callable[[int], int] = lambda position: position,
-    strays: Mapping[int, str] = MappingProxyType({}),
+    others: Callable[[], OtherLabels] = OtherLabels,
 ) -> None:
     """Raise ValueError for invalid rows: the expectation, their number, the first row and its value.
 
-    ``row_of`` turns the position noted in a state into a global row number; ``strays`` are texts by the numbers that
-    stand for them.
+    ``row_of`` turns the position noted in a state into a global row number; ``others`` finds the
+    labels for which negative numbers stand.
     """
     invalid = np.flatnonzero(state.invalid)
     if invalid.size:
         kind = int(invalid[np.argmin(state.first[invalid])])
         count, first, value = int(state.invalid[kind]), row_of(int(state.first[kind])), float(state.value[kind])
-        others = sum(int(state.invalid[k]) for k in invalid if k != kind)
-        if KINDS[kind] == "label" and value in strays:
-            raise ValueError(_stray_message(count, int(state.rows), first, strays[int(value)]))
-        raise ValueError(_message(KINDS[kind], count, first, value, checked, layout, int(state.rows), others))
+        more = sum(int(state.invalid[k]) for k in invalid if k != kind)
+        is_coded = KINDS[kind] == "label" and not layout.one_hot and MISSING_LABEL < value < 0
+        refusal = others().refusal(int(value), count, int(state.rows), first) if is_coded else ""
+        raise ValueError(refusal or _message(KINDS[kind], count, first, value, checked, layout, int(state.rows), more))
 
 
 def raise_if_nothing(state: ValidityState, excluded: Mapping[str, int]) -> None:
@@ -61,15 +62,6 @@ def raise_if_nothing(state: ValidityState, excluded: Mapping[str, int]) -> None:
         raise ValueError("Expected at least one row of scores and labels, got none.")
     if state.positive == 0:
         raise ValueError(f"At least one sample weight must be positive, all {int(state.rows)} are zero.")
-
-
-def _stray_message(count: int, rows: int, first: int, text: str) -> str:
-    differ = "is another text" if count == 1 else "are other texts"
-    return (
-        f"y_true expects labels that are numbers, as pos_label (--pos-label) is, but {count} of {rows} labels "
-        f"{differ}; the first is row {first}, {text!r}. They would count as negative. Name both classes by labels=... "
-        f"(--labels), the positive one last, and skip such rows by ignore_label={text!r} (--ignore-label)."
-    )
 
 
 def _message(
@@ -241,8 +233,7 @@ class RowSource(Source):
         self.passes += 1
         needed, following = apart(statistics)
         *states, checked = self._pass((*needed, self._validity))
-        strays = dict(self.other_labels.strays)
-        raise_if_invalid(checked, self._validity, self.layout, self._original_row, strays)
+        raise_if_invalid(checked, self._validity, self.layout, self._original_row, self.find_labels)
         self.excluded = dict(zip(EXCLUDED, checked.excluded.tolist(), strict=True))
         check_states(needed, states)
         return _in_order(statistics, needed, states, following), checked
@@ -262,9 +253,16 @@ class RowSource(Source):
             states = _in_order(statistics, needed, computed, following)
         return dict(zip(statistics, states, strict=True))
 
-    def take_other_labels(self, others: Any) -> None:
-        """Set the labels besides the positive one; a collection of Dask is computed in the first pass."""
+    def take_other_labels(self, others: Any, unknown: Callable[[], Any] | None = None) -> None:
+        """Set the labels besides the positive one; a collection of Dask is computed in the first pass.
+
+        ``unknown`` makes a collection of Dask that is computed only if labels are no class.
+        """
         self.other_labels = others
+
+    def find_labels(self) -> OtherLabels:
+        """The labels besides the positive one, or besides the named classes, for an error message."""
+        return self.other_labels
 
     @abstractmethod
     def _pass(self, statistics: tuple[Statistic[Any], ...]) -> States:

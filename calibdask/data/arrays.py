@@ -20,7 +20,18 @@ from calibdask.data.models import MODEL, check_columns, scores_of_models
 from calibdask.data.options import InputOptions
 from calibdask.data.shapes import Shape, stacked, stacked_slices
 from calibdask.data.slices import SliceCodes
-from calibdask.engine.arrays import check_types, is_dask, is_pandas, plain, rows_of_lists, speaks_protocols, with_axis
+from calibdask.engine.arrays import (
+    StrayValue,
+    check_types,
+    is_dask,
+    is_named,
+    is_pandas,
+    plain,
+    refuse_texts,
+    rows_of_lists,
+    speaks_protocols,
+    with_axis,
+)
 from calibdask.engine.axes import Axis
 from calibdask.engine.one_hot import decoded
 from calibdask.engine.row_filter import RowFilter
@@ -105,7 +116,7 @@ def hosted(name: str, array: Any) -> Any:
     """Tensors and series of other libraries as NumPy arrays; what has names or is read later stays as it is."""
     if is_dask(array):
         array = plain(array)
-        is_objects = not is_frame(array) and array.dtype.kind == "O" and name != "y_true"
+        is_objects = not is_frame(array) and array.dtype.kind in "OSU" and name != "y_true"
         return array.map_blocks(numbers_of_objects, name, dtype=np.float64) if is_objects else array
     if type(array).__module__.startswith("scipy.sparse"):
         raise ValueError(f"{name} is a sparse matrix, {type(array).__name__}; pass {name}.toarray().")
@@ -113,8 +124,10 @@ def hosted(name: str, array: Any) -> Any:
     foreign = not (known or hasattr(type(array), "columns")) and (hasattr(array, "to_numpy") or speaks_protocols(array))
     array = plain(array, name) if foreign or isinstance(array, list | tuple) else array
     if isinstance(array, np.ndarray):
-        return array if array.dtype.kind != "O" else numbers_of_objects(rows_of_lists(array, name), name)
-    if not (is_pandas(array) and array.ndim == 1 and array.dtype == object):
+        return numbers_of_objects(rows_of_lists(array, name) if array.dtype.kind == "O" else array, name)
+    if is_named(array) and array.dtype.kind in "OSU" and name != "y_true":
+        return array.copy(data=hosted(name, array.data))
+    if not (is_pandas(array) and array.ndim == 1 and getattr(array.dtype, "kind", "") == "O"):
         return array
     rows = rows_of_lists(array.to_numpy(), name)
     if rows.ndim == 1:
@@ -126,8 +139,10 @@ def hosted(name: str, array: Any) -> Any:
     return pd.DataFrame(rows, array.index)
 
 
-def numbers_of_objects(array: np.ndarray, name: str) -> np.ndarray:
+def numbers_of_objects(array: np.ndarray, name: str, block_info: Any = None) -> np.ndarray:
     """Scores or weights that are stored as objects - floats, decimals, None - as float64; others as they are.
+
+    Dask says by ``block_info`` where a block is.
 
     Examples
     --------
@@ -136,13 +151,19 @@ def numbers_of_objects(array: np.ndarray, name: str) -> np.ndarray:
     array([0.5, nan])
     """
     # Labels may be names: they have rules of their own.
-    if array.dtype.kind != "O" or name == "y_true":
+    if array.dtype.kind not in "OU" or name == "y_true":
         return array
     import pandas as pd
 
     absent = np.asarray(pd.isna(array))
     present = array[~absent]
     stray = next((value for value in present.ravel() if not isinstance(value, Real | Decimal)), None)
+    if isinstance(stray, str):
+        try:
+            refuse_texts(name, [array])
+        except StrayValue as error:
+            start = block_info[0]["array-location"][0][0] if block_info else 0
+            raise (error if start != start or block_info is None else error.after(int(start))) from None
     if stray is not None:
         at = [int(i) for i in np.argwhere(np.vectorize(lambda value: value is stray, otypes=[bool])(array))[0]]
         if isinstance(stray, Mapping):

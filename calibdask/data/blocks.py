@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from calibdask.data.options import InputOptions
 from calibdask.data.shapes import Shape
 from calibdask.data.slices import missing_slices
 from calibdask.data.streams import Piece, RowStream
-from calibdask.engine.arrays import check_types
+from calibdask.engine.arrays import StrayValue, check_types
 from calibdask.engine.axes import Axis
 from calibdask.engine.row_filter import RowFilter
 from calibdask.engine.row_notes import OtherLabels
@@ -57,7 +58,7 @@ def read_blocks(
                 "These metrics need several passes, but the iterator of blocks is exhausted; "
                 "give a list, or a function that returns a new iterator."
             )
-        return (_Block.of(block, options) for block in (blocks() if callable(blocks) else blocks))
+        return _located(iter(blocks() if callable(blocks) else blocks), options)
 
     first, peeked = _peeked(iterate)
 
@@ -219,6 +220,30 @@ class _Block:
         if clusters is not None:
             rows = replace(rows, clusters=cluster_numbers(clusters))
         return cls(rows, shape, encoded.classes, filter_of(shape, encoded), models, encoded.others)
+
+
+def _located(blocks: Iterator[Any], options: InputOptions) -> Iterator[_Block]:
+    """Read blocks; errors about a value name the row of all rows."""
+    rows = 0
+    for block in blocks:
+        try:
+            made = _Block.of(block, options)
+        except StrayValue as error:
+            first = error.after(rows)
+            for other in chain([block], blocks) if error.is_text else ():
+                try:
+                    rows += _Block.of(other, options).rows.count
+                except StrayValue as later:
+                    if not later.is_text:
+                        raise later.after(rows) from None
+                    rows += len(other[0])
+            raise first from None
+        except ValueError:
+            if not options.names_classes and isinstance(block, tuple | list) and np.ndim(block[0]) == 1:
+                refuse_stray((np.asarray(one[0], object) for one in chain([block], blocks)), rows)
+            raise
+        rows += made.rows.count
+        yield made
 
 
 def _rows_of_models(labels: xr.Variable, scores: Sequence[Any], weights: xr.Variable | None, shape: Shape) -> Rows:

@@ -127,7 +127,8 @@ def encode_labels(y_true: Any, y_prob: Any, shape: Shape, *, whole: bool = True)
     mend = "" if listed is not None or classes is not names else _RENAME
     names_of_columns = _checked(classes, shape.columns)
     labelled = names if listed is None and names is not None else classes
-    return _of_classes(y_true, names_of_columns, shape, _as_array(labelled, y_prob), mend)
+    encoded = _of_classes(y_true, names_of_columns, shape, mend)
+    return encoded._replace(classes=_as_array(labelled, y_prob))
 
 
 def _check_order(classes: list[Any] | None, columns: list[Any] | None, what: str) -> None:
@@ -160,14 +161,14 @@ def _checked(names: list[Any], columns: int | None) -> list[Any]:
     return names
 
 
-def _of_classes(y_true: Any, names: list[Any], shape: Shape, columns: Any = None, mend: str = "") -> Encoded:
+def _of_classes(y_true: Any, names: list[Any], shape: Shape, mend: str = "") -> Encoded:
     """Positions among the names of classes, and the labels that are none of them, if there are any."""
     labels = _encode(y_true, partial(class_positions, names=names, shape=shape))
     found = partial(collected, _data(y_true), partial(unknown_labels, names=names, shape=shape, mend=mend))
     if is_dask(_data(labels)):
-        return Encoded(labels, columns, renumbered=True, unknown=found)
+        return Encoded(labels, renumbered=True, unknown=found)
     others = found() if (np.asarray(_data(labels)) < 0).any() else OtherLabels()
-    return Encoded(labels, columns, renumbered=True, others=others)
+    return Encoded(labels, renumbered=True, others=others)
 
 
 def _encoded_outcomes(y_true: Any, listed: list[Any] | None, shape: Shape) -> Encoded:

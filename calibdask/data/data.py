@@ -20,6 +20,7 @@ from calibdask.data.population import ATTRIBUTE, Population
 from calibdask.data.slices import named
 from calibdask.data.streams import RowStream
 from calibdask.data.top_scores import TopScores
+from calibdask.engine.arrays import is_number
 from calibdask.errors import RowsRequired
 from calibdask.safe_text import listed
 from calibdask.storage.columns import alike_classes
@@ -365,10 +366,11 @@ def _column_of_table(table: RowTable, name: str) -> Any:
 
 
 def _are_metrics(given: Any) -> bool:
-    """Whether something is a metric, the name of one, or several of these."""
+    """Whether something is a metric, the name of one, or several of these; texts of numbers are no names."""
     some: Sequence[Any] = [given]
     if isinstance(given, Mapping):
         some = list(given.values())
     elif isinstance(given, list | tuple):
         some = given
-    return any(isinstance(one, str) or hasattr(type(one), "estimate") for one in some)
+    is_name = all(isinstance(one, str) and not is_number(one) for one in some) and len(some) > 0
+    return is_name or any(hasattr(type(one), "estimate") for one in some)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.arrays import is_dask, is_pandas, without_zone
+from calibdask.engine.arrays import is_dask, is_pandas, refuse_texts, without_zone
 from calibdask.engine.axes import check_identifiers, with_missing
 
 # What messages call a frame whose columns are named.
@@ -104,7 +104,11 @@ def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
     for name, frame in frames.items():
         dtypes = list(frame.dtypes) if frame.ndim == 2 else [frame.dtype]
         if any(getattr(dtype, "kind", "O") not in "fiub" for dtype in dtypes):
-            raise ValueError(f"{name} expects columns of numbers, got {', '.join(map(str, dtypes))}.")
+            refuse_texts(name, (_objects(frame.partitions[number]) for number in range(frame.npartitions)))
+            raise ValueError(
+                f"{name} expects columns of numbers, got {', '.join(map(str, dtypes))}; convert them by "
+                "astype('float64')."
+            )
         widths[name], types[name] = len(dtypes), np.result_type(*dtypes)
     meta = pd.DataFrame(np.zeros((0, sum(widths.values()))))
     table = parts[0].map_partitions(_joined, *parts[1:], meta=meta).to_dask_array()
@@ -114,6 +118,13 @@ def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
         arrays[name] = columns.astype(types[name])
         start += widths[name]
     return arrays
+
+
+def _objects(part: Any) -> Any:
+    """A partition of Dask as an array of objects."""
+    from calibdask.engine.workers import scheduler
+
+    return part.compute(scheduler=scheduler()).to_numpy(object)
 
 
 def complete_rows(frames: Iterable[Any]) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibdask.data.frames import is_frame
 from calibdask.data.shapes import Shape
-from calibdask.engine.arrays import is_dask, plain, unmasked
+from calibdask.engine.arrays import is_dask, is_number, plain, unmasked
 from calibdask.engine.row_filter import ABSENT_LABEL, IGNORED_LABEL, MISSING_LABEL, STRAY_LABEL
 from calibdask.engine.row_notes import MOST_STRAYS, OtherLabels, label_text, no_class
 
@@ -26,7 +26,7 @@ def is_positive(values: np.ndarray, pos_label: Any, shape: Shape) -> np.ndarray:
     missing = ~ignored & np.asarray(pd.isna(values))
     numbers = np.where(ignored, IGNORED_LABEL, np.where(missing, False, _equal(values, pos_label)))
     numbers = np.where(missing, _missing_label(shape), numbers)
-    if _is_number(str(pos_label)) and values.dtype.kind not in "fiub":
+    if is_number(str(pos_label)) and values.dtype.kind not in "fiub":
         codes, distinct = pd.factorize(values[numbers == 0])
         numbers[numbers == 0] = np.array([_stray_code(label) for label in distinct], np.int64)[codes]
     return numbers
@@ -72,7 +72,7 @@ def _distinct(values: np.ndarray) -> np.ndarray:
 
 def _stray_code(label: Any) -> int:
     """The number in place of a text among labels that are numbers, which would count as negative; 0 for numbers."""
-    if not isinstance(label, str) or _is_number(label):
+    if not isinstance(label, str) or is_number(label):
         return 0
     return _code(label)
 
@@ -125,14 +125,6 @@ def refuse_stray(blocks: Iterable[np.ndarray], rows: int = 0) -> None:
             f"{row}, {text!r}. Correct these rows, or skip them by ignore_label={text!r} (--ignore-label), "
             "together with both classes in labels=... (--labels), the positive one last."
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _equal(values: np.ndarray, label: Any) -> np.ndarray:

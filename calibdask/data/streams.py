@@ -9,8 +9,10 @@ import numpy as np
 from calibdask.data import slices
 from calibdask.data.clusters import cluster_numbers
 from calibdask.data.slices import SliceCodes
+from calibdask.engine.arrays import refuse_texts
 from calibdask.engine.axes import Axis
 from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
+from calibdask.storage.column_types import is_text
 from calibdask.storage.columns import ColumnNames
 
 # Batches are taken together up to about this many scores, and at least this many rows.
@@ -122,6 +124,9 @@ class RowStream:
         for name, role in roles.items():
             if self._type(name).kind not in "fiub":
                 kind = self.batches.schema.field(str(name)).type
+                if is_text(kind):
+                    column = (to_numpy(batch.column(0)) for batch in self.batches.read((name,)))
+                    refuse_texts(f"column {name!r}", column)
                 raise ValueError(f"Column {name!r} expects {role}, got {kind}; convert it, or name another column.")
 
     def pieces(self, coding: Callable[[Columns], np.ndarray] | None) -> Iterator[Piece]:

@@ -1,9 +1,11 @@
 """Arrays of all supported kinds as NumPy or Dask arrays."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 
@@ -66,6 +68,62 @@ def plain(array: Any, name: str = "An array") -> Any:
     # NumPy makes the text "nan" of a missing value among texts.
     is_text = made.dtype.kind == "U" and made.ndim == 1 and isinstance(array, list)
     return np.array(array, object) if is_text and any(one != one for one in array) else made
+
+
+class StrayValue(ValueError):
+    """A value that is no number: what was expected and found, the row, and what to do.
+
+    ``is_text`` says whether it is the text of a number; ``is_located`` whether the row is that of all rows, not of a
+    block.
+    """
+
+    def __init__(self, what: str, row: int, mend: str, is_text: bool = False, is_located: bool = False) -> None:
+        # All of them are arguments of the error, with which it travels between processes.
+        super().__init__(what, row, mend, is_text, is_located)
+        self.what, self.row, self.mend, self.is_text, self.is_located = what, row, mend, is_text, is_located
+
+    def __str__(self) -> str:
+        return f"{self.what} in row {self.row}{self.mend}"
+
+    def after(self, rows: int) -> "StrayValue":
+        """The value in a block that comes after so many rows."""
+        return self if self.is_located else StrayValue(self.what, self.row + rows, self.mend, self.is_text, True)
+
+
+def refuse_texts(name: str, blocks: Iterable[npt.NDArray[Any]], mend: str = "") -> None:
+    """Raise `StrayValue` for the first text in blocks of rows that is no number, or else for the first text.
+
+    Examples
+    --------
+    >>> refuse_texts("y_prob", [np.array(["0.5"], object), np.array(["high"], object)])
+    Traceback (most recent call last):
+    calibdask.engine.arrays.StrayValue: y_prob expects numbers, got 'high', of type str, in row 1; repair these values,
+    or convert them by astype(float).
+    """
+    rows, first = 0, None
+    for block in blocks:
+        for (row, *column), value in np.ndenumerate(block):
+            if not isinstance(value, str):
+                continue
+            place = f", column {column[0]}" if column else ""
+            mend = mend or "; repair these values, or convert them by astype(float)."
+            what, is_text = f"{name} expects numbers, got {str(value)!r}, of type str,", is_number(value)
+            stray = StrayValue(what, rows + row, place + mend, is_text)
+            if not is_text:
+                raise stray
+            first = first or stray
+        rows += len(block)
+    if first is not None:
+        raise first
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is that of a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def local_times(array: Any) -> Any:

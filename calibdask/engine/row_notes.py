@@ -343,8 +343,8 @@ def no_class(count: int, rows: int, first: int) -> str:
     """The error for rows without a label."""
     lack = "lacks one" if count == 1 else "lack one"
     return (
-        f"y_true expects a class in every row, but {count} of {rows} {lack}; the first is row {first}. Drop these rows, "
-        "or leave them out by skip_missing=True (--skip-missing)."
+        f"y_true expects a class in every row, but {count} of {rows} {lack}; the first is row {first}. Drop these "
+        "rows, or leave them out by skip_missing=True (--skip-missing)."
     )
 
 

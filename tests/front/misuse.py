@@ -230,12 +230,13 @@ CASES = (
     Misuse(
         "names of other classes",
         _call(_NAMES[_LABELS], _SCORES, labels=["auk", "owl", "hen"]),
-        "y_true expects classes among ['auk', 'owl', 'hen'], got 'tit'.",
+        "y_true expects classes among ['auk', 'owl', 'hen'], got 'tit' in row 2, the first of 4 of 12 labels that are "
+        "none of them.",
     ),
     Misuse(
         "columns that are called by other numbers",
         _call(_LABELS, pd.DataFrame(_SCORES, columns=[10, 20, 30])),
-        "y_true expects classes among [10, 20, 30], got 0.",
+        "y_true expects classes among [10, 20, 30], got 0 in row 0, the first of 12 of 12 labels that are none of them.",
     ),
     Misuse(
         "rows of different indexes",

@@ -323,7 +323,8 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
     "names of columns that are not those of labels": (
         lambda: TABLE,
         {"label": "name", "score": ["p_tit", "p_owl", "p_auk"]},
-        "y_true expects classes among ['p_tit', 'p_owl', 'p_auk'], got 'auk'; the columns of scores are called so: "
+        "y_true expects classes among ['p_tit', 'p_owl', 'p_auk'], got 'auk' in row 0, the first of 240 of 240 "
+        "labels that are none of them; the columns of scores are called so: "
         "name the classes in their order by labels=... (--labels), or the columns by a pattern such as score='prob_*', "
         "whose * stands for the classes.",
     ),

@@ -77,7 +77,8 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         evaluated(pl.from_arrow(TABLE).lazy(), label="clicked", score="country"),  # type: ignore[union-attr]
-        "Column 'country' expects scores, got large_string; convert it, or name another column.",
+        "column 'country' expects numbers, got 'de', of type str, in row 0; repair these values, or convert them by "
+        "astype(float).",
     ),
     (
         evaluated(pl.from_arrow(TABLE).lazy(), label="clicked", score="prediction", sample_weight=np.ones(3)),  # type: ignore[union-attr]

@@ -34,7 +34,7 @@ OPTIONS: dict[str, tuple[pd.DataFrame, Call, str]] = {
     "many": (MANY, {"pos_label": "c07"}, "'c00', 'c01', 'c02', 'c03', 'c04', ..."),
 }
 STRAY = FRAME.assign(y=FRAME.y.astype(str).astype(object).mask(np.isin(np.arange(N), [433, 500]), "?"))
-STREAM = "stream"
+STREAM, BLOCKS = "stream", "blocks"
 FILES = ("csv", "jsonl", "parquet", "feather")
 
 
@@ -42,6 +42,16 @@ def given(frame: pd.DataFrame, container: str, folder: Path) -> Call:
     if container == STREAM:
         return columns(frame, lambda: pa.Table.from_pandas(frame).to_reader(max_chunksize=100))
     return CONTAINERS[container](frame, folder)
+
+
+def given_alike(frame: pd.DataFrame, container: str, folder: Path) -> Call:
+    """Also streams that are read again, and blocks."""
+    if container == BLOCKS:
+        parts = [frame.iloc[start : start + 100] for start in range(0, N, 100)]
+        return {"y_true": [(part.y.to_numpy(), part.p.to_numpy()) for part in parts]}
+    if container == STREAM:
+        return columns(frame, lambda: pa.Table.from_pandas(frame).to_reader(max_chunksize=100))
+    return given(frame, container, folder)
 
 
 def notices(function: str, call: Call) -> list[str]:
@@ -216,11 +226,57 @@ def test_commands(container: str, command: str, run: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("said", [{"pos_label": "1"}, {}], ids=["positive label", "no option"])
-@pytest.mark.parametrize("container", sorted({*CONTAINERS, STREAM} - {"list of mappings"}))
+@pytest.mark.parametrize("container", [*CONTAINERS, STREAM, BLOCKS])
 def test_stray_texts_are_shown_by_row_and_value(container: str, said: Call, tmp_path: Path) -> None:
     expected = r"2 of 600 labels are other texts; the first is row 433, '\?'\."
     with pytest.raises(ValueError, match=expected):
-        cd.evaluate(**given(STRAY, container, tmp_path), **said, metrics="ece")
+        cd.evaluate(**given_alike(STRAY, container, tmp_path), **said, metrics="ece")
+
+
+# Of two rows with labels that are no class, the first one.
+WRONG = np.isin(np.arange(N), [433, 500])
+YES_OR_NO = pd.Series(np.where(FRAME.y, "yes", "no").astype(object))
+NO_CLASS: dict[str, tuple[Any, Call, str]] = {
+    "unknown": (
+        YES_OR_NO.mask(WRONG, pd.Series(["?"] * 500 + ["!"] * (N - 500))),
+        {"labels": ["no", "yes"]},
+        r"expects classes among \['no', 'yes'\], got '\?' in row 433, the first of 2 of 600 labels that are none",
+    ),
+    "missing": (YES_OR_NO.mask(WRONG, None), {"labels": ["no", "yes"]}, "2 of 600 lack one; the first is row 433"),
+    "missing, with a positive label": (
+        YES_OR_NO.mask(WRONG, None),
+        {"pos_label": "yes"},
+        "2 of 600 lack one; the first is row 433",
+    ),
+}
+
+
+@pytest.mark.parametrize("container", [*CONTAINERS, STREAM, BLOCKS])
+@pytest.mark.parametrize("kind", NO_CLASS)
+def test_labels_that_are_no_class(kind: str, container: str, tmp_path: Path) -> None:
+    labels, said, expected = NO_CLASS[kind]
+    with pytest.raises(ValueError, match=expected):
+        cd.evaluate(**given_alike(FRAME.assign(y=labels), container, tmp_path), **said, metrics="ece")
+
+
+# A column of texts, of which one, or none, is not that of a number.
+TEXTS = {
+    "one is no number": (FRAME.p.astype(str).astype(object).mask(WRONG, "low"), "low", 433),
+    "all are numbers": (FRAME.p.astype(str).astype(object), str(FRAME.p[0]), 0),
+}
+
+
+@pytest.mark.parametrize("container", [*CONTAINERS, STREAM, BLOCKS])
+@pytest.mark.parametrize("kind", TEXTS)
+def test_texts_among_scores(kind: str, container: str, tmp_path: Path) -> None:
+    scores, value, row = TEXTS[kind]
+    call = given_alike(FRAME.assign(p=scores), container, tmp_path)
+    if container.startswith("csv") and kind == "all are numbers":
+        assert cd.evaluate(**call, metrics="ece").rows.sum() == N
+        return
+    # A CSV says it as pyarrow does.
+    with pytest.raises(ValueError, match=f"(got '{value}', of type str, in|expects numbers,) row {row}[;:]"):
+        cd.evaluate(**call, metrics="ece")
 
 
 @pytest.mark.parametrize("container", [*CONTAINERS, STREAM])

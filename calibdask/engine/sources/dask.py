@@ -11,7 +11,7 @@ import dask.array as da
 import numpy as np
 from dask.layers import ArrayValuesDep
 
-from calibdask.engine.arrays import is_dask, unmasked
+from calibdask.engine.arrays import StrayValue, is_dask, unmasked
 from calibdask.engine.progress_events import Stage, start_stage
 from calibdask.engine.row_filter import RowFilter
 from calibdask.engine.row_notes import OtherLabels
@@ -77,11 +77,31 @@ class DaskSource(RowSource):
         reduced = self._reduced(statistics)
         start_stage(Stage(f"pass {self.passes}", total=self._scores.numblocks[1], tasks=(_BLOCK,)))
         labels = self._lazy_labels if self.rows is None else None
-        result, others = dask.compute(reduced, labels, scheduler=scheduler())
+        try:
+            result, others = dask.compute(reduced, labels, scheduler=scheduler())
+        except StrayValue:
+            self._refuse_first_stray()
+            raise
         if others is not None:
             self.other_labels = others.item()
         states: States = result.item()
         return states
+
+    def _refuse_first_stray(self) -> None:
+        """Raise `StrayValue` for the first row with one, whatever block was read first."""
+        start, found = 0, list[StrayValue]()
+        for number in range(self._scores.numblocks[1]):
+            for block in (self._scores.blocks[:, number], *(one.blocks[..., number] for one in self._others.values())):
+                rows = block.shape[1 if block.ndim == 3 else -1]
+                try:
+                    rows = block.compute(scheduler=scheduler()).shape[1 if block.ndim == 3 else -1]
+                except StrayValue as error:
+                    found.append(error.after(start))
+            if not all(error.is_text for error in found):
+                break
+            start += rows
+        if found:
+            raise min(found, key=lambda error: (error.is_text, error.row)) from None
 
     def take_other_labels(self, others: Any, unknown: Callable[[], Any] | None = None) -> None:
         """Set the labels besides the positive one, which a collection of Dask finds in the first pass."""

@@ -229,6 +229,7 @@ def missing_values(attributes: Mapping[str, Any]) -> str:
     named = ", ".join(f"{role} {count:,}" for role, count in counts.items() if count)
     without = attributes.get("missing_slices", 0)
     stay = f"; {without:,} rows without a slice form slices of their own" if without else ""
+    stay = "; 1 row without a slice forms a slice of its own" if without == 1 else stay
     return f" with missing values{f' ({named})' if named else ''}{stay}"
 
 

@@ -195,8 +195,13 @@ class RowNotes:
         return cls(counts if known else None, others, sum(note.rows for note in parts))
 
     def of_rows(self, rows: int) -> "RowNotes":
-        """The notes on this number of rows; counts are not known if they are those of other rows."""
-        return self if rows == self.rows else replace(self, excluded=None, rows=rows)
+        """The notes on this number of rows; counts are not known if they are those of other rows.
+
+        If none was left out, none was of a selection either.
+        """
+        is_selection = rows < self.rows and not any((self.excluded or {}).values())
+        are_known = rows == self.rows or is_selection or not self.excluded
+        return replace(self, excluded=self.excluded if are_known else None, rows=rows, shared=())
 
     @property
     def attributes(self) -> dict[str, Any]:
@@ -205,15 +210,20 @@ class RowNotes:
         return ({NEGATIVE_LABELS: negative} if negative else {}) | dict(self.excluded or {})
 
     def to_text(self) -> str:
-        """The notes as JSON."""
-        others = {"negative": self.others.negative, "positive": self.others.positive, "occurs": self.others.occurs}
-        return json.dumps({"rows": self.rows, "excluded": self.excluded, "shared": self.shared} | others)
+        """The notes as JSON; where there are none, all summaries have the same text, which sums of xarray keep."""
+        notes: dict[str, Any] = {"excluded": self.excluded}
+        if self.excluded:
+            notes |= {"rows": self.rows, "shared": self.shared}
+        if self.others.negative:
+            others = self.others
+            notes |= {"negative": others.negative, "positive": others.positive, "occurs": others.occurs}
+        return json.dumps(notes)
 
     @classmethod
     def from_text(cls, text: str) -> "RowNotes":
         """The notes again; nothing is known of an empty text, or of one that no version writes."""
         try:
-            known = json.loads(text)
+            known = {"rows": 0, "shared": (), "negative": (), "positive": "", "occurs": False} | json.loads(text)
             excluded = known["excluded"]
             counts = None if excluded is None else {name: int(excluded[name]) for name in excluded}
             negative = tuple(map(str, known["negative"]))

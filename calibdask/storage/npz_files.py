@@ -198,5 +198,8 @@ def npy_array(location: Location) -> NpyArray:
                 )
             shape, by_column, dtype = read[version](file)
             if dtype.hasobject:
-                raise ValueError("it holds Python objects; convert them to numbers or texts: array.astype(float).")
+                raise ValueError(
+                    "it holds Python objects; save it again as numbers, numpy.save(path, array.astype(float)), or as "
+                    "texts, numpy.save(path, array.astype(str))."
+                )
             return NpyArray(location, shape, dtype, file.tell(), by_column and len(shape) > 1)

@@ -236,7 +236,8 @@ CASES = (
     Misuse(
         "columns that are called by other numbers",
         _call(_LABELS, pd.DataFrame(_SCORES, columns=[10, 20, 30])),
-        "y_true expects classes among [10, 20, 30], got 0 in row 0, the first of 12 of 12 labels that are none of them.",
+        "y_true expects classes among [10, 20, 30], got 0 in row 0, the first of 12 of 12 labels that are none of "
+        "them.",
     ),
     Misuse(
         "rows of different indexes",

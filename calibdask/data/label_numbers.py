@@ -135,7 +135,9 @@ def _equal(values: np.ndarray, label: Any) -> np.ndarray:
         import pandas as pd
 
         # Missing values of pandas cannot be compared.
-        values = np.where(pd.isna(values), None, values)
+        missing = np.asarray(pd.isna(values))
+        values = values.copy() if missing.any() else values
+        values[missing] = None
     return np.broadcast_to(np.asarray(values == label, bool), values.shape)
 
 

@@ -131,7 +131,9 @@ def _encoded(values: np.ndarray, metadata: Mapping[str, Any]) -> Iterator[bytes]
     level = metadata["codecs"][1]["configuration"]["level"]
     fill = metadata["fill_value"]
     for number in itertools.product(*map(range, grid_of(metadata))):
-        part = values[(..., *(slice(at * size, (at + 1) * size) for at, size in zip(number, sizes, strict=True)))]
+        place = (slice(at * size, (at + 1) * size) for at, size in zip(number, sizes, strict=True))
+        # An array also of one value.
+        part = np.asarray(values[tuple(place)], values.dtype)
         if part.size < math.prod(sizes):
             # Chunks at the end are stored as large as all others.
             whole = np.full(sizes, fill, values.dtype)

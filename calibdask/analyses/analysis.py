@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal
 import xarray as xr
 
 from calibdask.data.data import Data
+from calibdask.engine.row_notes import warning_once
 from calibdask.html_repr import HtmlRepr
 from calibdask.results.build import noted_rows
 from calibdask.results.document import Document
@@ -84,7 +85,8 @@ class Analysis(HtmlRepr, ABC):
 
     def run(self, data: Data) -> xr.Dataset:
         """The numbers: a dataset whose variables say what they are, and whose attribute ``analysis`` is the request."""
-        return self.compute(data).assign_attrs(analysis=self.to_text())
+        with warning_once():
+            return self.compute(data).assign_attrs(analysis=self.to_text())
 
     @abstractmethod
     def compute(self, data: Data) -> xr.Dataset:

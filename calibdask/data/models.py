@@ -1,5 +1,6 @@
 """Scores of several models of shared rows, which form a dimension of models."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -7,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.engine.arrays import is_dask
+from calibdask.engine.row_notes import level_of_caller
 
 MODEL = "model"
 
@@ -32,7 +34,7 @@ def scores_of_models(variables: Mapping[str, xr.Variable]) -> xr.Variable:
     Raises
     ------
     ValueError
-        If they differ in type, dimensions or known sizes.
+        If they differ in dimensions or known sizes.
     """
     check_compatible(variables)
     dims = next(iter(variables.values())).dims
@@ -45,7 +47,7 @@ def scores_of_models(variables: Mapping[str, xr.Variable]) -> xr.Variable:
 
 
 def check_compatible(variables: Mapping[str, xr.Variable]) -> None:
-    """Raise ValueError for models whose scores differ in type, dimensions or known sizes."""
+    """Raise ValueError for models whose scores differ in dimensions or known sizes; warn of several types."""
     if not variables:
         return
     (name, first), *rest = variables.items()
@@ -57,10 +59,12 @@ def check_compatible(variables: Mapping[str, xr.Variable]) -> None:
         sizes = [(first.sizes.get(dim), size) for dim, size in variable.sizes.items()]
         known = [(a, b) for a, b in sizes if a == a and b == b]
         if np.result_type(first.dtype, np.float32) != np.result_type(variable.dtype, np.float32):
-            # Scores of 0 are clipped at the smallest number of their type: the log loss would depend on it.
-            raise ValueError(
-                f"All models expect scores of one type, got {first.dtype} for {name!r} and {variable.dtype} for "
-                f"{other!r}; convert one of them by astype."
+            warnings.warn(
+                f"The scores of {name!r} are {first.dtype}, those of {other!r} {variable.dtype}: all are measured as "
+                "float64, which represents both exactly. Where scores are 0 or 1, the log loss is clipped at the "
+                "smallest float64.",
+                UserWarning,
+                stacklevel=level_of_caller(),
             )
         if set(variable.dims) != set(first.dims) or any(a != b for a, b in known):
             raise ValueError(

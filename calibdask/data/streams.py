@@ -102,8 +102,8 @@ class RowStream:
 
     @property
     def score_type(self) -> np.dtype[Any]:
-        """Type of the scores; for several models, of the first."""
-        return self.empty.scores[0].dtype
+        """Type of the scores of all models."""
+        return np.result_type(*self.empty.scores)
 
     @property
     def _score_names(self) -> list[tuple[Any, ...]]:

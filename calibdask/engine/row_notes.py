@@ -10,7 +10,9 @@ import os
 import sys
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from itertools import chain
@@ -143,13 +145,16 @@ class OtherLabels(NamedTuple):
     def warn(self, *, of_summary: bool = False) -> None:
         """Warn if several labels count as negative, of rows or of a summary."""
         again = "summarize the rows again and " if of_summary else ""
-        if self.listed:
+        said = _said.get()
+        if self.listed and (said is None or self.listed not in said):
+            if said is not None:
+                said.add(self.listed)
             warnings.warn(
                 f"Several labels besides the positive one count as negative: {self.listed}. If one of them is no "
                 f"class, {again}leave its rows out by ignore_label=... (--ignore-label); if only two are expected, "
                 "name both by labels=... (--labels), the positive one last, and others are refused.",
                 UserWarning,
-                stacklevel=_level_of_caller(),
+                stacklevel=level_of_caller(),
             )
 
 
@@ -334,7 +339,22 @@ def _single(number: int, cell: npt.NDArray[Any]) -> tuple[bytes, int] | None:
     return (content, count) if number in _cells(content) else None
 
 
-def _level_of_caller() -> int:
+# The labels that were warned of already, where one call reads the rows several times.
+_said: ContextVar[set[str] | None] = ContextVar("said", default=None)
+
+
+@contextmanager
+def warning_once() -> Iterator[None]:
+    """Within this context the same labels are warned of once."""
+    token = None if _said.get() is not None else _said.set(set())
+    try:
+        yield
+    finally:
+        if token is not None:
+            _said.reset(token)
+
+
+def level_of_caller() -> int:
     """Number of frames between a warning and the code that called the package."""
     folder = os.path.dirname(os.path.dirname(__file__)) + os.sep
     frame, level = sys._getframe(2), 2

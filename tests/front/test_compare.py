@@ -454,12 +454,25 @@ def test_clearly_different_models_are_told_apart() -> None:
     assert float(result.m_difference.mean()) == pytest.approx(1 / 3, abs=0.009)  # 5 standard errors
 
 
+@pytest.mark.parametrize("convert", [np.asarray, lambda array: da.from_array(array, chunks=100)])
+def test_models_of_two_types_are_measured_as_they_are(convert: Any) -> None:
+    rng = np.random.default_rng(4)
+    wide = rng.random(500)
+    labels, narrow = (rng.random(500) < wide).astype(int), (wide**2).astype(np.float32)
+    metrics = [cd.BrierScore(), cd.LogLoss(), cd.ECE()]
+    with pytest.warns(UserWarning, match="'a' are float64, those of 'b' float32: all are measured as float64"):
+        both = cd.evaluate(convert(labels), {"a": convert(wide), "b": convert(narrow)}, metrics)
+    for model, scores in {"a": wide, "b": narrow.astype(float)}.items():
+        alone = cd.evaluate(labels, scores, metrics)
+        assert [float(both.sel(model=model)[name]) for name in alone.data_vars] == [
+            float(alone[name]) for name in alone.data_vars
+        ]
+
+
 def test_models_that_are_no_match() -> None:
     import pandas as pd
 
     labels, scores = np.array([0, 1, 1, 0]), np.array([[0.5, 0.5], [0.2, 0.8], [0.1, 0.9], [0.7, 0.3]])
-    with pytest.raises(ValueError, match=r"one type, got float32 for 'a' and float64 for 'b'; convert"):
-        cd.compare(labels, scores.astype(np.float32), scores, cd.LogLoss())
     frame = pd.DataFrame(scores, columns=["x", "z"])
     with pytest.raises(ValueError, match=r"same columns in the same order, got \['x', 'z'\] for 'a'"):
         cd.compare(labels, frame, frame[["z", "x"]], cd.BrierScore())

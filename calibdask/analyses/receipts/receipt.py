@@ -24,6 +24,7 @@ from calibdask.calibrators.comparing.refinement import Refinement
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.slices import named
+from calibdask.engine.row_notes import warning_once
 from calibdask.engine.sources.memory import MemorySource
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
@@ -133,7 +134,8 @@ def receipt(
     data = Data.of(y_true, y_prob, by, sample_weight, options)
     # Limits may have any form.
     choices: dict[str, Any] = {"limits": limits, "slice_limits": slice_limits}
-    return receipt_and_gate(data, Check(**choices, confidence=confidence, n_boot=n_boot, seed=seed), metrics)[0]
+    with warning_once():
+        return receipt_and_gate(data, Check(**choices, confidence=confidence, n_boot=n_boot, seed=seed), metrics)[0]
 
 
 def receipt_and_gate(

@@ -9,6 +9,7 @@ import numpy as np
 
 from calibdask import __version__
 from calibdask.calibrators.stored_map import StoredMap
+from calibdask.engine.arrays import StrayValue
 from calibdask.engine.progress_events import Stage, advance, start_stage
 from calibdask.storage.applied_files import FOLDERS, FORMATS
 from calibdask.storage.applied_output import AppliedFile, ChunkRecord, mark_of, scores_of
@@ -176,4 +177,5 @@ def _calibrated(
         by = {name: to_numpy(table.column(name)) for name in stored_map.further}
         return table, *stored_map.apply(scores_of(table, parts.names), by)
     except ValueError as error:
-        raise ValueError(f"{url}, rows {first:,} to {first + stored.num_rows - 1:,}: {error}") from error
+        located = error.after(first) if isinstance(error, StrayValue) else error
+        raise ValueError(f"{url}, rows {first:,} to {first + stored.num_rows - 1:,}: {located}") from error

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import xarray as xr
 
-from calibdask.engine.arrays import is_dask
+from calibdask.engine.arrays import StrayValue, is_dask
 from calibdask.kernels import logits
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array, Counts
@@ -122,16 +122,20 @@ def checked(scores: Any, *, are_logits: bool = False) -> Array:
         return _of_logits(values)
     wrong = ~((values >= -_VALIDITY.tolerance) & (values <= 1 + _VALIDITY.tolerance))
     if wrong.any():
-        raise ValueError(
+        raise StrayValue(
             f"y_prob expects finite scores in [0, 1], got {wrong.sum()} invalid value{'s'[: wrong.sum() - 1]}, the "
-            f"first is {values[wrong][0]}; remove NaN and infinite values, and convert logits to probabilities first."
+            f"first is {values[wrong][0]}",
+            int(np.argwhere(wrong)[0, 0]),
+            "; remove NaN and infinite values, and convert logits to probabilities first.",
         )
     sums = values.sum(-1) if values.ndim == 2 else np.ones(0)
     off = np.abs(sums - 1) > _VALIDITY.sum_tolerance
     if off.any():
-        raise ValueError(
+        raise StrayValue(
             f"y_prob expects rows that sum to 1 (within {_VALIDITY.sum_tolerance}), got {off.sum()} invalid "
-            f"row{'s'[: off.sum() - 1]}, the first sums to {sums[off][0]}; normalise the rows."
+            f"row{'s'[: off.sum() - 1]}, the first sums to {sums[off][0]}",
+            int(off.argmax()),
+            "; normalise the rows.",
         )
     return values
 
@@ -140,9 +144,11 @@ def _of_logits(values: Array) -> Array:
     """Their softmax, of a vector the sigmoid."""
     wrong = ~np.isfinite(values)
     if wrong.any():
-        raise ValueError(
+        raise StrayValue(
             f"y_prob expects finite logits, got {wrong.sum()} invalid value{'s'[: wrong.sum() - 1]}, the first is "
-            f"{values[wrong][0]}; remove NaN and infinite values."
+            f"{values[wrong][0]}",
+            int(np.argwhere(wrong)[0, 0]),
+            "; remove NaN and infinite values.",
         )
     of_blocks = logits.sigmoid if values.ndim == 1 else logits.softmax
     of_blocks(values)

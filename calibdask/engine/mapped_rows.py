@@ -8,6 +8,8 @@ import dask.array as da
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.engine.arrays import StrayValue
+
 Rows = npt.NDArray[np.float64]
 
 
@@ -17,7 +19,7 @@ def mapped_blocks(function: Callable[..., Rows], scores: Any, codes: Any, column
     ``scores`` (n,) or (n, K), also a Dask frame; ``codes`` (n,) or (n, m), or None.
     """
     array = scores.to_dask_array() if hasattr(scores, "to_dask_array") else da.asarray(scores)
-    compute = function if array.ndim == 2 else _OfVectors(function)
+    compute = _Located(function if array.ndim == 2 else _OfVectors(function))
     array = array.rechunk({1: -1}) if array.ndim == 2 else array[:, None]
     of_rows = {"chunks": (array.chunks[0], (columns,)), "dtype": np.float64, "meta": np.empty((0, columns))}
     if codes is None:
@@ -27,7 +29,7 @@ def mapped_blocks(function: Callable[..., Rows], scores: Any, codes: Any, column
         codes = codes.rechunk({0: array.chunks[0]})
     if codes.ndim == 2:
         return array.map_blocks(compute, codes, **of_rows)
-    return array.map_blocks(_WithCodes(compute), codes[:, None], **of_rows)
+    return array.map_blocks(_Located(_WithCodes(compute.function)), codes[:, None], **of_rows)
 
 
 def mapped_codes(functions: Sequence[tuple[Callable[..., Any], Any]]) -> da.Array:
@@ -42,6 +44,20 @@ def mapped_codes(functions: Sequence[tuple[Callable[..., Any], Any]]) -> da.Arra
         for (function, _), array in zip(functions, aligned, strict=True)
     ]
     return da.stack(codes, axis=-1, allow_unknown_chunksizes=True).rechunk({1: -1})
+
+
+@dataclass(frozen=True)
+class _Located:
+    """A function whose errors name the row of all rows, where Dask knows it."""
+
+    function: Callable[..., Rows]
+
+    def __call__(self, *arrays: Any, block_info: Any = None) -> Rows:
+        try:
+            return self.function(*arrays)
+        except StrayValue as error:
+            start = block_info[0]["array-location"][0][0] if block_info else np.nan
+            raise (error if np.isnan(start) else error.after(int(start))) from None
 
 
 @dataclass(frozen=True)

@@ -344,3 +344,13 @@ def test_slices_of_another_name_are_refused() -> None:
         fitted.predict_proba(scores, by={"country": day})
     # An array without a name is the only slice.
     np.testing.assert_array_equal(fitted.predict_proba(scores, by=day), fitted.predict_proba(scores, by={"day": day}))
+
+
+@pytest.mark.parametrize("chunk", [3, 7, 20])
+def test_rows_without_a_score_are_named_whatever_the_chunks(chunk: int) -> None:
+    scores = np.linspace(0.1, 0.9, 20)
+    calibrator = cd.PlattScaling().fit(np.arange(20) % 2, scores, min_rows=1)
+    scores[13] = np.nan
+    for rows in (scores, pd.Series(scores), da.from_array(scores, chunks=chunk)):
+        with pytest.raises(ValueError, match=r"got 1 invalid value, the first is nan in row 13; remove NaN"):
+            np.asarray(calibrator.predict_proba(rows))

@@ -39,7 +39,7 @@ from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.ends import ConstantOutcomeSlices
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
-from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, check_names
+from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, beside_metrics, check_names
 
 # The word for the full panel.
 ALL = "all"
@@ -264,7 +264,9 @@ def evaluate(
     has_names = not (metrics is None or (isinstance(metrics, str) and metrics == ALL))
     if has_names and metrics is not None:
         # Before anything is read: finding the values of slices may take a pass.
-        check_names(named_metrics(metrics), [slice_dimension(name) for name in data.slice_names], class_dim)
+        named = named_metrics(metrics)
+        dims = [slice_dimension(name) for name in data.slice_names]
+        check_names(named, [f"{name}_" if name in named else name for name in dims], class_dim)
     if data.options.soft_labels:
         panel = partial(_panel_of, full=metrics is not None)
         own = partial(evaluated, choice=choice, class_dim=class_dim)
@@ -328,6 +330,7 @@ def evaluated(
         chosen = named_metrics(metrics)
         if layout.clustered:
             check_clustered(chosen, layout)
+    data = beside_metrics(data, chosen)
     axes = (*data.batch, *data.by)
     class_dim = data.class_dim(class_dim)
     check_names(chosen, [axis.name for axis in axes], class_dim)

@@ -14,7 +14,17 @@ MISSING = "missing"
 
 # Names that results and summaries give to dimensions and coordinates of their own.
 _OF_RESULTS = {"rows", "events", "mean_score", "frequency", "clusters", "class", "sample"}
-_OF_SUMMARIES = {"outcome", "cell", "cells", "support_cell", "cell_lower", "cell_upper", "classes", "vector"}
+_OF_SUMMARIES = {
+    "outcome",
+    "cell",
+    "cells",
+    "support_cell",
+    "cell_lower",
+    "cell_upper",
+    "classes",
+    "vector",
+    "row_notes",
+}
 _OF_AUDITS = {"segment", "segment_cell"}
 _OWN_NAMES = frozenset(_OF_RESULTS | _OF_SUMMARIES | _OF_AUDITS)
 

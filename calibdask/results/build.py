@@ -117,6 +117,14 @@ def sentences_of(dataset: xr.Dataset, attribute: str) -> list[str]:
     return [str(sentence) for sentence in np.atleast_1d(dataset.attrs.get(attribute, [])).tolist()]
 
 
+def beside_metrics(data: Input, chosen: Mapping[str, Estimator]) -> Input:
+    """The input, whose slices with the name of a metric have an underscore behind it."""
+    by = (
+        replace(axis, name=f"{axis.name}_", column=axis.given_name) if axis.name in chosen else axis for axis in data.by
+    )
+    return replace(data, by=tuple(by))
+
+
 def check_names(chosen: Mapping[str, Estimator], names: Sequence[Hashable], class_dim: str) -> None:
     """Refuse names that the result could not hold apart.
 

@@ -145,13 +145,20 @@ def test_blocks_must_be_alike(second: Any) -> None:
     ("metrics", "by"),
     [
         ({"brier": cd.BrierDecomposition(), "brier_score": cd.BrierScore()}, None),
-        ({"ece": cd.ECE()}, {"ece": [0, 1]}),
         ([cd.ECE(bins=(0, 0.2, 1)), cd.ECE(bins=(0, 0.3, 1))], None),
     ],
 )
 def test_names_that_would_collide(metrics: Any, by: Any) -> None:
     with pytest.raises(ValueError, match=r"would be called|is used twice"):
         cd.evaluate([0, 1], [0.2, 0.3], metrics, by=by)
+
+
+@pytest.mark.parametrize("metrics", [{"ece": cd.ECE()}, None])
+def test_a_slice_may_have_the_name_of_a_metric(metrics: Any) -> None:
+    result = cd.evaluate([0, 1], [0.2, 0.3], metrics, by={"ece": ["a", "b"]})
+    plain = cd.evaluate([0, 1], [0.2, 0.3], metrics, by={"day": ["a", "b"]})
+    assert result.ece.dims == ("ece_",)
+    assert result.ece.values.tolist() == plain.ece.values.tolist()
 
 
 def test_one_bad_label_shared_by_several_models_is_one_row() -> None:

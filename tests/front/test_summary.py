@@ -434,5 +434,3 @@ def test_names_that_a_summary_cannot_hold_are_refused_before_reading(name: str, 
         status, _, err = run("summarize", tmp_path / "rows.parquet", "--by", name, "--out", tmp_path / "s.zarr")
         assert status == 2
         assert f"called '{name}' already" in err
-    with pytest.raises(ValueError, match=r"The name 'brier' is used twice"):
-        cd.evaluate(lazy[0], lazy[1], {"brier": cd.BrierScore()}, by={"brier": lazy[2]})

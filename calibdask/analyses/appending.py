@@ -14,9 +14,9 @@ from calibdask.errors import Damaged
 from calibdask.safe_text import check_unicode, listed
 from calibdask.storage.location import Location
 from calibdask.storage.period_labels import COARSER, coarser, labels_of
-from calibdask.storage.period_log import Label, Period, PeriodChange, PeriodLog, commit_after_loss
+from calibdask.storage.period_log import Label, Period, PeriodChange, PeriodLog, commit_after_loss, notes_of
 from calibdask.storage.period_recovery import recover
-from calibdask.storage.period_store import PeriodStore, notes_of, united_slices
+from calibdask.storage.period_store import PeriodStore, united_slices
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_format import stored_states, with_notes
 from calibdask.storage.summary_totals import TOTALS, with_totals

@@ -264,8 +264,7 @@ def evaluate(
     has_names = not (metrics is None or (isinstance(metrics, str) and metrics == ALL))
     if has_names and metrics is not None:
         # Before anything is read: finding the values of slices may take a pass.
-        named = named_metrics(metrics)
-        dims = [slice_dimension(name) for name in data.slice_names]
+        named, dims = named_metrics(metrics), map(slice_dimension, data.slice_names)
         check_names(named, [f"{name}_" if name in named else name for name in dims], class_dim)
     if data.options.soft_labels:
         panel = partial(_panel_of, full=metrics is not None)
@@ -331,8 +330,7 @@ def evaluated(
         if layout.clustered:
             check_clustered(chosen, layout)
     data = beside_metrics(data, chosen)
-    axes = (*data.batch, *data.by)
-    class_dim = data.class_dim(class_dim)
+    axes, class_dim = (*data.batch, *data.by), data.class_dim(class_dim)
     check_names(chosen, [axis.name for axis in axes], class_dim)
     result = DatasetBuilder(data, class_dim)
     checks = {**column_check(chosen, data), **cluster_check(data)}

@@ -1,15 +1,18 @@
 """Columns of blocks, read from sections of files: as tables, arrays in memory or arrays of Dask."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from calibdask.engine.arrays import refuse_texts
 from calibdask.errors import Damaged, Unavailable
+from calibdask.safe_text import visible
+from calibdask.storage.arrow_columns import to_numpy
 from calibdask.storage.column_reader import ColumnReader
-from calibdask.storage.column_types import converted, values_as, values_of
+from calibdask.storage.column_types import converted, is_text, values_as, values_of
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.file_version import Version, check_version
 from calibdask.storage.location import Location, read_error
@@ -179,3 +182,23 @@ def _matrix_block(packed: np.ndarray, names: tuple[str, ...], width: int) -> np.
             f"{block.shape[1]}."
         )
     return block
+
+
+def refuse_texts_in(
+    reader: ColumnReader,
+    url: str,
+    types: Mapping[str, Any],
+    numeric: Iterable[str | None],
+    sections_of: Callable[[Sequence[str]], Sequence[PartRange]],
+) -> None:
+    """Raise ValueError with the row and value of a text in columns of numbers."""
+    import pyarrow
+
+    for name in dict.fromkeys(filter(None, numeric)):
+        kind = types[name]
+        if is_text(kind) or pyarrow.types.is_union(kind):
+            tables = (load_section(reader, {name: pyarrow.string()}, section) for section in sections_of([name]))
+            column = (to_numpy(table.column(name)).astype(object) for table in tables)
+            mend = f"; correct these, and convert all: table.set_column(i, {name!r}, table[{name!r}].cast('float64'))."
+            mend = mend if is_text(kind) else "; some of its values are texts: correct these."
+            refuse_texts(f"{url}: column {visible(name)!r}", column, mend)

@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from calibdask.engine.arrays import refuse_texts
 from calibdask.safe_text import visible
-from calibdask.storage.arrow_columns import dtype_of, to_numpy
+from calibdask.storage.arrow_columns import dtype_of
 from calibdask.storage.arrow_parts import ArrowParts
 from calibdask.storage.column_blocks import (
     PartRange,
     block_arrays,
     lazy_columns,
     load_section,
+    refuse_texts_in,
     stacked,
     table_arrays,
 )
@@ -31,10 +31,11 @@ from calibdask.storage.column_types import (
     common_type,
     converted,
     dtype_with_missing,
-    is_text,
     is_whole,
     keep_as_text,
     lists_in,
+    mixed_labels_as_texts,
+    schema_of,
 )
 from calibdask.storage.columns import ColumnNames, choose_columns, choose_scores, unknown
 from calibdask.storage.file_sets import FileSet
@@ -112,8 +113,8 @@ class ColumnFiles:
             columns = table_arrays(table, choice.slicing)
             return choice.collect(names, partial(stacked, columns), columns.__getitem__)
         types = _on_clocks(self._types(files, parts, wanted, choice, names), choice)
-        schema = _schema(types)
-        self._refuse_texts(parts, types, choice, names)
+        schema = schema_of(types)
+        refuse_texts_in(self.reader, location.url, types, (*names.scores, choice.weight), partial(_sections, parts))
         check_types(location, choice, names, schema)
         lists = lists_in(schema, names, choice.further, location)
         dtypes = {
@@ -143,7 +144,7 @@ class ColumnFiles:
         """
         import pyarrow
 
-        files = self._opened()
+        location, files = self.files.location, self._opened()
         names = self._names(files, choice, choose_scores)
         wanted = self._there(files)
         _check_distinct(files, wanted)
@@ -154,9 +155,9 @@ class ColumnFiles:
             name: pyarrow.string() if has_offsets(kind) and name not in needed else kind for name, kind in types.items()
         }
         types = _on_clocks(types, choice)
-        schema = _schema(types)
-        self._refuse_texts(parts, types, choice, names)
-        check_types(self.files.location, choice, names, schema)
+        schema = schema_of(types)
+        refuse_texts_in(self.reader, location.url, types, (*names.scores, choice.weight), partial(_sections, parts))
+        check_types(location, choice, names, schema)
         sections = [section for part in parts for section in _sections([part], wanted)]
         # Texts are what they are until somebody needs their numbers, or times.
         has_types, loaded_type = self.reader.has_types, self.reader.loaded_type
@@ -219,14 +220,10 @@ class ColumnFiles:
         whole: bool = False,
     ) -> dict[str, Any]:
         """Type of each column over all files; with ``whole``, text columns are scanned over all rows."""
-        import pyarrow
-
         if self.reader.has_types:
             known = choice.text_types
             types = {name: known.get(name) or self._common_type(files, parts, name) for name in wanted}
-            # Labels that are numbers and texts are compared as texts, as in a CSV.
-            is_mixed = len(names.labels) == 1 and pyarrow.types.is_union(types[names.labels[0]])
-            return types | ({names.labels[0]: pyarrow.string()} if is_mixed else {})
+            return mixed_labels_as_texts(types, names.labels)
         open_names = _without_numbers(wanted, choice, names)
         # Labels alone are not worth a pass: the first ones are, and later ones are numbers or an error.
         labels_alone = not whole and {*open_names} <= {*names.labels}
@@ -240,20 +237,6 @@ class ColumnFiles:
             return types
         may_lack = {name for name in open_names if labels_alone or MISSING in kinds[name]}
         return {name: _floating(kind) if name in may_lack else kind for name, kind in types.items()}
-
-    def _refuse_texts(
-        self, parts: Sequence[_Placed], types: Mapping[str, Any], choice: ColumnChoice, names: ColumnNames
-    ) -> None:
-        """Raise ValueError with the row and value of a text among scores or weights."""
-        import pyarrow
-
-        for name in dict.fromkeys((*names.scores, *filter(None, [choice.weight]))):
-            kind = types[name]
-            if is_text(kind) or pyarrow.types.is_union(kind):
-                sections = _sections(parts, [name], joined=False)
-                tables = (load_section(self.reader, {name: pyarrow.string()}, section) for section in sections)
-                column = (to_numpy(table.column(name)).astype(object) for table in tables)
-                refuse_texts(f"{self.files.location.url}: column {visible(name)!r}", column, _mend(name, kind))
 
     def _kinds(self, sections: Sequence[PartRange], names: Sequence[str]) -> Iterable[dict[str, frozenset[str]]]:
         def kinds(section: PartRange) -> dict[str, frozenset[str]]:
@@ -320,19 +303,6 @@ class ColumnFiles:
             f"{self.files.location.url}: column {visible(name)!r} holds {one} in {first}, and {other} in {second}; "
             f"write both with one type{keep_as_text(name)}."
         )
-
-
-def _mend(name: str, kind: Any) -> str:
-    """What to do with texts among numbers."""
-    if is_text(kind):
-        return f"; correct these, and convert all: table.set_column(i, {name!r}, table[{name!r}].cast('float64'))."
-    return "; some of its values are texts: correct these."
-
-
-def _schema(types: Mapping[str, Any]) -> Any:
-    import pyarrow
-
-    return pyarrow.schema(list(types.items()))
 
 
 def _check_distinct(files: Sequence[_File], wanted: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
 """Types of columns: the one that several files have together, and which can be scores, labels or slices."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,6 +160,21 @@ def check_types(location: Location, choice: ColumnChoice, names: ColumnNames, sc
                 f"{location.url}: column {visible(name)!r} expects {expected}, got {message(kind)}"
                 f"{_mend(name, kind, expected, is_score=name in names.scores)}."
             )
+
+
+def schema_of(types: Mapping[str, Any]) -> Any:
+    """The schema of columns of these types."""
+    import pyarrow
+
+    return pyarrow.schema(list(types.items()))
+
+
+def mixed_labels_as_texts(types: Mapping[str, Any], labels: Sequence[Any]) -> dict[str, Any]:
+    """The types of columns; labels that are numbers and texts are compared as texts, as in a CSV."""
+    import pyarrow
+
+    is_mixed = len(labels) == 1 and pyarrow.types.is_union(types[labels[0]])
+    return {**types, **({labels[0]: pyarrow.string()} if is_mixed else {})}
 
 
 def is_text(kind: Any) -> bool:

@@ -15,6 +15,7 @@ from calibdask.storage.location import Location
 from calibdask.storage.manifest import ArrayRecord, content_hash
 from calibdask.storage.period_log import Period
 from calibdask.storage.slice_labels import Labels, positions
+from calibdask.storage.summary import Summary
 from calibdask.storage.zarr_files import StoredArray
 
 # What is read at once, at most, unless a single slice is larger.
@@ -182,3 +183,15 @@ def _places(positions: Sequence[npt.NDArray[np.intp]]) -> tuple[Any, ...]:
     if all(along[-1] - along[0] + 1 == along.size for along in positions):
         return tuple(slice(along[0], along[-1] + 1) for along in positions)
     return np.ix_(*positions)
+
+
+def chunk_sizes(summary: Summary) -> dict[str, tuple[int, ...]]:
+    """The chunks of histograms: all cells of some slices."""
+    dataset = summary.dataset
+    first, last = len(summary.batch) + 1, dataset["rows"].ndim
+    chunks = {}
+    for name in summary.histogram_variables:
+        shape = dataset[name].shape
+        slice_bytes = math.prod(shape[:first]) * math.prod(shape[last:]) * dataset[name].dtype.itemsize
+        chunks[name] = (*shape[:first], *block_sizes(shape[first:last], slice_bytes), *shape[last:])
+    return chunks

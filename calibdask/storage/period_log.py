@@ -12,7 +12,7 @@ date.
 
 import json
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask import __version__
+from calibdask.engine.row_notes import RowNotes
 from calibdask.errors import Damaged
 from calibdask.storage.atomic_replace import owned_name
 from calibdask.storage.exclusive_create import create
@@ -373,3 +374,8 @@ def parsed(url: str, name: str, content: bytes) -> dict[str, Any]:
             f"{record['format']}; use the version that wrote it."
         )
     return record
+
+
+def notes_of(periods: Iterable[Period]) -> RowNotes:
+    """The notes on the rows of all periods."""
+    return RowNotes.merged(RowNotes.from_text(period.notes) for period in periods)

@@ -14,7 +14,6 @@ replaced. A later change removes it after a day.
 """
 
 import json
-import math
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -29,7 +28,6 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.engine.row_notes import RowNotes
 from calibdask.errors import Unavailable
 from calibdask.safe_text import listed
 from calibdask.storage.atomic_replace import atomic_replacement, named_errors, owned_name
@@ -38,7 +36,7 @@ from calibdask.storage.leases import Lease, sweep
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import content_hash
 from calibdask.storage.open_store import PERIODS
-from calibdask.storage.period_arrays import Manifests, PeriodArray, block_sizes
+from calibdask.storage.period_arrays import Manifests, PeriodArray, chunk_sizes
 from calibdask.storage.period_head import FOLDER, Head, check_mark
 from calibdask.storage.period_labels import check_kind, other_spelling, overlap, within
 from calibdask.storage.period_log import (
@@ -50,6 +48,7 @@ from calibdask.storage.period_log import (
     PeriodLog,
     commit,
     commit_after_loss,
+    notes_of,
 )
 from calibdask.storage.period_totals import ArchiveMembers, PeriodSumsArray, summed
 from calibdask.storage.repeated_groups import write_repeated
@@ -165,11 +164,11 @@ class PeriodStore:
         given = Summary.of(summary)
         axes = summary["rows"].dims[len(given.batch) :]
         if place.local:
-            write_repeated(summary, Path(place.path), _chunks(given))
+            write_repeated(summary, Path(place.path), chunk_sizes(given))
             manifest = content_hash(Path(place.path, "zarr.json").read_bytes())
         else:
             with atomic_replacement(place) as part:
-                write_repeated(summary, part, _chunks(given))
+                write_repeated(summary, part, chunk_sizes(given))
                 manifest = content_hash((part / "zarr.json").read_bytes())
         label = summary[axes[0]].values.tolist()[0]
         slices = {str(axis): summary[axis].values for axis in axes[1:]}
@@ -382,11 +381,6 @@ def _dataset(variables: Mapping[str, Any], axes: Mapping[str, Labels], last: Sum
     return with_notes(whole, notes_of(log.sorted).of_rows(rows_of(whole)))
 
 
-def notes_of(periods: Iterable[Period]) -> RowNotes:
-    """The notes on the rows of all periods."""
-    return RowNotes.merged(RowNotes.from_text(period.notes) for period in periods)
-
-
 def _rows(periods: Sequence[Period], labels: Mapping[str, Labels], models: tuple[int, ...]) -> npt.NDArray[np.int64]:
     rows = np.zeros((*models, len(periods), *(len(own) for own in labels.values())), np.int64)
     before = (slice(None),) * len(models)
@@ -394,15 +388,3 @@ def _rows(periods: Sequence[Period], labels: Mapping[str, Labels], models: tuple
         at: tuple[Any, ...] = np.ix_(*(positions(period.slices[name], own) for name, own in labels.items()))
         rows[(*before, number, *at)] = period.rows
     return rows
-
-
-def _chunks(summary: Summary) -> dict[str, tuple[int, ...]]:
-    """The chunks of histograms: all cells of some slices."""
-    dataset = summary.dataset
-    first, last = len(summary.batch) + 1, dataset["rows"].ndim
-    chunks = {}
-    for name in summary.histogram_variables:
-        shape = dataset[name].shape
-        slice_bytes = math.prod(shape[:first]) * math.prod(shape[last:]) * dataset[name].dtype.itemsize
-        chunks[name] = (*shape[:first], *block_sizes(shape[first:last], slice_bytes), *shape[last:])
-    return chunks

@@ -2,8 +2,6 @@
 
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,13 +19,12 @@ from calibdask.data.options import InputOptions
 from calibdask.data.shapes import Shape, stacked, stacked_slices
 from calibdask.data.slices import SliceCodes
 from calibdask.engine.arrays import (
-    StrayValue,
     check_types,
     is_dask,
     is_named,
     is_pandas,
+    numbers_of_objects,
     plain,
-    refuse_texts,
     rows_of_lists,
     speaks_protocols,
     with_axis,
@@ -137,47 +134,6 @@ def hosted(name: str, array: Any) -> Any:
 
     # Rows of pandas belong together by their index.
     return pd.DataFrame(rows, array.index)
-
-
-def numbers_of_objects(array: np.ndarray, name: str, block_info: Any = None) -> np.ndarray:
-    """Scores or weights that are stored as objects - floats, decimals, None - as float64; others as they are.
-
-    Dask says by ``block_info`` where a block is.
-
-    Examples
-    --------
-    >>> from decimal import Decimal
-    >>> numbers_of_objects(np.array([Decimal("0.5"), None], object), "y_prob")
-    array([0.5, nan])
-    """
-    # Labels may be names: they have rules of their own.
-    if array.dtype.kind not in "OU" or name == "y_true":
-        return array
-    import pandas as pd
-
-    absent = np.asarray(pd.isna(array))
-    present = array[~absent]
-    stray = next((value for value in present.ravel() if not isinstance(value, Real | Decimal)), None)
-    if isinstance(stray, str):
-        try:
-            refuse_texts(name, [array])
-        except StrayValue as error:
-            start = block_info[0]["array-location"][0][0] if block_info else 0
-            raise (error if start != start or block_info is None else error.after(int(start))) from None
-    if stray is not None:
-        at = [int(i) for i in np.argwhere(np.vectorize(lambda value: value is stray, otypes=[bool])(array))[0]]
-        if isinstance(stray, Mapping):
-            raise ValueError(
-                f"{name} expects numbers, got structures with the fields {', '.join(map(str, stray))}; take one field "
-                f"of them, as in [row[{list(stray)[-1]!r}] for row in column]."
-            )
-        raise ValueError(
-            f"{name} expects numbers, got {stray!r}, of type {type(stray).__name__}, in row {at[0]}"
-            f"{f', column {at[1]}' if len(at) > 1 else ''}; repair these values, or convert them by astype(float)."
-        )
-    numbers = np.full(array.shape, np.nan)
-    numbers[~absent] = present.astype(np.float64)
-    return numbers
 
 
 def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:

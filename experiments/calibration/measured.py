@@ -1,6 +1,6 @@
 """How often promises are kept in data sets of one case: shares with their standard errors."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import calibdask as cd
 from experiments.calibration.cases import CALIBRATED, OFF, Case, Floats, Sample
-from experiments.calibration.declared import GATES, INTERVALS, LEVEL, PROMISES, SIGNIFICANCE, SLOW, TESTS
+from experiments.calibration.declared import GATES, INTERVALS, LEVEL, PROMISES, SIGNIFICANCE, SLOW, TESTS, Interval
 
 _AT_ONCE = 50
 _TOLERANCE, _PERIODS, _RISK = 0.01, 10, 0.1
@@ -110,19 +110,28 @@ class Measurement:
 
     def _evaluated(self, sample: Sample, metric: Any, **options: Any) -> dict[str, Any]:
         """Variables and coordinates by name, data sets along the first axis; none where the metric refuses them."""
+        return self._evaluated_together(sample, [metric], **options)[0]
+
+    def _evaluated_together(self, sample: Sample, metrics: Sequence[Any], **options: Any) -> list[dict[str, Any]]:
+        """As `_evaluated` for each of several metrics, which share the draws of their replicates."""
+        named = {f"x{number}": metric for number, metric in enumerate(metrics)}
         found: dict[str, list[Any]] = {}
+        positions: dict[str, Any] = {}
         for start in range(0, len(sample.labels), _AT_ONCE):
             here = slice(start, start + _AT_ONCE)
             weights = None if sample.weights is None else sample.weights[here]
-            given = sample.labels[here], sample.scores[here], {"x": metric}
+            given = sample.labels[here], sample.scores[here], named
             try:
                 result = cd.evaluate(*given, task="binary", sample_weight=weights, seed=start, **options)
             except ValueError:
-                return {}
+                if len(metrics) == 1:
+                    return [{}]
+                return [self._evaluated(sample, metric, **options) for metric in metrics]
             for name in result:
                 found.setdefault(str(name), []).append(result[name].values)
-        positions = {str(name): of.values for name, of in result.coords.items() if str(name).startswith("x_")}
-        return positions | {name: np.concatenate(parts) for name, parts in found.items()}
+            positions = {str(name): of.values for name, of in result.coords.items()}
+        values = positions | {name: np.concatenate(parts) for name, parts in found.items()}
+        return [_of_metric(name, values) for name in named]
 
     def _truth(self, metric: Any) -> Any:
         """The result of the whole population, in which rows stand for their probabilities."""
@@ -131,12 +140,10 @@ class Measurement:
 
     def _intervals(self, *, replicates: bool) -> Iterator[tuple[str, Measured]]:
         sample = self._sample(self.replicated_sets if replicates else self.sets, f"intervals {replicates}")
-        for of in INTERVALS.values():
-            if of.replicates != replicates or self.rows > of.rows or (of.calibrated_only and self.model == OFF):
-                continue
-            if self.only.isdisjoint(of.parts.values()):
-                continue
-            found = self._evaluated(sample, of.metric, ci=LEVEL, n_boot=self.n_boot)
+        chosen = [of for of in INTERVALS.values() if of.replicates == replicates and self._is_measured(of)]
+        metrics = [of.metric for of in chosen]
+        together = self._evaluated_together(sample, metrics, ci=LEVEL, n_boot=self.n_boot) if metrics else []
+        for of, found in zip(chosen, together, strict=True):
             truth = {} if of.truth else self._truth(of.metric)
             for part, title in of.parts.items():
                 name = f"x_{part}" if part else "x"
@@ -146,6 +153,11 @@ class Measurement:
                 low, high = found[f"{name}_low"], found[f"{name}_high"]
                 true = of.truth(self.case.population(self.model), found, name) if of.truth else truth[name].values
                 yield title, _held(low, high, np.asarray(true, np.float64), whole=part.endswith("band"))
+
+    def _is_measured(self, of: Interval) -> bool:
+        """Whether an interval is measured with these rows, of this model."""
+        is_for_these = self.rows <= of.rows and not (of.calibrated_only and self.model == OFF)
+        return is_for_these and not self.only.isdisjoint(of.parts.values())
 
     def _tests(self) -> Iterator[tuple[str, Measured]]:
         for title, (metric, part, most) in TESTS.items():
@@ -366,6 +378,12 @@ class Measurement:
         metric = text[:arguments] + metric
         found = self._truth(metric)
         return float(np.ravel(found[f"x_{part}" if part else "x"].values)[0])
+
+
+def _of_metric(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables and coordinates of one metric, with the name "x"."""
+    own = {key: of for key, of in values.items() if key == name or key.startswith(f"{name}_")}
+    return {f"x{key.removeprefix(name)}": of for key, of in own.items()}
 
 
 def _log_loss(scores: Floats, chances: Floats) -> float:

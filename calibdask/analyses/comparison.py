@@ -40,7 +40,7 @@ from calibdask.results.comparison import verdicts
 from calibdask.results.document import Document
 from calibdask.safe_text import visible
 from calibdask.statistics.exact import Array
-from calibdask.statistics.views.clusters import FEWEST_CLUSTERS, bucket_count
+from calibdask.statistics.views.clusters import bucket_count
 
 # Methods of the intervals of differences.
 PairedMethod = Literal["percentile", "bca"]
@@ -285,7 +285,7 @@ class Compare(Analysis):
                     saturated = saturated | bool(clipping and not layout.vector)  # any class may be clipped
                     number, bounds = refuse_difference(number, bounds, saturated, (base, len(names)), reason)
                 if clusters is not None:
-                    enough = np.broadcast_to(clusters.clusters >= FEWEST_CLUSTERS, (len(number.values), layout.groups))
+                    enough = np.broadcast_to(clusters.suffice, (len(number.values), layout.groups))
                     bounds = {bound: where(end, enough) for bound, end in bounds.items()}
                 if adjusted:
                     by_point = not {*number.dims}.isdisjoint(coordinates)

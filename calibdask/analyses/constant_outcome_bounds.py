@@ -12,6 +12,7 @@ from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.constant_outcomes import ConstantOutcomes, setting_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import KnownEnds
+from calibdask.estimators.outcome_counts import MOST_UNEVEN
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.sampling_variance import UNKNOWN_WEIGHT
 from calibdask.estimators.without_interval import bare
@@ -108,4 +109,10 @@ def outcomes_suffice(totals: Estimate, counts: Estimate | None, models: tuple[in
     apart = np.nan_to_num(rarer).reshape(count, -1, *rarer.shape[1:])
     # Of several classes outcomes are whether the predictions of each model are right.
     either = np.maximum(np.delete(apart, base, 0), apart[[base]])
-    return np.asarray(either.reshape(-1, *rarer.shape[1:]) > _FEWEST_OUTCOMES - 0.5)
+    enough = np.asarray(either.reshape(-1, *rarer.shape[1:]) > _FEWEST_OUTCOMES - 0.5)
+    if counts is None:
+        return enough
+    # Weights are those of the rows, the same for all models.
+    uneven = np.nan_to_num(counts["unevenness"].values).reshape(count, -1, counts["unevenness"].values.shape[-1])
+    too_uneven = np.delete(uneven, base, 0).reshape(-1, uneven.shape[-1]) > MOST_UNEVEN
+    return np.asarray(enough & ~too_uneven.reshape(*too_uneven.shape, *(1,) * (enough.ndim - 2)))

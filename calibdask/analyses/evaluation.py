@@ -28,7 +28,7 @@ from calibdask.data.top_scores import TopScores
 from calibdask.engine.axes import slice_dimension
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
-from calibdask.estimators.cluster_totals import CLUSTER_TOTALS, ClusterTotals
+from calibdask.estimators.cluster_totals import CLUSTER_TOTALS, ClusterTotals, clusters_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
@@ -345,6 +345,7 @@ def evaluated(
         measured = estimates_with_intervals({**requested, **support_checks(chosen, data.source)}, data.source, choice)
         attributes = {"ci": choice.level, "n_boot": choice.n_boot, "seed": choice.seed}
     frequency = measured.estimates[_TOTALS].get("frequency")
+    clusters = clusters_of(measured.estimates[_CLUSTERS]) if layout.clustered else None
     for name, estimator in chosen.items():
         bounds, estimate = measured.bounds.get(name, {}), measured.estimates[name]
         description = estimator.describe(layout)
@@ -359,7 +360,9 @@ def evaluated(
             estimate, bounds = error_bounds(estimate, bounds, description, alike, choice.level)
             if has_weighted_ends(estimator, layout):
                 estimate, bounds = weighted_bounds(estimate, bounds, alike)
-        estimate, bounds = supported_bounds(estimator, estimate, bounds, description, layout, measured.estimates)
+        estimate, bounds = supported_bounds(
+            estimator, estimate, bounds, description, layout, measured.estimates, clusters
+        )
         result.add(name, estimator, estimate, bounds, axes)
     result.add_totals(measured.estimates[_TOTALS], requested[_TOTALS], axes)
     if layout.clustered:

@@ -1,4 +1,4 @@
-"""Bounds that the rows support: none of unbounded losses, nor of few or too heavy outcomes with weights."""
+"""Bounds that the rows support: none of unbounded losses, nor of few, too heavy or too uneven rows or clusters."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,12 +12,13 @@ from calibdask.engine.sources.source import Source
 from calibdask.estimators.about import Description, Kind, PartInfo
 from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.outcome_counts import SettingOutcomeCounts
+from calibdask.estimators.outcome_counts import MOST_UNEVEN, SettingOutcomeCounts
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores, saturation_setting
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.validation.calibration_slope import CalibrationSlope
 from calibdask.inference.ends import Bounds, is_replicated, where
+from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER, SliceClusters
 from calibdask.statistics.layout import Layout
 
 PartT = TypeVar("PartT", bound=Part)
@@ -33,6 +34,8 @@ _VARIES: tuple[Kind, ...] = ("score", "term", "number", "difference")
 # weights of 1000 to 1 formulas missed up to 45 % at 90 %. Mean gaps and other errors hold.
 _FEWEST_OF_HEAVIER = 10
 _HOLD: tuple[Kind, ...] = ("error", "diagram")
+_UNEVEN = f"with weights so uneven that there are more than {MOST_UNEVEN} rows for each effective row of an outcome"
+_DOMINATED = f"where one cluster has more than {MOST_OF_A_CLUSTER:.0%} of the rows".replace("%", " %")
 _HEAVY = f"where fewer than {_FEWEST_OF_HEAVIER} rows of the heavier outcome would weigh as much as all rows"
 _FEW = "with weights where fewer than {} effective rows have the rarer outcome"
 
@@ -73,10 +76,11 @@ def supported_bounds(
     description: Description,
     layout: Layout,
     checks: Mapping[str, Estimate],
+    clusters: SliceClusters | None = None,
 ) -> tuple[Estimate, Mapping[str, Bounds]]:
     """The parts of an estimate and their bounds, NaN with the note ``no_interval`` where the rows do not support them.
 
-    ``checks`` are the estimates of `support_checks`.
+    All intervals of `calibdask.evaluate` pass here. ``checks`` are the estimates of `support_checks`.
     """
     parts, ends = dict(estimate), dict(bounds)
     saturated, counts = checks.get(_SATURATED), checks.get(_COUNTS + str(setting_of(metric, layout)))
@@ -86,10 +90,18 @@ def supported_bounds(
         if saturated is not None and is_unbounded(metric, name, layout):
             refused: npt.NDArray[np.bool_] = saturated[""].values
             parts[name], ends[name] = refuse(parts[name], ends[name], refused, UNBOUNDED)
+        if clusters is not None:
+            batch = len(estimate[name].values)
+            dominated = np.broadcast_to(clusters.dominated, (batch, clusters.dominated.size))
+            parts[name], ends[name] = refuse(parts[name], ends[name], dominated, _DOMINATED)
         if counts is None:
             continue
-        if not any(map(is_replicated, of_part.values())):
-            kind = description[name].settled(estimate[name].kind).kind
+        kind = description[name].settled(estimate[name].kind).kind
+        is_replicate = any(map(is_replicated, of_part.values()))
+        if is_replicate or kind not in _HOLD:
+            uneven = counts["unevenness"].values > MOST_UNEVEN
+            parts[name], ends[name] = refuse(parts[name], ends[name], uneven, _UNEVEN)
+        if not is_replicate:
             if kind not in _HOLD and not isinstance(metric, MeanGap):
                 heavy = counts["rows"].values < _FEWEST_OF_HEAVIER - 0.5
                 parts[name], ends[name] = refuse(parts[name], ends[name], heavy, _HEAVY)

@@ -153,6 +153,20 @@ def rarer_rows(weight: Array, square: Array, of_weight: Array, of_square: Array)
     return np.asarray(np.minimum(with_it, _kish(_rest(weight, of_weight), _rest(square, of_square))))
 
 
+def effective_rows_of_kinds(*kinds: tuple[Array, Array]) -> Array:
+    """Rows that carry the information of those of several kinds, (sum w)**2 / sum w**2 of each, added up.
+
+    Kinds are sums of w and of w**2. Weights that differ from kind to kind alone, as in a case-control sample, cost
+    nothing.
+
+    Examples
+    --------
+    >>> float(effective_rows_of_kinds((np.array(20.0), np.array(200.0)), (np.array(100.0), np.array(100.0))))
+    102.0
+    """
+    return np.asarray(sum(_kish(*kind) for kind in kinds))
+
+
 def variance_of_few(weight: Array, square: Array, of_weight: Array, of_square: Array) -> tuple[Array, Array]:
     """The sampling variance of the share of an outcome among few rows, and their number; 0 below two rows.
 

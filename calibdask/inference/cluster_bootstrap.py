@@ -20,7 +20,7 @@ from calibdask.estimators.parts import CalibrationError, Estimate, FixedPart, Nu
 from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.ends import Bounds, bounds_of_curve
 from calibdask.inference.methods import NumberReplicates, percentiles
-from calibdask.statistics.cluster_sums import SliceClusters
+from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER, SliceClusters
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -283,9 +283,10 @@ def cluster_notes(clusters: SliceClusters) -> list[str]:
     if dominant.any():
         worst = int(np.argmax(clusters.largest))
         of_slices = "" if slices == 1 else f" in {int(dominant.sum()):,} of {slices:,} slices"
+        refused = f"; no intervals with more than {MOST_OF_A_CLUSTER:.0%}" if clusters.dominated.any() else ""
         notes.append(
             f"one cluster has {clusters.largest[worst]:.0%} of the rows{of_slices}: they are worth about "
-            f"{clusters.effective[worst]:.3g} equal clusters"
+            f"{clusters.effective[worst]:.3g} equal clusters{refused}"
         )
     return notes
 

@@ -20,7 +20,11 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 
+# A cluster with a larger share of the rows decides the numbers, and too few others tell how they vary: with 60 clusters
+# of which one has a third, intervals at 90 % hold in three of four data sets; with one of half, in 43 %.
+MOST_OF_A_CLUSTER = 0.25
 # Clusters, by slice, whose sums are kept.
 MOST_CLUSTERS = 1 << 17
 _HASH_BITS = 52
@@ -171,6 +175,16 @@ class SliceClusters(NamedTuple):
     design_effect: Array
     correlation: Array
     level: int
+
+    @property
+    def dominated(self) -> npt.NDArray[np.bool_]:
+        """Whether one cluster has so much of the weight of a slice that its numbers have no interval."""
+        return np.asarray(self.largest > MOST_OF_A_CLUSTER)
+
+    @property
+    def suffice(self) -> npt.NDArray[np.bool_]:
+        """Whether clusters are enough, and even enough, for intervals and tests of a slice."""
+        return (self.clusters >= FEWEST_CLUSTERS) & ~self.dominated
 
 
 def slice_clusters(state: ClusterSumsState, groups: int) -> SliceClusters:

@@ -285,7 +285,9 @@ def cautions(gate: Gate) -> Iterator[str]:
     if _CAUTIONS in gate.result.attrs:
         yield from sentences_of(gate.result, _CAUTIONS)
         return
-    own = dict.fromkeys(of_metrics(Results(gate.result).numbers))
+    own = dict.fromkeys(
+        of_metrics(part for part in Results(gate.result).numbers if not part.metric.startswith(EVIDENCE))
+    )
     yield from own
     for column, result in gate.slices.items():
         yield from (f"By {column}: {line}" for line in of_metrics(Results(result).numbers) if line not in own)

@@ -195,6 +195,8 @@ class Judges:
         ends = _with_unseen(ends, value, self.metrics[name].row_range(limit.part, layout), here.level, outcomes)
         if math.isnan(ends.low + ends.high) and outcomes.are_few and not ends.reason:
             ends = replace(ends, reason=outcomes.reason)
+        if (refused := part.notes.get("no_interval")) and math.isnan(_end(value.low)) and not ends.reason:
+            ends = ends.undecided(f"no interval {refused}")
         if clipping := part.notes.get("rests_on_clipping"):
             ends = ends.undecided(str(clipping))
         if layout.clustered and float(here.dataset["clusters"]) < FEWEST_CLUSTERS:

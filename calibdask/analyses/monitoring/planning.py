@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import scipy
 import xarray as xr
 
 from calibdask.estimators.checks import check_whole
@@ -15,6 +16,8 @@ _SCORES = (np.arange(20) + 0.5) / 20
 # The tolerance that the traffic supports: the share of streams that are caught, the widest that is tried, and in how
 # many steps it is found, to 1e-5.
 _MOST, _WIDEST, _HALVINGS = 0.9, 0.25, 15
+# The share is a lower confidence limit: of tolerances that catch 9 of 10 simulated streams, half catch fewer of others.
+_DOUBT = 0.025
 
 
 def watch_power(
@@ -57,8 +60,9 @@ def watch_power(
         after the shift (including those with an earlier false alarm), ``detected``, the same for the restarting
         detector, counted from the shift on. ``median_caught`` and ``median_detected``, the number of periods for half
         of the streams, NaN if fewer than half are caught; and ``supported_tolerance``, the smallest tolerance for which
-        a new model that is off by twice as much, in the direction of the shift, is caught in its first period in nine
-        of ten streams; NaN if that is above 0.25. With less traffic, choose a larger tolerance or wait longer.
+        a new model that is off by twice as much, in the direction of the shift, is caught in its first period in at
+        least nine of ten streams, with 97.5 % confidence; NaN if that is above 0.25 (and with fewer than 36 streams).
+        With less traffic, choose a larger tolerance or wait longer.
 
     Raises
     ------
@@ -69,14 +73,15 @@ def watch_power(
     -----
     In the first period nothing has been learnt: of the bets of `calibdask.watch` only those with fixed tilts gain, and
     they hold half of the capital. The supported tolerance is found by bisection, with the same random numbers of
-    ``streams`` streams at each step.
+    ``streams`` streams at each step; the share that is caught counts by the lower limit of Clopper & Pearson, so that
+    more streams give a smaller tolerance.
 
     Examples
     --------
     >>> import calibdask as cd
     >>> plan = cd.watch_power(1000, 0.05, streams=100)
     >>> int(plan.median_caught), round(float(plan.supported_tolerance), 3)
-    (1, 0.062)
+    (1, 0.071)
     """
     check_level(alpha, "alpha")
     for name, number, least in (
@@ -121,13 +126,14 @@ def _median(share: np.ndarray) -> float:
 
 
 def _supported(scores: np.ndarray, rows: int, alpha: float, sign: float, streams: int, seed: int) -> float:
-    """The smallest tolerance whose double is caught by `_MOST` of the streams in one period; NaN if none is."""
+    """The smallest tolerance whose double is caught by `_MOST` of all streams in one period; NaN if none is."""
+    needed = _streams_needed(streams)
 
     def caught(tolerance: float) -> bool:
         monitor = Monitor(tolerance, alpha)
         period = _period(np.random.default_rng(seed), rows, streams, scores, 2 * sign * tolerance)
         state, _ = monitor.advanced(ProcessState.empty(streams), period, 0)
-        return bool((state.largest >= monitor.threshold).mean() >= _MOST)
+        return bool((state.largest >= monitor.threshold).sum() >= needed)
 
     low, high = 0.0, _WIDEST
     if not caught(high):
@@ -136,6 +142,20 @@ def _supported(scores: np.ndarray, rows: int, alpha: float, sign: float, streams
         middle = (low + high) / 2
         low, high = (low, middle) if caught(middle) else (middle, high)
     return high
+
+
+def _streams_needed(streams: int) -> float:
+    """So many of the streams that are caught show that `_MOST` of all are; infinite where all are too few.
+
+    Examples
+    --------
+    >>> [_streams_needed(streams) for streams in (35, 36, 400)]
+    [inf, 36.0, 372.0]
+    """
+    caught = np.arange(1, streams + 1)
+    least = scipy.special.betaincinv(caught, streams - caught + 1.0, _DOUBT)
+    enough = caught[least >= _MOST]
+    return float(enough[0]) if enough.size else math.inf
 
 
 def _period(rng: np.random.Generator, rows: int, streams: int, scores: np.ndarray, shift: float) -> PeriodCells:

@@ -15,7 +15,7 @@ from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import KnownEnds
-from calibdask.estimators.outcome_counts import outcome_counts
+from calibdask.estimators.outcome_counts import MOST_UNEVEN, outcome_counts
 from calibdask.estimators.parts import Estimate, Number
 from calibdask.estimators.saturated_scores import UNBOUNDED, saturated_scores, saturation
 from calibdask.statistics import exact
@@ -163,7 +163,8 @@ class EnoughOutcomes(Derived[Marks]):
         setting = layout.setting(None)
         if layout.weighted:
             counts = yield from outcome_counts(setting)
-            return np.asarray(counts["rarer"].values > FEWEST_OUTCOMES - 0.5, bool)
+            enough = counts["rarer"].values > FEWEST_OUTCOMES - 0.5
+            return np.asarray(enough & ~(counts["unevenness"].values > MOST_UNEVEN), bool)
         sums = yield from ColumnSums(setting)
         rows, outcome = (np.asarray(exact.value(part)[..., 0]) for part in (sums.rows.astype(float), sums.outcome))
         return np.asarray(np.minimum(outcome, rows - outcome) > FEWEST_OUTCOMES - 0.5, bool)

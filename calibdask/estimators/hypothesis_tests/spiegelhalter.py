@@ -12,6 +12,7 @@ from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, Number
 from calibdask.estimators.sampling_variance import SKEWED, UNKNOWN_WEIGHT, is_too_skewed
 from calibdask.statistics import exact
+from calibdask.statistics.cluster_sums import ClustersOfSlices
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.outcome_sums import OutcomeSums
@@ -152,10 +153,11 @@ class SpiegelhalterTest(ColumnEstimator):
         rows = (yield from ViewedStatistic(buckets, RowCount())).rows
         shape = layout.batch, layout.groups, buckets.count
         count = (rows.reshape(shape) > 0).sum(-1)[..., None]
+        clusters = yield from ClustersOfSlices(setting)
         terms = exact.value(state.sums)[0].reshape(*shape, -1)
         with np.errstate(divide="ignore", invalid="ignore"):
             z = terms.sum(2) / np.sqrt(count / (count - 1) * (terms**2).sum(2))
-        z = np.where(count < FEWEST_CLUSTERS, np.nan, z)
+        z = np.where((count < FEWEST_CLUSTERS) | clusters.dominated[:, None], np.nan, z)
         pvalue = 2 * scipy.special.stdtr(np.maximum(count - 1, 1), -np.abs(z))
         notes = {
             "assumes": "clusters are independent: the statistic has Student's distribution",

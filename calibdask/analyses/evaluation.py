@@ -17,7 +17,7 @@ from calibdask.analyses.constant_outcome_bounds import (
     weighted_bounds,
 )
 from calibdask.analyses.soft_evaluation import evaluated_soft
-from calibdask.analyses.supported_bounds import support_checks, supported_bounds
+from calibdask.analyses.supported_bounds import CLUSTERS, support_checks, supported_bounds
 from calibdask.cluster_check import cluster_cautions, cluster_check
 from calibdask.column_check import column_check, score_cautions
 from calibdask.data.data import Data
@@ -28,7 +28,7 @@ from calibdask.data.top_scores import TopScores
 from calibdask.engine.axes import slice_dimension
 from calibdask.engine.plan import run
 from calibdask.engine.sources.source import Source
-from calibdask.estimators.cluster_totals import CLUSTER_TOTALS, ClusterTotals, clusters_of
+from calibdask.estimators.cluster_totals import CLUSTER_TOTALS, ClusterTotals
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.panel import default_metrics, summary_metrics
@@ -44,7 +44,7 @@ from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, beside_metric
 # The word for the full panel.
 ALL = "all"
 # The name of an estimator that is no metric: no user can give it.
-_TOTALS, _CLUSTERS = "\0totals", "\0clusters"
+_TOTALS = "\0totals"
 
 
 def evaluate(
@@ -336,7 +336,7 @@ def evaluated(
     checks = {**column_check(chosen, data), **cluster_check(data)}
     requested = {**chosen, **checks, _TOTALS: slice_totals(data.source)}
     if layout.clustered:
-        requested[_CLUSTERS] = ClusterTotals()
+        requested[CLUSTERS] = ClusterTotals()
     attributes: dict[str, Any] = {}
     if choice is None:
         outcome = run(requested, data.source)
@@ -345,7 +345,6 @@ def evaluated(
         measured = estimates_with_intervals({**requested, **support_checks(chosen, data.source)}, data.source, choice)
         attributes = {"ci": choice.level, "n_boot": choice.n_boot, "seed": choice.seed}
     frequency = measured.estimates[_TOTALS].get("frequency")
-    clusters = clusters_of(measured.estimates[_CLUSTERS]) if layout.clustered else None
     for name, estimator in chosen.items():
         bounds, estimate = measured.bounds.get(name, {}), measured.estimates[name]
         description = estimator.describe(layout)
@@ -355,19 +354,17 @@ def evaluated(
             bounds = bounds_where_outcomes_differ(bounds, description, frequency)
         outcomes = measured.estimates.get(outcomes_name(estimator, layout))
         if choice is not None and bounds and outcomes is not None:
-            units = measured.estimates[_CLUSTERS]["clusters"].values if layout.clustered else outcomes["rows"].values
+            units = measured.estimates[CLUSTERS]["clusters"].values if layout.clustered else outcomes["rows"].values
             alike = ConstantOutcomeSlices(outcomes["alike"].values, np.asarray(units, np.float64))
             estimate, bounds = error_bounds(estimate, bounds, description, alike, choice.level)
             if has_weighted_ends(estimator, layout):
                 estimate, bounds = weighted_bounds(estimate, bounds, alike)
-        estimate, bounds = supported_bounds(
-            estimator, estimate, bounds, description, layout, measured.estimates, clusters
-        )
+        estimate, bounds = supported_bounds(estimator, estimate, bounds, description, layout, measured.estimates)
         result.add(name, estimator, estimate, bounds, axes)
     result.add_totals(measured.estimates[_TOTALS], requested[_TOTALS], axes)
     if layout.clustered:
-        result.add_totals(measured.estimates[_CLUSTERS], requested[_CLUSTERS], axes, CLUSTER_TOTALS)
-        attributes |= cluster_attributes(data, measured.estimates[_CLUSTERS])
+        result.add_totals(measured.estimates[CLUSTERS], requested[CLUSTERS], axes, CLUSTER_TOTALS)
+        attributes |= cluster_attributes(data, measured.estimates[CLUSTERS])
     attributes |= score_cautions(measured.estimates) | cluster_cautions(measured.estimates)
     if metrics is None:
         attributes["panel"] = DEFAULT_PANEL

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from calibdask.analyses.constant_outcome_bounds import has_weighted_ends, outcome_checks
 from calibdask.engine.sources.source import Source
 from calibdask.estimators.about import Description, Kind, PartInfo
+from calibdask.estimators.cluster_totals import clusters_of
 from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.outcome_counts import MOST_UNEVEN, SettingOutcomeCounts
@@ -18,13 +19,15 @@ from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores, sa
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.validation.calibration_slope import CalibrationSlope
 from calibdask.inference.ends import Bounds, is_replicated, where
-from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER, SliceClusters
+from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER
 from calibdask.statistics.layout import Layout
 
 PartT = TypeVar("PartT", bound=Part)
 
 # The beginning of names of estimators that are no metrics: no user can give them.
 _SATURATED, _COUNTS = "\0saturated", "\0counts "
+# The name of the totals of clusters, `calibdask.estimators.cluster_totals.ClusterTotals`.
+CLUSTERS = "\0clusters"
 # Effective rows of the rarer outcome below which intervals by replicates were too short, measured with weights of all
 # kinds. Errors need fewer, since they are also compared with calibrated models; mean gaps need none.
 _FEWEST_WITH_WEIGHTS, _FEWEST_FOR_ERRORS = 10, 5
@@ -76,13 +79,14 @@ def supported_bounds(
     description: Description,
     layout: Layout,
     checks: Mapping[str, Estimate],
-    clusters: SliceClusters | None = None,
 ) -> tuple[Estimate, Mapping[str, Bounds]]:
     """The parts of an estimate and their bounds, NaN with the note ``no_interval`` where the rows do not support them.
 
-    All intervals of `calibdask.evaluate` pass here. ``checks`` are the estimates of `support_checks`.
+    All intervals of `calibdask.evaluate` pass here. ``checks`` are the estimates of `support_checks`,
+    and with clusters their totals.
     """
     parts, ends = dict(estimate), dict(bounds)
+    clusters = clusters_of(checks[CLUSTERS]) if layout.clustered else None
     saturated, counts = checks.get(_SATURATED), checks.get(_COUNTS + str(setting_of(metric, layout)))
     for name, of_part in bounds.items():
         if name not in description:

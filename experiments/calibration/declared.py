@@ -15,6 +15,8 @@ FAMILIES = ("formulas", "tests", "gates", "guarantees", "replicates")
 # Of intervals that they hold; of tests that they reject, of gates that they decide wrongly.
 LEVEL, SIGNIFICANCE, WRONG = 0.9, 0.05, 0.025
 _BANDWIDTH = 0.2
+# Scores within rounding of a threshold are in the set.
+_EPSILON = 1e-12
 # Ten times the usual step: values are the same to six digits, at a fraction of the time.
 _STEP = 0.003
 
@@ -102,6 +104,16 @@ def _outcomes_of_bins(_: Population, found: Mapping[str, Floats], __: str) -> Fl
     return found["x_outcome"]
 
 
+def _sets_by_label(population: Population, found: Mapping[str, Floats], name: str) -> Floats:
+    """Of each label, the share of the conformal sets of the population that hold it, or their mean size."""
+    cut = found["x_threshold"][:, None]
+    holds = [population.scores <= cut + _EPSILON, 1 - population.scores <= cut + _EPSILON]
+    sizes = holds[0] * 1.0 + holds[1]
+    values = holds if name.endswith("coverage") else [sizes, sizes]
+    shares = 1 - population.chances, population.chances
+    return np.stack([of @ share / share.sum() for of, share in zip(values, shares, strict=True)], axis=-1)
+
+
 INTERVALS = {
     "mean_gap": Interval(cd.MeanGap(), {"": "MeanGap"}),
     "ratio": Interval(cd.ObservedExpected(), {"": "ObservedExpected"}),
@@ -142,6 +154,14 @@ INTERVALS = {
         calibrated_only=True,
     ),
     "cutoff": Interval(cd.CutoffError(), {"": "CutoffError"}),
+    "sets": Interval(
+        cd.ConformalThreshold(alpha=0.1),
+        {
+            "class_coverage": "ConformalThreshold, coverage by label",
+            "class_size": "ConformalThreshold, size by label",
+        },
+        truth=_sets_by_label,
+    ),
     "brier": Interval(cd.BrierScore(), {"": "BrierScore"}, True),
     "log": Interval(cd.LogLoss(), {"": "LogLoss"}, True),
     "brier_skill": Interval(cd.BrierSkillScore(), {"": "BrierSkillScore"}, True),
@@ -207,13 +227,6 @@ INTERVALS = {
     ),
 }
 
-# Parts with ends whose true value is a means to other numbers; no promise is made of them.
-WITHOUT_PROMISE = {
-    "LocalCalibrationError": ("density",),
-    "ReliabilityCurve": ("density",),
-    # By class of the label; `coverage` and `size` are measured.
-    "ConformalThreshold": ("class_coverage", "class_size"),
-}
 # Numbers that describe the data, without intervals.
 DESCRIPTIONS = ("Saturation",)
 

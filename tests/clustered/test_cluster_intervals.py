@@ -108,6 +108,21 @@ def test_few_clusters_have_no_interval_and_some_have_a_note() -> None:
     assert any("one cluster has" in note for note in result.attrs["cluster_notes"])
 
 
+@pytest.mark.parametrize(("share", "has_interval"), [(0.2, True), (0.3, False)])
+def test_one_cluster_with_over_a_quarter_of_the_rows_leaves_no_interval(share: float, has_interval: bool) -> None:
+    rows = clustered_rows(clusters=60, size=20, seed=5)
+    groups = np.where(np.arange(rows.y.size) < share * rows.y.size, -1, rows.g)
+    metrics = {"gap": cd.MeanGap(), "ece": cd.ECE(), "test": cd.SpiegelhalterTest()}
+    result = cd.evaluate(rows.y, rows.p, metrics, ci=0.95, n_boot=20, groups=groups)
+    assert np.isfinite(result.gap_low) == np.isfinite(result.ece_low) == has_interval
+    assert np.isfinite(result.test_pvalue) == has_interval
+    assert ("more than 25 %" in result.gap.attrs.get("no_interval", "")) != has_interval
+    compared = cd.compare(rows.y, rows.p, rows.p**2, {"x": cd.BrierScore()}, n_boot=20, groups=groups)
+    assert np.isfinite(compared.x_difference_low) == has_interval
+    gate = cd.check(rows.y, rows.p, {"mean-gap": 0.9}, n_boot=20, groups=groups)
+    assert [judgement.outcome for judgement in gate.judgements] == ["met" if has_interval else "cannot be decided"]
+
+
 def test_slices_count_their_own_clusters() -> None:
     by = ROWS.g < 15
     result = cd.evaluate(ROWS.y, ROWS.p, cd.BrierScore(), ci=0.95, by={"early": by}, groups=ROWS.g)

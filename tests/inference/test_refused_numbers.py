@@ -248,3 +248,39 @@ def test_the_test_of_the_slope_needs_effective_rows_of_the_rarer_outcome() -> No
     assert "effective rows" in weighted.x_pvalue.attrs["undefined"]
     assert np.isfinite(weighted.x_slope)
     assert np.isfinite(evaluated(labels, scores, {"x": cd.CalibrationSlope()}).x_pvalue)
+
+
+@pytest.mark.parametrize(("index", "has_interval"), [(1.05, False), (4.0, True)])
+def test_very_uneven_weights_give_no_interval(index: float, has_interval: bool) -> None:
+    rng = np.random.default_rng(3)
+    scores = rng.random(2000)
+    labels = (rng.random(2000) < scores).astype(int)
+    weights = 1 + rng.pareto(index, 2000)
+    # Of each outcome, (sum w)**2 / sum w**2 rows carry the information.
+    effective = sum(weights[labels == k].sum() ** 2 / (weights[labels == k] ** 2).sum() for k in (0, 1))
+    assert (2000 / effective <= 8) == has_interval
+    metrics = {"gap": cd.MeanGap(), "ratio": cd.ObservedExpected(), "brier": cd.BrierScore(), "ece": cd.ECE()}
+    # Rows without weight do not count.
+    given = np.append(labels, np.ones(9000)), np.append(scores, np.zeros(9000)), np.append(weights, np.zeros(9000))
+    result = evaluated(*given[:2], metrics, given[2], ci=0.9)
+    for name in metrics:
+        assert np.isfinite(result[f"{name}_low"]) == has_interval
+        assert ("so uneven" in result[name].attrs.get("no_interval", "")) != has_interval
+    compared = cd.compare(labels, scores, scores**2, {"x": cd.BrierScore()}, sample_weight=weights, n_boot=20)
+    assert np.isfinite(compared.x_difference_low) == has_interval
+    options: dict[str, Any] = {"sample_weight": weights, "n_boot": 20, "task": "binary"}
+    gate = cd.check(labels, scores, {"mean-gap": 0.2, "ece": 0.3}, **options)
+    assert {judgement.outcome for judgement in gate.judgements} == {"met" if has_interval else "cannot be decided"}
+    assert not any("cautious" in line for line in repr(gate).splitlines())
+
+
+def test_the_test_of_the_slope_allows_for_uneven_weights() -> None:
+    rng = np.random.default_rng(0)
+    scores = rng.beta(1, 4, (150, 400))
+    labels = (rng.random(scores.shape) < scores).astype(int)
+    weights = 1 + rng.pareto(1.5, scores.shape)
+    result = cd.evaluate(labels, scores, {"x": cd.CalibrationSlope()}, sample_weight=weights, task="binary")
+    pvalue = result.x_pvalue.values
+    assert np.isfinite(pvalue).mean() > 0.5
+    assert np.nanmean(pvalue <= 0.05) < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
+    assert (pvalue >= np.exp(-result.x_statistic.values / 2))[np.isfinite(pvalue)].all()

@@ -207,8 +207,8 @@ def test_twice_the_supported_tolerance_is_caught_in_the_first_period(scores: Any
     supported = float(plan.supported_tolerance)
     shift = 2 * sign * supported
     watched = cd.watch_power(5000, shift, tolerance=supported, streams=1000, periods=1, scores=scores, seed=1)
-    # Four standard errors of both simulations.
-    assert 0.82 < float(watched.caught[0]) < 0.97
+    # At least 0.9 at a confidence of 97.5 %, within three standard errors of the second simulation.
+    assert 0.88 < float(watched.caught[0]) < 0.98
     assert np.isnan(cd.watch_power(5, 0.03, streams=50, periods=1).supported_tolerance)
 
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_choice
-from calibdask.estimators.parts import Coordinate, Curve, Estimate, FixedPart, Number
+from calibdask.estimators.parts import Coordinate, Curve, Estimate, FixedPart
 from calibdask.estimators.smooth.gridded import Gridded, SmoothedEstimator
 from calibdask.estimators.smooth.local_fit import NARROWER, local_fit
 from calibdask.estimators.smooth.smoothing import frequency
@@ -108,7 +108,8 @@ class _Curve(SmoothedEstimator):
         return {
             "score": Coordinate(score, ("score",)),
             name: curve,
-            "density": Number(labelled(density), (*dims, "score"), limits=(0.0, np.inf)),
+            # Without ends: where the density is steep, its bias is larger than they are, and more rows do not help.
+            "density": FixedPart(labelled(density), (*dims, "score")),
             "bandwidth": FixedPart(labelled(bandwidth), dims),
         }
 

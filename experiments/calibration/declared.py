@@ -107,9 +107,9 @@ def _outcomes_of_bins(_: Population, found: Mapping[str, Floats], __: str) -> Fl
 def _sets_by_label(population: Population, found: Mapping[str, Floats], name: str) -> Floats:
     """Of each label, the share of the conformal sets of the population that hold it, or their mean size."""
     cut = found["x_threshold"][:, None]
-    holds = [population.scores <= cut + _EPSILON, 1 - population.scores <= cut + _EPSILON]
-    sizes = holds[0] * 1.0 + holds[1]
-    values = holds if name.endswith("coverage") else [sizes, sizes]
+    distances = population.scores, 1 - population.scores
+    holds = [np.asarray(of <= cut + _EPSILON, np.float64) for of in distances]
+    values = holds if name.endswith("coverage") else [holds[0] + holds[1]] * 2
     shares = 1 - population.chances, population.chances
     return np.stack([of @ share / share.sum() for of, share in zip(values, shares, strict=True)], axis=-1)
 

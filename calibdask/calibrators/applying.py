@@ -41,6 +41,8 @@ class Applied:
         The first row that this run wrote; 0 unless it went on.
     unknown : int
         Rows with values of slices or features that the map does not know.
+    missing : int
+        Rows without a score, which stay without one.
     left_out : sequence of str
         Columns that the format cannot hold.
     """
@@ -48,6 +50,7 @@ class Applied:
     rows: int
     resumed: int
     unknown: int
+    missing: int
     left_out: Sequence[str]
 
 
@@ -61,6 +64,7 @@ def apply_map(
     score_name: str | None = None,
     missing_chunks: MissingChunks = "error",
     text: Sequence[str] = (),
+    skip_missing: bool = False,
     overwrite: bool = False,
 ) -> Applied:
     """Write rows with calibrated scores to a Zarr group, a folder of Parquet files or a CSV file.
@@ -80,6 +84,7 @@ def apply_map(
     parts = _parts(rows, choice)
     options = {"label": label, "score": score, "score_name": score_name, "format": _FORMAT}
     options |= {"text": list(text)} if text else {}
+    options |= {"skip_missing": True} if skip_missing else {}
     kind = FORMATS[target.suffix.lower()]
     chunk_rows = max(1, TARGET_BYTES // (parts.row_bytes + 8 * stored_map.columns))
     key = {
@@ -97,11 +102,11 @@ def apply_map(
     with named_errors(target, unfinished.folder):
         if unfinished.begin(output.check, anew=overwrite):
             mark = mark_of(target) or unfinished.state
-            return Applied(mark["rows"], mark["rows"], mark["unknown"], output.left_out)
+            return Applied(mark["rows"], mark["rows"], mark["unknown"], mark.get("missing", 0), output.left_out)
     checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
     try:
         with named_errors(target, unfinished.folder):
-            return _streamed(stored_map, rows.url, parts, output, unfinished)
+            return _streamed(stored_map, rows.url, parts, output, unfinished, skip_missing=skip_missing)
     except ValueError:
         # No other run gets any further.
         unfinished.remove()
@@ -140,15 +145,22 @@ def _check_columns(stored_map: StoredMap, url: str, parts: ArrowParts) -> None:
 
 
 def _streamed(
-    stored_map: StoredMap, url: str, parts: ArrowParts, output: AppliedFile, unfinished: ResumableOutput
+    stored_map: StoredMap,
+    url: str,
+    parts: ArrowParts,
+    output: AppliedFile,
+    unfinished: ResumableOutput,
+    *,
+    skip_missing: bool,
 ) -> Applied:
     state = unfinished.state
     resumed, written = state.get("rows", 0), state.get("rows", 0)
-    number, unknown = state.get("chunks", 0), state.get("unknown", 0)
+    number, unknown, missing = state.get("chunks", 0), state.get("unknown", 0), state.get("missing", 0)
     records: list[ChunkRecord] = [*state.get("records", ())]
     start_stage(Stage("rows", "parts", len(parts.parts)))
     for stored, place in parts.tables(output.chunk_rows, Place(*state.get("place", (0, 0)))):
-        values, calibrated, unseen = _calibrated(stored_map, url, parts, stored, written)
+        values, calibrated, unseen = _calibrated(stored_map, url, parts, stored, written, skip_missing=skip_missing)
+        missing += int(np.isnan(calibrated.reshape(len(calibrated), -1)).any(-1).sum())
         table = stored if output.keeps_texts else values
         if number == 0:
             unfinished.clear()
@@ -157,25 +169,28 @@ def _streamed(
         number, written = number + 1, written + table.num_rows
         unknown += unseen
         place_in_rows = [place.part, place.row]
-        unfinished.save(chunks=number, rows=written, unknown=unknown, place=place_in_rows, records=records)
+        unfinished.save(
+            chunks=number, rows=written, unknown=unknown, missing=missing, place=place_in_rows, records=records
+        )
         advance(place.part, len(parts.parts))
     if not written:
         raise ValueError(f"{url} holds no rows.")
-    made = {"map": stored_map.described, "calibdask": __version__}
+    made: dict[str, Any] = {"map": stored_map.described, "calibdask": __version__}
+    made |= {"missing": missing} if missing else {}
     mark = {"rows": written, "unknown": unknown, "key": dict(unfinished.key), **made}
     output.seal(mark, records)
     unfinished.finish()
-    return Applied(written, resumed, unknown, output.left_out)
+    return Applied(written, resumed, unknown, missing, output.left_out)
 
 
 def _calibrated(
-    stored_map: StoredMap, url: str, parts: ArrowParts, stored: Any, first: int
+    stored_map: StoredMap, url: str, parts: ArrowParts, stored: Any, first: int, *, skip_missing: bool
 ) -> tuple[Any, np.ndarray, int]:
     """A table with its types, whose first row has this number; its scores; how many rows the map does not know."""
     try:
         table = parts.typed(stored)
         by = {name: to_numpy(table.column(name)) for name in stored_map.further}
-        return table, *stored_map.apply(scores_of(table, parts.names), by)
+        return table, *stored_map.apply(scores_of(table, parts.names), by, skip_missing=skip_missing)
     except ValueError as error:
         located = error.after(first) if isinstance(error, StrayValue) else error
         raise ValueError(f"{url}, rows {first:,} to {first + stored.num_rows - 1:,}: {located}") from error

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -73,21 +74,40 @@ class MapsRows(Protocol):
         """Calibrated probabilities of all classes, (n, K)."""
 
 
-def mapped_rows(row_map: MapsRows, scores: Any, given: Any, codes: Any, classes: Any) -> Any:
-    """Probabilities (n, K): computed for NumPy arrays, lazily block by block for Dask arrays, named as given."""
+def mapped_rows(
+    row_map: MapsRows, scores: Any, given: Any, codes: Any, classes: Any, *, skip_missing: bool = False
+) -> Any:
+    """Probabilities (n, K): computed for NumPy arrays, lazily block by block for Dask arrays, named as given.
+
+    With ``skip_missing`` NaN in rows that lack a score.
+    """
     values: Any
+    probabilities = partial(beside_missing, row_map.probabilities) if skip_missing else row_map.probabilities
     if is_dask(scores) or is_dask(codes):
         from calibdask.engine.mapped_rows import mapped_blocks
 
-        values = mapped_blocks(row_map.probabilities, scores, codes, len(classes))
+        values = mapped_blocks(probabilities, scores, codes, len(classes))
     else:
-        values = row_map.probabilities(scores, None if codes is None else np.asarray(codes))
+        values = probabilities(scores, None if codes is None else np.asarray(codes))
     if not isinstance(given, xr.DataArray):
         return values
     sample = "sample" if "sample" in given.dims else given.dims[0]
     others = [dim for dim in given.dims if dim != sample] or ["class"]
     coords = {dim: given[dim] for dim in given.dims if dim in given.coords}
     return xr.DataArray(values, dims=(sample, *others), coords={others[0]: classes} | coords)
+
+
+def beside_missing(row_map: Callable[[Any, Any], Array], scores: Any, codes: Any = None) -> Array:
+    """What ``row_map`` gives, with NaN in rows that lack a score."""
+    values = np.asarray(scores)
+    is_missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
+    missing = is_missing.reshape(len(values), -1).any(-1)
+    if not missing.any():
+        return row_map(values, codes)
+    found = row_map(values[~missing], None if codes is None else np.asarray(codes)[~missing])
+    calibrated = np.full((len(values), *found.shape[1:]), np.nan)
+    calibrated[~missing] = found
+    return calibrated
 
 
 def warn_of_unknown(row_map: MapsRows, codes: Any, names: Sequence[str], what: str, stacklevel: int) -> None:

@@ -3,13 +3,13 @@
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from calibdask.calibrators.base import MIN_ROWS, Calibrator
-from calibdask.calibrators.mapping import MapsRows, mapped_rows, warn_of_unknown
+from calibdask.calibrators.mapping import MapsRows, beside_missing, mapped_rows, warn_of_unknown
 from calibdask.calibrators.stored import FINGERPRINT
 from calibdask.data.data import Data
 from calibdask.engine.arrays import is_dask
@@ -156,19 +156,25 @@ class StoredMap:
                 f"The columns {listed(self.further)} do not have the types of {self.url}: {error}"
             ) from error
 
-    def apply(self, scores: Array, by: Mapping[str, Array]) -> tuple[Array, int]:
-        """Calibrated scores of a block, of their shape, and how many rows have values that the map does not know."""
-        codes = self.codes(by, len(scores))
-        return self.row_map(scores, codes), 0 if codes is None else self.row_map.unknown(codes)
+    def apply(self, scores: Array, by: Mapping[str, Array], *, skip_missing: bool = False) -> tuple[Array, int]:
+        """Calibrated scores of a block, of their shape, and how many rows have values that the map does not know.
 
-    def apply_lazily(self, scores: Any, by: Mapping[str, Any]) -> Any:
-        """Calibrated scores in the input's container type; Dask arrays stay lazy."""
+        With ``skip_missing`` rows that lack a score keep lacking one.
+        """
+        codes = self.codes(by, len(scores))
+        row_map = partial(beside_missing, self.row_map) if skip_missing else self.row_map
+        return row_map(scores, codes), 0 if codes is None else self.row_map.unknown(codes)
+
+    def apply_lazily(self, scores: Any, by: Mapping[str, Any], *, skip_missing: bool = False) -> Any:
+        """Calibrated scores in the input's container type, as `apply`; Dask arrays stay lazy."""
         values = getattr(scores, "data", scores) if hasattr(scores, "dims") else scores
         codes = self.codes(by, values.shape[0])
         warn_of_unknown(self.row_map, codes, self.further, self.calibrator.of_unknown, 2)
         if not is_dask(values):
-            return _with_names_of(self.row_map(np.asarray(values), codes), scores)
-        mapped = mapped_rows(self.row_map, values, values, codes, self.calibrator.classes_)
+            row_map = partial(beside_missing, self.row_map) if skip_missing else self.row_map
+            return _with_names_of(row_map(np.asarray(values), codes), scores)
+        classes = self.calibrator.classes_
+        mapped = mapped_rows(self.row_map, values, values, codes, classes, skip_missing=skip_missing)
         return _with_names_of(mapped[:, 1] if self.columns == 1 else mapped, scores)
 
 

@@ -46,6 +46,7 @@ in one line on stderr, with nothing written; 130 interrupted.
     help="Write calibrated scores to this column or array.  [default: replace the scores]",
 )
 @score_options
+@click.option("--skip-missing", is_flag=True, help="Keep rows without a score as they are, and print their number.")
 @click.option("--overwrite", is_flag=True, help="Replace an existing output, or an unfinished one of other inputs.")
 def apply(map_path: str, data: str, out: str, **options: Any) -> None:
     """Apply a calibration map to the rows in DATA.
@@ -72,6 +73,10 @@ def apply(map_path: str, data: str, out: str, **options: Any) -> None:
         sys.stderr.write(
             f"calibdask: {applied.unknown:,} of {applied.rows:,} rows have values of {listed(stored_map.further)} "
             f"that are unknown to the map; they get {stored_map.calibrator.of_unknown}\n"
+        )
+    if applied.missing:
+        sys.stderr.write(
+            f"calibdask: {applied.missing:,} of {applied.rows:,} rows have no score and stay without one\n"
         )
     if applied.left_out:
         sys.stderr.write(

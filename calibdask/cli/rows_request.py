@@ -117,7 +117,7 @@ class RowsRequest:
             return table
         width = 1 if table.scores.ndim == 1 else int(table.scores.shape[-1])
         stored_map.check(rows.url, width, table.names.classes)
-        scores = stored_map.apply_lazily(table.scores, table.by)
+        scores = stored_map.apply_lazily(table.scores, table.by, skip_missing=self.skip_missing)
         return replace(table, scores=scores, by={name: table.by[name] for name in self.by})
 
     @property

@@ -98,11 +98,12 @@ class AppliedParquet(AppliedFile):
     def _calibrated(self, values: np.ndarray) -> dict[str, Any]:
         import pyarrow
 
+        # Rows without a score have null.
         names = self.names.scores
         if values.ndim == 1:
-            return {self.score_name or self._column_name(names[0]): pyarrow.array(values)}
+            return {self.score_name or self._column_name(names[0]): pyarrow.array(values, from_pandas=True)}
         if self.score_name is None and len(names) > 1:
-            return {name: pyarrow.array(values[:, k]) for k, name in enumerate(names)}
+            return {name: pyarrow.array(values[:, k], from_pandas=True) for k, name in enumerate(names)}
         if self.of_arrays or len(names) > 1 or not self.is_folder:
             return _numbered(self.score_name or self._column_name(names[0]), values)
         lists = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(values.reshape(-1)), values.shape[1])

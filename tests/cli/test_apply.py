@@ -144,6 +144,32 @@ def test_lists_of_scores(run: Run, folder: Path, calibrator: Any) -> None:
     assert parquet.read_table("o.parquet")["score"].to_pylist() == expected.tolist()
 
 
+@pytest.mark.parametrize("out", ["o.parquet", "o.csv", "o.zarr"])
+def test_rows_without_a_score_stay_without_one(out: str, run: Run, folder: Path, calibrator: Any) -> None:
+    """Of each class, and in slices; and a map is evaluated without them, as by the library."""
+    lacking = FRAME.id % 7 == 3
+    FRAME.assign(score_1=FRAME.score_1.mask(lacking)).to_parquet("gaps.parquet")
+    command = ("apply", "map.json", "gaps.parquet", "--out", out)
+    assert run(*command)[0] == 2
+    status, _, err = run(*command, "--skip-missing")
+    assert (status, err) == (0, f"calibdask: {lacking.sum()} of 400 rows have no score and stay without one\n")
+    known = calibrator.predict_proba(SCORES, by={"country": COUNTRY, "day": DAY})
+    expected = np.where(lacking.to_numpy()[:, None], np.nan, known)
+    readers = {
+        "o.parquet": lambda: pd.read_parquet(out),
+        "o.csv": lambda: pd.read_csv(out),
+        "o.zarr": lambda: zarr.open_group(out, mode="r")["scores"][:],
+    }
+    written = readers[out]()
+    values = written if out == "o.zarr" else written[[f"score_{k}" for k in range(3)]].to_numpy()
+    np.testing.assert_array_equal(values, expected)
+    options = ("--map", "map.json", "--skip-missing", "--metric", "ece", "--json")
+    status, shown, err = run("evaluate", "gaps.parquet", *options)
+    assert status == 0, err
+    kept = ~lacking.to_numpy()
+    assert json.loads(shown)["metrics"]["ece"]["value"] == cd.ece(LABELS[kept], known[kept])
+
+
 def test_slices_that_the_map_does_not_know(run: Run, folder: Path, calibrator: Any) -> None:
     # Longer than any that is known, and beginning like one.
     country = np.where(np.arange(400) % 4 == 0, "de-by", COUNTRY)

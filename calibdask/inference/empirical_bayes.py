@@ -90,9 +90,12 @@ class NormalEffects:
 class GammaRatios:
     """Ratios of observed to expected events, a gamma distribution with this mean and variance.
 
-    By the moments of Marshall: m = sum O / sum E, and the variance sum E (O / E - m)**2 / sum E - c m / mean E, at
-    least 2 sum v**2 / (K sum v) with v = c m / E, below which it is not told from 0. Events have ``dispersion`` c times
-    the variance of a Poisson variable, below 1 where they are not rare: counts and expectations enter divided by c.
+    By the moments of Marshall: m = sum O / sum E, and the variance S - v, S = sum E (O / E - m)**2 / sum E and
+    v = c m / mean E, at least 2 v / K for K groups, below which it is not told from 0. Events have ``dispersion`` c
+    times the variance of a Poisson variable, below 1 where they are not rare: counts and expectations enter divided by
+    c. ``most_variance`` is the upper limit of the variance at 97.5 %, which intervals allow for, with
+
+        var(S) = sum (2 + c / (m E)) (c m + E variance)**2 / (sum E)**2
 
     References
     ----------
@@ -101,6 +104,7 @@ class GammaRatios:
 
     mean: float
     variance: float
+    most_variance: float
     dispersion: float = 1.0
 
     @classmethod
@@ -108,13 +112,18 @@ class GammaRatios:
         """Of events in groups that expect some."""
         mean = float(observed.sum() / expected.sum())
         spread = float((expected * (observed / expected - mean) ** 2).sum() / expected.sum())
-        noise = dispersion * mean / expected
-        least = 2 * float((noise**2).sum() / (noise.size * noise.sum()))
-        return cls(mean, max(spread - dispersion * mean / float(expected.mean()), least), dispersion)
+        # That of the mean group: groups that expect next to no events say nothing of the variance.
+        noise = dispersion * mean / float(expected.mean())
+        variance = max(spread - noise, 2 * noise / observed.size)
+        poisson = 2 + dispersion / np.maximum(mean * expected, 1e-300)
+        errors = poisson * (dispersion * mean + expected * variance) ** 2
+        most = spread - noise + _NORMAL * float(np.sqrt(errors.sum()) / expected.sum())
+        return cls(mean, variance, max(variance, most), dispersion)
 
-    def posterior(self, observed: Array, expected: Array) -> tuple[Array, Array]:
-        """Shape and rate of the gamma distributions of the ratios, given the events."""
-        shape, rate = self.mean**2 / self.variance, self.mean / self.variance
+    def posterior(self, observed: Array, expected: Array, variance: float | None = None) -> tuple[Array, Array]:
+        """Shape and rate of the gamma distributions of the ratios, given the events, with another variance if given."""
+        spread = self.variance if variance is None else variance
+        shape, rate = self.mean**2 / spread, self.mean / spread
         return observed / self.dispersion + shape, expected / self.dispersion + rate
 
     def shrunken(self, observed: Array, expected: Array) -> Array:
@@ -123,10 +132,11 @@ class GammaRatios:
         return shape / rate
 
     def ends(self, observed: Array, expected: Array, level: float) -> tuple[Array, Array]:
-        """Quantiles of the posterior distributions."""
-        shape, rate = self.posterior(observed, expected)
+        """Quantiles of the posterior distributions with the largest variance, around the posterior means."""
+        shape, rate = self.posterior(observed, expected, self.most_variance)
         low, high = (scipy.special.gammaincinv(shape, share) / rate for share in ((1 - level) / 2, (1 + level) / 2))
-        return low, high
+        middle = self.shrunken(observed, expected)
+        return np.minimum(low, middle), np.maximum(high, middle)
 
     def beyond(self, observed: Array, expected: Array, limit: float) -> Array:
         """Posterior probability of a ratio above the limit, or below one over it."""

@@ -73,7 +73,24 @@ def test_gamma_ratios_are_marshalls() -> None:
     assert (ratios.mean, ratios.variance) == (pytest.approx(mean), pytest.approx(spread))
     share = spread / (spread + mean / expected)
     np.testing.assert_allclose(ratios.shrunken(observed, expected), mean + share * (observed / expected - mean))
-    shape, rate = observed + mean**2 / spread, expected + mean / spread
+    error = np.sqrt(((2 + 1 / (mean * expected)) * (mean + expected * spread) ** 2).sum()) / expected.sum()
+    most = spread + stats.norm.isf(0.025) * error
+    assert ratios.most_variance == pytest.approx(most)
+    shape, rate = observed + mean**2 / most, expected + mean / most
     low, high = ratios.ends(observed, expected, 0.9)
     np.testing.assert_allclose(special.gammainc(shape, rate * low), 0.05)
     np.testing.assert_allclose(stats.gamma.sf(high, shape, scale=1 / rate), 0.05)
+
+
+def test_groups_that_expect_no_events_leave_the_others_alone() -> None:
+    """Ratios of 100 from a hundredth of an event are no sign of large effects."""
+    rng = np.random.default_rng(3)
+    expected = np.r_[rng.uniform(20, 60, 200), np.full(100, 0.01)]
+    effects = rng.gamma(100, 0.01, 300)
+    observed = rng.poisson(effects * expected).astype(float)
+    observed[-1] = 1.0
+    ratios = GammaRatios.of(observed, expected)
+    assert ratios.variance**0.5 < 0.2
+    low, high = ratios.ends(observed, expected, 0.95)
+    assert ((low <= effects) & (effects <= high)).mean() > 0.93
+    assert (high - low).max() < 1.5

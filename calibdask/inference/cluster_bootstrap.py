@@ -39,6 +39,8 @@ MANY = 40
 DESIGN_EFFECT = "design_effect"
 # Standard deviations that replicates may be off on average; a square that is 0 for the data is off by 0.7.
 _MOST_SHIFT = 0.4
+# Half-widths of intervals, in multiples of their numbers, up to which they are on the scale of logarithms.
+_MOST_NOISE = 2.0
 # A cluster with a larger share of the rows decides the numbers.
 DOMINANT = 0.2
 
@@ -114,6 +116,7 @@ class ClusterBootstrap:
             plain = replace(number, known_ends=None)
             made: dict[str, Part] = {**bounds_of_curve(plain, replicates, level)}
             middle = made["median"].values
+            made["median"] = replace(made["median"], values=np.clip(middle, *number.limits))
             for bound in ("low", "high", "band_low", "band_high"):
                 ends = middle + _widening(units, level) * (made[bound].values - middle)
                 made[bound] = _noted(replace(made[bound], values=np.clip(ends, *number.limits)), notes)
@@ -156,12 +159,13 @@ class ClusterBootstrap:
             variance = np.where(_is_extreme(number.values, replicates, variance), np.nan, variance)
         with np.errstate(divide="ignore", invalid="ignore"):
             if of_rows is not None:
-                return np.asarray(variance / _variance(of_rows))
+                independent_rows = _variance(of_rows)
+                return np.where(independent_rows > 0, variance / independent_rows, np.nan)
             if not {"low", "high"} <= set(independent) or number.has_band:
                 return None
             reach = independent["high"].values - independent["low"].values
             z = scipy.special.ndtri(0.5 + self.choice.level / 2)
-            return np.asarray(variance / (reach / (2 * z)) ** 2)
+            return np.where(reach > 0, variance / (reach / (2 * z)) ** 2, np.nan)
 
 
 def _has_limits(number: Number, *limits: float) -> bool:
@@ -236,14 +240,18 @@ def _corrected(number: Number, replicates: Array, level: float, units: Array) ->
 
 
 def _student(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
-    """The value plus and minus t standard errors; of numbers that are positive, on the scale of their logarithm."""
+    """The value plus and minus t standard errors; of numbers that are positive, on the scale of their logarithm.
+
+    Not of those that are nearly all noise, such as densities where there is hardly a row, for which that scale has no
+    end.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(_variance(replicates) * units / (units - 1))
         reach = _quantile(units, level) * error
         if not _has_limits(number, 0.0):
             return number.values - reach, number.values + reach
         factor = np.exp(reach / number.values)
-        is_positive = number.values > 0
+        is_positive = number.values * _MOST_NOISE > reach
         low = np.where(is_positive, number.values / factor, number.values - reach)
         return low, np.where(is_positive, number.values * factor, number.values + reach)
 

@@ -9,6 +9,7 @@ from calibdask.analyses.auditing.audit_document import audit_document
 from calibdask.plot.frame import interval_name, notes
 from calibdask.plot.naming import axes_of
 from calibdask.render.drawing import curve_picture, diagram_picture
+from calibdask.render.text_table import clusters_text
 from calibdask.report.analysis_page import Origin, section_elements
 from calibdask.report.banners import AUDITED, AUDITED_TITLE
 from calibdask.report.cautions import cautions
@@ -288,8 +289,10 @@ def _warnings(models: Sequence[ModelResult]) -> Iterator[Element]:
             yield Listing(warnings)
         elif len(models) == 1:
             yield Sentence(_NOTHING)
+    clustered = all(clusters_text(model.measured.result) for model in models)
     yield Sentence(
-        "Rows are assumed to be independent of each other and of the training data, on which a model looks better "
+        f"{'Clusters' if clustered else 'Rows'} are assumed to be independent of each other and of the training data, "
+        "on which a model looks better "
         "than it is. Results apply to similar data; other periods or places may differ.",
         quiet=True,
     )

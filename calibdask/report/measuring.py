@@ -232,7 +232,7 @@ def _decided(measured: Measured, judged: Data, check: Check, *, with_receipt: bo
         receipt, gate = receipt_and_gate(judged, check)
     else:
         gate = check.gate(judged) if check.decides else None
-    drawn = profile_of(check.profile or "").drawn
+    drawn = profile_of(check.profile or "").drawn(judged.sliced(()).read(takes_groups=True).source.layout)
     # A summary counts the rows above a threshold only at the borders of its cells.
     cells = 0.0 if judged.summary is None else 0.01 / judged.summary.step
     pictures = None

@@ -44,7 +44,7 @@ def _maps_of_slices(model: ModelResult) -> Iterator[str]:
         each = "" if len(names) == 1 else f", likewise {joined([f'--by {shlex.quote(name)}' for name in names[1:]])}"
         yield (
             f"Slices by {joined(names)} may need separate maps: calibdask calibrate {data} --by "
-            f"{shlex.quote(names[0])} --out map.json{each}."
+            f"{shlex.quote(names[0])} --out map.json{each}, with the same options for labels, scores and rows."
         )
 
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import calibdask as cd
+from calibdask.analyses.gating.profiles import PROFILES
 from calibdask.cli import main
 from calibdask.testing import assert_calibrated
 from tests.clustered.clustered_data import ClusteredRows, clustered_rows
@@ -112,3 +113,19 @@ def test_a_limits_file_names_clusters(run: Run, file: str, tmp_path: Path) -> No
     status, _, error = run("check", file, "--limits", str(limits))
     assert status == 2
     assert "groups expects a name, got 3" in error
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES))
+def test_profiles_leave_out_what_has_no_form_for_clusters(profile: str) -> None:
+    """A profile has its other numbers, and the document names those that are missing."""
+    rng = np.random.default_rng(8)
+    scores = rng.uniform(0.05, 0.6, 600)
+    labels = (rng.random(600) < scores).astype(int)
+    gate = cd.check(labels, scores, {"mean_gap": 0.2}, profile=profile, groups=np.arange(600) // 3, n_boot=50)
+    text = gate.document().to_text(100)
+    assert gate.judgements[0].outcome == "met"
+    said = " ".join(text.split())
+    missing = PROFILES[profile].left_out(gate.result)
+    assert all(name in said for name in missing)
+    assert ("no form for the weights or clusters" in said) == bool(missing)
+    assert bool(missing) == (profile in ("clinical", "credit"))

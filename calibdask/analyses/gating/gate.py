@@ -29,7 +29,7 @@ from calibdask.results.document import (
     number,
     text,
 )
-from calibdask.results.format import PLAIN, counted, figure, number_of
+from calibdask.results.format import PLAIN, counted, figure, joined, number_of
 from calibdask.results.values import Results
 
 # Of a number that is next to its limit nobody waits for so many rows.
@@ -262,6 +262,9 @@ def _profile_elements(gate: Gate) -> list[Element]:
         for one in profile.numbers(gate.result)
     ]
     notes = [Sentence(profile.note, quiet=True)] if profile.note else []
+    if missing := profile.left_out(gate.result):
+        words = f"Without {joined(missing)}: no form for the weights or clusters of these rows."
+        notes.append(Sentence(words, quiet=True))
     return [Table("", columns, rows, name="profile"), *notes]
 
 

@@ -7,6 +7,7 @@ from itertools import product
 
 import xarray as xr
 
+from calibdask.analyses.clustered import clustered_panel
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
 from calibdask.results.format import PLAIN, figure, pvalue_text, slice_text
@@ -69,15 +70,24 @@ class Profile:
     pictures: tuple[str, ...] = ()
 
     def metrics(self, layout: Layout, *, of_slices: bool = False) -> dict[str, Estimator]:
-        """The metrics by their texts, without those that do not know weights where there are some."""
+        """The metrics by their texts, without those that have no form for weights or clusters where there are some."""
         texts = self.of_slices if of_slices else tuple(self.names)
         made = {str(expression): expression.make() for text in texts for expression in parse_metrics(text)}
-        return {text: metric for text, metric in made.items() if metric.supports_weights or not layout.weighted}
+        return _supported(made, layout)
 
-    @property
-    def drawn(self) -> dict[str, Estimator]:
-        """The metrics whose curves a report draws, by their texts."""
-        return {str(one): one.make() for text in self.pictures for one in parse_metrics(text)}
+    def drawn(self, layout: Layout) -> dict[str, Estimator]:
+        """The metrics whose curves a report draws, by their texts, as `metrics`."""
+        return _supported({str(one): one.make() for text in self.pictures for one in parse_metrics(text)}, layout)
+
+    def left_out(self, result: xr.Dataset) -> list[str]:
+        """Names of numbers that a result without slices does not have."""
+        measured = {part.metric for part in Results(result).parts}
+        return [
+            name
+            for text, names in self.names.items()
+            if not {str(expression) for expression in parse_metrics(text)} & measured
+            for name in names.values()
+        ]
 
     def numbers(self, result: xr.Dataset) -> Iterator[Named]:
         """Numbers of a result without slices under the names of the profession, with intervals."""
@@ -87,6 +97,12 @@ class Profile:
             for own, name in names.items():
                 for part in results.of(str(expression), own):
                     yield from _named(name, part)
+
+
+def _supported(metrics: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
+    """Those with a form for the weights and clusters of the rows."""
+    known = {text: metric for text, metric in metrics.items() if metric.supports_weights or not layout.weighted}
+    return clustered_panel(known, layout)
 
 
 def _named(name: str, part: PartResult) -> Iterator[Named]:

@@ -124,7 +124,8 @@ class LogLossDecomposition(BinnedDecomposition):
                 "resolution": exact.in_order(weight * _divergence(frequency, *constant, 0.0)) / total,
                 "uncertainty": scipy.special.entr(overall) + scipy.special.entr(1 - overall),
             }
-        terms["within"] = terms["score"] - terms["reliability"] + terms["resolution"] - terms["uncertainty"]
+            # Of replicates without rows no term is finite.
+            terms["within"] = terms["score"] - terms["reliability"] + terms["resolution"] - terms["uncertainty"]
         limits = {"within": (-np.inf, np.inf)}
         parts: dict[str, Number] = {
             name: Number(exact.in_order(values), limits=limits.get(name, (0.0, np.inf)))

@@ -29,7 +29,7 @@ def test_slices_that_are_off_may_have_maps_of_their_own(tmp_path: Path) -> None:
     slices = np.where(np.arange(TRUTH.size) % 2, "a", "b")
     judged = measure(LABELS, TRUTH**3, by={"part": slices}, slice_limits={"ece": 0.01}, source="rows 1.csv", n_boot=20)
     _, reader = page_of(tmp_path, judged)
-    assert "calibdask calibrate 'rows 1.csv' --by part --out map.json." in reader.text
+    assert "calibdask calibrate 'rows 1.csv' --by part --out map.json, with the same options" in reader.text
 
 
 @pytest.mark.filterwarnings("ignore:.*only one kind of outcome:UserWarning")

@@ -1,5 +1,6 @@
 """The rows of a command: where they are, what in them is what, and where to work."""
 
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -224,9 +225,17 @@ def missing_values(attributes: Mapping[str, Any]) -> str:
     --------
     >>> missing_values({"missing_labels": 20, "missing_scores": 1, "missing_weights": 0})
     ' with missing values (label 20, score 1)'
+    >>> missing_values({"rows_skipped": 22, "missing_labels": 20, "missing_scores": 6})
+    ' with missing values (label 20, score 6; 4 rows lack both)'
     """
+    from calibdask.results.format import counted
+
     counts = {role: attributes.get(f"missing_{role}s", 0) for role in ("label", "score", "weight")}
-    named = ", ".join(f"{role} {count:,}" for role, count in counts.items() if count)
+    lacking = [f"{role} {count:,}" for role, count in counts.items() if count]
+    several = sum(counts.values()) - attributes.get("rows_skipped", math.inf)
+    named = ", ".join(lacking)
+    if several > 0:
+        named += f"; {counted(several, 'row lacks', 'rows lack')} both" if len(lacking) == 2 else "; some lack several"
     without = attributes.get("missing_slices", 0)
     stay = f"; {without:,} rows without a slice form slices of their own" if without else ""
     stay = "; 1 row without a slice forms a slice of its own" if without == 1 else stay

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.analyses.gating.gate import Gate
+from calibdask.analyses.gating.gate import Gate, left_out_numbers
 from calibdask.analyses.gating.profiles import Named, Profile, profile_of
 from calibdask.markup import Html
 from calibdask.plot import svg
@@ -113,7 +113,9 @@ def profile_numbers(models: Sequence[ModelResult]) -> Iterator[Element]:
     profile = profile_of(next(iter(gates.values())).profile)
     numbers = {name: list(profile.numbers(gate.result)) for name, gate in gates.items()}
     yield from _first_number(numbers)
-    yield _side_by_side(profile, numbers, next(iter(gates.values())).confidence)
+    first, *_ = gates.values()
+    yield _side_by_side(profile, numbers, first.confidence)
+    yield from left_out_numbers(first)
     for model in models:
         if model.name not in gates:
             continue

@@ -181,11 +181,11 @@ def number_of(text: str) -> float:
     return float(text.replace("−", "-").replace(",", ""))
 
 
-def figures(value: float, low: float, high: float) -> tuple[str, str, str]:
+def figures(value: float, low: float, high: float, more: int = 0) -> tuple[str, str, str]:
     """A number and the ends of its interval on a page, in the digits that the interval carries.
 
-    All three have two significant digits of half the width, and two decimals at least; without a width, the digits of
-    `figure`.
+    All three have two significant digits of half the width, and two decimals at least, or so many ``more``; without a
+    width, the digits of `figure`.
 
     Examples
     --------
@@ -194,7 +194,7 @@ def figures(value: float, low: float, high: float) -> tuple[str, str, str]:
     >>> figures(-0.0000047, -0.0076, 0.0081), figures(0.0699, 0.0021, 0.1923)
     (('0.0000', '−0.0076', '0.0081'), ('0.070', '0.002', '0.192'))
     """
-    return _as_narrow_as(figure, (value, low, high), _FEWEST_DECIMALS)
+    return _as_narrow_as(figure, (value, low, high), _FEWEST_DECIMALS, more=more)
 
 
 def points_of(value: float, low: float, high: float) -> tuple[str, str, str]:
@@ -209,7 +209,7 @@ def points_of(value: float, low: float, high: float) -> tuple[str, str, str]:
 
 
 def _as_narrow_as(
-    write: Callable[[float], str], numbers: tuple[float, float, float], fewest: int, times: int = 1
+    write: Callable[[float], str], numbers: tuple[float, float, float], fewest: int, times: int = 1, more: int = 0
 ) -> tuple[str, str, str]:
     """Multiples of three numbers in the digits of the width of the last two; without a width, as `write` does."""
     value, low, high = (times * number for number in numbers)
@@ -217,7 +217,7 @@ def _as_narrow_as(
     if not (math.isfinite(half) and half > 0):
         value_text, low_text, high_text = map(write, numbers)
         return value_text, low_text, high_text
-    decimals = max(_digits_of(half), fewest)
+    decimals = max(_digits_of(half), fewest) + more
     if decimals > _MOST_DECIMALS:
         value_text, low_text, high_text = map(write, numbers)
         return value_text, low_text, high_text

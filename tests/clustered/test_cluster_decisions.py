@@ -129,3 +129,11 @@ def test_profiles_leave_out_what_has_no_form_for_clusters(profile: str) -> None:
     assert all(name in said for name in missing)
     assert ("no form for the weights or clusters" in said) == bool(missing)
     assert bool(missing) == (profile in ("clinical", "credit"))
+
+
+def test_few_events_of_clusters_are_named_as_such() -> None:
+    """Events that are many, but of few independent rows."""
+    rows = races(count=24, days=40)
+    gate = cd.check(rows.y, rows.p, {"observed-expected": (0.8, 1.25)}, groups=rows.g, n_boot=50)
+    assert rows.y.sum() > 20
+    assert gate.judgements[0].reason == "events, or rows without one, that are worth fewer than 20 independent ones"

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -29,11 +30,13 @@ from calibdask.results.document import (
     number,
     text,
 )
-from calibdask.results.format import PLAIN, counted, figure, joined, number_of
+from calibdask.results.format import counted, figures, joined, number_of
 from calibdask.results.values import Results
 
 # Of a number that is next to its limit nobody waits for so many rows.
 _MOST_TIMES, _MANY = 100, 1e7
+# Digits that are added until each number is shown on its side of the limits.
+_MORE_DIGITS = 5
 _CAUTIONS = "gate_cautions"
 _COLUMNS = (
     ("limit", False),
@@ -193,12 +196,15 @@ def value_text(judgement: Judgement) -> str:
 def judged_texts(judgement: Judgement) -> tuple[str, str, str]:
     """The estimate and the ends that decide, in enough digits for each to stay on its side of the limits."""
     numbers = (judgement.value, judgement.low, judgement.high)
-    texts = PLAIN.numbers(*numbers)
     limits = [limit for limit in (judgement.least, judgement.most) if math.isfinite(limit)]
-    for one, shown in zip(numbers, texts, strict=True):
-        if math.isfinite(one) and any(_side(number_of(shown), limit) != _side(one, limit) for limit in limits):
-            value, low, high = map(figure, numbers)
-            return value, low, high
+    known = [number for number in numbers if math.isfinite(number)]
+    texts = figures(*numbers)
+    for more in range(1, _MORE_DIGITS):
+        shown = [number_of(text) for text, number in zip(texts, numbers, strict=True) if math.isfinite(number)]
+        pairs = product(zip(known, shown, strict=True), limits)
+        if all(_side(written, limit) == _side(number, limit) for (number, written), limit in pairs):
+            break
+        texts = figures(*numbers, more)
     return texts
 
 
@@ -262,10 +268,13 @@ def _profile_elements(gate: Gate) -> list[Element]:
         for one in profile.numbers(gate.result)
     ]
     notes = [Sentence(profile.note, quiet=True)] if profile.note else []
-    if missing := profile.left_out(gate.result):
-        words = f"Without {joined(missing)}: no form for the weights or clusters of these rows."
-        notes.append(Sentence(words, quiet=True))
-    return [Table("", columns, rows, name="profile"), *notes]
+    return [Table("", columns, rows, name="profile"), *notes, *left_out_numbers(gate)]
+
+
+def left_out_numbers(gate: Gate) -> Iterator[Sentence]:
+    """The numbers of the profile that were not measured."""
+    if missing := profile_of(gate.profile).left_out(gate.result):
+        yield Sentence(f"Without {joined(missing)}: no form for the weights or clusters of these rows.", quiet=True)
 
 
 def level_text(gate: Gate) -> str:

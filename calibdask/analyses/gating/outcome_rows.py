@@ -11,6 +11,7 @@ from calibdask.statistics.layout import Layout
 # Fewest events, and rows without one, with which intervals of replicates and of normal theory decide anything.
 FEWEST_EVENTS = 20
 _FEW_EVENTS = f"fewer than {FEWEST_EVENTS} events, or rows without one"
+_FEW_CLUSTERED = f"events, or rows without one, that are worth fewer than {FEWEST_EVENTS} independent ones"
 _FEW_WEIGHTED = f"{_FEW_EVENTS}, or no more information than fewer of equal weight"
 
 
@@ -21,6 +22,7 @@ class RowsOfOutcomes:
     rarer: float
     rows: float
     weighted: bool
+    clustered: bool = False
 
     @classmethod
     def of(cls, here: Results, metric: str, layout: Layout) -> "RowsOfOutcomes":
@@ -31,7 +33,7 @@ class RowsOfOutcomes:
     def worth(self, share: float) -> "RowsOfOutcomes":
         """Number of independent rows with equal information, at most the actual number."""
         share = min(share, 1.0) if math.isfinite(share) else 0.0
-        return replace(self, rarer=self.rarer * share, rows=self.rows * share)
+        return replace(self, rarer=self.rarer * share, rows=self.rows * share, clustered=True)
 
     @property
     def are_few(self) -> bool:
@@ -46,4 +48,6 @@ class RowsOfOutcomes:
     @property
     def reason(self) -> str:
         """Why nothing is decided of so few."""
+        if self.clustered:
+            return _FEW_CLUSTERED
         return _FEW_WEIGHTED if self.weighted else _FEW_EVENTS

@@ -136,8 +136,9 @@ def _equal(values: np.ndarray, label: Any) -> np.ndarray:
 
         # Missing values of pandas cannot be compared.
         missing = np.asarray(pd.isna(values))
-        values = values.copy() if missing.any() else values
-        values[missing] = None
+        if missing.any():
+            values = values.copy()
+            values[missing] = None
     return np.broadcast_to(np.asarray(values == label, bool), values.shape)
 
 

@@ -20,7 +20,8 @@ from calibdask.statistics.settings import Setting
 from calibdask.statistics.square_sums import with_squares
 
 # So many rows for each effective one: weights have so long a tail that most data sets lack its largest rows, and with
-# them the variance. At 90 % formulas held .80 to .86, of some weights .65; below that .84 or more.
+# them the variance. At 90 % formulas held .80 to .86, of some weights .65; below that .84 or more where the weights of
+# both outcomes are alike. Of uneven weights of the rarer outcome alone the rule knows nothing.
 MOST_UNEVEN = 8
 
 

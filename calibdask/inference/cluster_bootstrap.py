@@ -39,8 +39,6 @@ MANY = 40
 DESIGN_EFFECT = "design_effect"
 # Standard deviations that replicates may be off on average; a square that is 0 for the data is off by 0.7.
 _MOST_SHIFT = 0.4
-# Half-widths of intervals, in multiples of their numbers, up to which they are on the scale of logarithms.
-_MOST_NOISE = 2.0
 # A cluster with a larger share of the rows decides the numbers.
 DOMINANT = 0.2
 
@@ -242,8 +240,7 @@ def _corrected(number: Number, replicates: Array, level: float, units: Array) ->
 def _student(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
     """The value plus and minus t standard errors; of numbers that are positive, on the scale of their logarithm.
 
-    Not of those that are nearly all noise, such as densities where there is hardly a row, for which that scale has no
-    end.
+    None of numbers that are 0 in all replicates, such as ratios without events.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(_variance(replicates) * units / (units - 1))
@@ -251,9 +248,10 @@ def _student(number: Number, replicates: Array, level: float, units: Array) -> t
         if not _has_limits(number, 0.0):
             return number.values - reach, number.values + reach
         factor = np.exp(reach / number.values)
-        is_positive = number.values * _MOST_NOISE > reach
-        low = np.where(is_positive, number.values / factor, number.values - reach)
-        return low, np.where(is_positive, number.values * factor, number.values + reach)
+        is_positive = number.values > 0
+        known = np.where(is_positive | (reach > 0), reach, np.nan)
+        low = np.where(is_positive, number.values / factor, number.values - known)
+        return low, np.where(is_positive, number.values * factor, number.values + known)
 
 
 def _share(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:

@@ -93,9 +93,10 @@ class GammaRatios:
     By the moments of Marshall: m = sum O / sum E, and the variance S - v, S = sum E (O / E - m)**2 / sum E and
     v = c m / mean E, at least 2 v / K for K groups, below which it is not told from 0. Events have ``dispersion`` c
     times the variance of a Poisson variable, below 1 where they are not rare: counts and expectations enter divided by
-    c. ``most_variance`` is the upper limit of the variance at 97.5 %, which intervals allow for, with
+    c. ``most_variance`` is an approximate upper limit of the variance, which intervals allow for: the variance plus
+    1.96 standard deviations of S by
 
-        var(S) = sum (2 + c / (m E)) (c m + E variance)**2 / (sum E)**2
+        var(S) = sum (2 + 6 variance / m**2 + c / (m E)) (c m + E variance)**2 / (sum E)**2
 
     References
     ----------
@@ -115,7 +116,7 @@ class GammaRatios:
         # That of the mean group: groups that expect next to no events say nothing of the variance.
         noise = dispersion * mean / float(expected.mean())
         variance = max(spread - noise, 2 * noise / observed.size)
-        poisson = 2 + dispersion / np.maximum(mean * expected, 1e-300)
+        poisson = 2 + 6 * variance / mean**2 + dispersion / np.maximum(mean * expected, 1e-300)
         errors = poisson * (dispersion * mean + expected * variance) ** 2
         most = spread - noise + _NORMAL * float(np.sqrt(errors.sum()) / expected.sum())
         return cls(mean, variance, max(variance, most), dispersion)

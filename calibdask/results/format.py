@@ -19,6 +19,8 @@ _SIGNIFICANT = 2
 _LEAST_DECIMAL = 1e-6
 _TEN_POINTS = 0.1
 _LONGEST_NUMBER = 6
+# Ends nearer to 0, in half-widths of the interval, are 0 but for rounding.
+_LEAST_SHARE = 1e-4
 
 
 def rests_on(attributes: Mapping[str, Any]) -> list[str]:
@@ -217,7 +219,12 @@ def _as_narrow_as(
     if not (math.isfinite(half) and half > 0):
         value_text, low_text, high_text = map(write, numbers)
         return value_text, low_text, high_text
-    decimals = max(_digits_of(half), fewest) + more
+    decimals = max(_digits_of(half), fewest)
+    nearest = min(abs(low), abs(high))
+    if (low > 0 or high < 0) and nearest > half * _LEAST_SHARE:
+        # An end that is not 0 is not shown as 0.
+        decimals = max(decimals, -math.floor(math.log10(nearest)))
+    decimals += more
     if decimals > _MOST_DECIMALS:
         value_text, low_text, high_text = map(write, numbers)
         return value_text, low_text, high_text

@@ -204,14 +204,17 @@ def slice_clusters(state: ClusterSumsState, groups: int) -> SliceClusters:
         largest = np.zeros(groups)
         np.maximum.at(largest, state.slice, weight)
         # Of clusters that are not sampled the sum of squares is the same multiple of theirs as their number.
-        effective = weights**2 / total(weight**2) * 2.0 ** int(state.level[0])
+        sampled = 2.0 ** int(state.level[0])
+        effective = weights**2 / total(weight**2) * sampled
+        # The others stand for those that are not sampled too; the largest for itself.
+        share = largest / (largest + (weights - largest) * sampled)
         between = of_clusters * count / (count - 1)
         typical = (rows - total(state.rows.astype(np.float64) ** 2) / rows) / (count - 1)
         correlation = _correlation(total(residual**2 / weight) - mean**2 * weights, of_rows, count, rows, typical)
     return SliceClusters(
-        np.rint(count * 2.0 ** int(state.level[0])).astype(np.int64),
+        np.rint(count * sampled).astype(np.int64),
         effective,
-        largest / weights / 2.0 ** int(state.level[0]),
+        share,
         between / of_rows * (rows - 1) / rows,
         np.where(rows > count, correlation, np.nan),
         int(state.level[0]),

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.arrays import refuse_texts
 from calibdask.errors import Damaged, Unavailable
 from calibdask.safe_text import visible
 from calibdask.storage.arrow_columns import to_numpy
@@ -193,6 +192,9 @@ def refuse_texts_in(
 ) -> None:
     """Raise ValueError with the row and value of a text in columns of numbers."""
     import pyarrow
+
+    # It imports xarray, for which a misspelt column does not wait.
+    from calibdask.engine.arrays import refuse_texts
 
     for name in dict.fromkeys(filter(None, numeric)):
         kind = types[name]

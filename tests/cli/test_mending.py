@@ -96,11 +96,11 @@ def test_a_killed_run_goes_on(run: Run, folder: Path, monkeypatch: pytest.Monkey
     apply_block = StoredMap.apply
     left = [4]
 
-    def stopped(*arguments: object) -> object:
+    def stopped(*arguments: object, **options: object) -> object:
         left[0] -= 1
         if left[0] < 0:
             raise KeyboardInterrupt
-        return apply_block(*arguments)
+        return apply_block(*arguments, **options)
 
     monkeypatch.setattr(StoredMap, "apply", stopped)
     assert run("apply", "map.json", "fresh.parquet", "--out", "o.parquet")[0] == 130

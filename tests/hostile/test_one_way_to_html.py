@@ -31,7 +31,7 @@ PANEL = {
 }
 MODULES = {"panel.io.resources.get_dist_path", "panel.template.VanillaTemplate"}
 BOKEH = {
-    *("ColumnDataSource", "CustomJSTransform", "FixedTicker", "GridBox", "HoverTool"),
+    *("ColumnDataSource", "CustomJSTransform", "FixedTicker", "GridBox", "HoverTool", "Span"),
     *("LogTicker", "NoOverlap", "NumberFormatter", "Range1d", "Scatter", "TapTool", "plotting", "gridplot", "column"),
     *("check_token_signature", "get_session_id", "BokehUserWarning"),
 }

@@ -73,7 +73,8 @@ def test_gamma_ratios_are_marshalls() -> None:
     assert (ratios.mean, ratios.variance) == (pytest.approx(mean), pytest.approx(spread))
     share = spread / (spread + mean / expected)
     np.testing.assert_allclose(ratios.shrunken(observed, expected), mean + share * (observed / expected - mean))
-    error = np.sqrt(((2 + 1 / (mean * expected)) * (mean + expected * spread) ** 2).sum()) / expected.sum()
+    poisson = 2 + 6 * spread / mean**2 + 1 / (mean * expected)
+    error = np.sqrt((poisson * (mean + expected * spread) ** 2).sum()) / expected.sum()
     most = spread + stats.norm.isf(0.025) * error
     assert ratios.most_variance == pytest.approx(most)
     shape, rate = observed + mean**2 / most, expected + mean / most

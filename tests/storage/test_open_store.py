@@ -14,6 +14,7 @@ import zarr
 
 import calibdask as cd
 from calibdask import report
+from calibdask.analyses.calibrator_comparison import CompareCalibrators
 from calibdask.cli import main
 from calibdask.engine.sources.memory import MemorySource
 from calibdask.explore.application import page_of
@@ -373,9 +374,10 @@ class TestOnce:
         ("by", "alone"), [([], 1), (["--by", "day"], 2), (["--by", "day", "--by", "country"], 4)], ids=str
     )
     def test_a_report_adds_the_passes_of_recalibration_alone(
-        self, by: list[str], alone: int, folder: Path, tmp_path: Path, passes: list[int]
+        self, by: list[str], alone: int, folder: Path, tmp_path: Path, passes: list[int], monkeypatch: Any
     ) -> None:
         """All rows, each column of slices by itself; all columns together only where there are several."""
+        monkeypatch.setattr("calibdask.report.measuring.CompareCalibrators", CompareCalibrators)
         data = [str(folder / "data.csv"), *by]
         assert main(["evaluate", *data, "--report", str(tmp_path / "out.html"), "--metric", "ece,density-ece"]) == 0
         assert len(passes) == alone + 2

@@ -154,7 +154,7 @@ def sentence(judgement: Judgement) -> str:
     Examples
     --------
     >>> sentence(Judgement("ece", -0.03, 0.03, {"c": "a"}, 0.05, 0.04, 0.06, 1000.0))
-    'c=a: ece 0.0500 (0.0400 to 0.0600) is outside the limit of 0.03'
+    'c=a: ece 0.050 (0.040 to 0.060) is outside the limit of 0.03'
     """
     verb = {"met": "is within", "broken": "is outside", "cannot be decided": "may be within or outside"}
     needed = f" ({judgement.reason})" if judgement.reason else ""

@@ -135,10 +135,11 @@ def _supported(scores: np.ndarray, rows: int, alpha: float, sign: float, streams
         state, _ = monitor.advanced(ProcessState.empty(streams), period, 0)
         return bool((state.largest >= monitor.threshold).sum() >= needed)
 
-    low, high = 0.0, _WIDEST
-    if not caught(high):
-        return math.nan
-    for _ in range(_HALVINGS):
+    # Scores are clipped at 0 and 1: beyond some tolerance nothing is caught any more.
+    tried = _WIDEST * 2.0 ** -np.arange(_HALVINGS)[::-1]
+    high = next((tolerance for tolerance in tried.tolist() if caught(tolerance)), math.nan)
+    low = 0.0 if high == tried[0] else high / 2
+    while high - low > _WIDEST * 2.0**-_HALVINGS:
         middle = (low + high) / 2
         low, high = (low, middle) if caught(middle) else (middle, high)
     return high

@@ -117,7 +117,7 @@ class CalibrationSlope(ColumnEstimator):
         "Calibration slope and intercept",
         "Logistic regression of the outcome on the logit of the score, logit P = a + slope * logit(s); the intercept "
         "is that with the slope fixed at 1. A calibrated model has slope 1 and intercept 0; the joint likelihood-ratio "
-        "test of both is chi-square with 2 degrees of freedom.",
+        "test of both is chi-square with 2 degrees of freedom; with weights, half the statistic has an F distribution.",
         "Cox, Two further applications of a model for binary regression, 1958",
         "calibration slope",
     )
@@ -133,7 +133,9 @@ class CalibrationSlope(ColumnEstimator):
             "intercept": PartInfo(
                 "intercept with slope 1, 0 if calibrated: calibration in the large", "number", quantity="offset"
             ),
-            "statistic": PartInfo("likelihood ratio of slope and intercept, chi-square with 2 df", "statistic"),
+            "statistic": PartInfo(
+                "likelihood ratio of slope and intercept, chi-square with 2 df without weights", "statistic"
+            ),
             "pvalue": PartInfo(PVALUE, "pvalue"),
         }
 
@@ -201,9 +203,9 @@ def _fit(points: ColumnPoints) -> tuple[dict[str, float], str]:
 
 
 def _pvalue(statistic: float, points: ColumnPoints) -> float:
-    """Of chi-square with 2 degrees of freedom; with weights half of F with as many below as half the effective rows.
+    """Chi-square with 2 degrees of freedom; with weights, statistic / 2 is compared with F(2, m / 2).
 
-    So few rows of the rarer outcome with large weights carry the sandwich variance that it varies as if it came from
+    m are the effective rows of the rarer outcome: so few rows of the rarer outcome with large weights carry the sandwich variance that it varies as if it came from
     half as many.
     """
     if points.has_equal_weights:

@@ -46,7 +46,9 @@ def _ratios(gaps: Gaps) -> tuple[Array, Array, Array]:
     """Frequency over mean score: the interval leaves out 1 where that of the gap leaves out 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         value, low, high = (1 + end / gaps.score for end in (gaps.value, gaps.low, gaps.high))
-    return value, np.maximum(low, 0.0), high
+    # No slice has more events than rows, and one that expects none has no ratio.
+    most = np.divide(1.0, gaps.score, out=np.full_like(gaps.score, np.nan), where=gaps.score > 0)
+    return np.where(gaps.score > 0, value, np.nan), np.maximum(low, 0.0 * most), np.minimum(high, most)
 
 
 def _ratio_texts(values: Array) -> list[str]:
@@ -54,8 +56,8 @@ def _ratio_texts(values: Array) -> list[str]:
 
 
 def _log_size(values: Array) -> Array:
-    """Twice as many and half as many events are equally far from the ideal; none at all, as far as a tenth."""
-    return np.abs(np.log(np.maximum(values, 0.1)))
+    """Twice as many and half as many events are equally far from the ideal; at most ten times as many or a tenth."""
+    return np.abs(np.log(np.clip(np.nan_to_num(values, nan=10.0), 0.1, 10.0)))
 
 
 POINTS_SCALE = GapScale(

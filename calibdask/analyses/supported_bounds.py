@@ -38,7 +38,7 @@ _VARIES: tuple[Kind, ...] = ("score", "term", "number", "difference")
 _FEWEST_OF_HEAVIER = 10
 _HOLD: tuple[Kind, ...] = ("error", "diagram")
 _UNEVEN = f"with weights so uneven that there are more than {MOST_UNEVEN} rows for each effective row of an outcome"
-_DOMINATED = f"where one cluster has more than {MOST_OF_A_CLUSTER:.0%} of the rows".replace("%", " %")
+_DOMINATED = f"where one cluster has more than {100 * MOST_OF_A_CLUSTER:.0f} % of the rows"
 _HEAVY = f"where fewer than {_FEWEST_OF_HEAVIER} rows of the heavier outcome would weigh as much as all rows"
 _FEW = "with weights where fewer than {} effective rows have the rarer outcome"
 

@@ -160,7 +160,7 @@ def _streamed(
     start_stage(Stage("rows", "parts", len(parts.parts)))
     for stored, place in parts.tables(output.chunk_rows, Place(*state.get("place", (0, 0)))):
         values, calibrated, unseen = _calibrated(stored_map, url, parts, stored, written, skip_missing=skip_missing)
-        missing += int(np.isnan(calibrated.reshape(len(calibrated), -1)).any(-1).sum())
+        missing += int(np.isnan(calibrated).any(tuple(range(1, calibrated.ndim))).sum())
         table = stored if output.keeps_texts else values
         if number == 0:
             unfinished.clear()

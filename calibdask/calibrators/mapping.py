@@ -98,13 +98,17 @@ def mapped_rows(
 
 
 def beside_missing(row_map: Callable[[Any, Any], Array], scores: Any, codes: Any = None) -> Array:
-    """What ``row_map`` gives, with NaN in rows that lack a score."""
+    """Calibrated scores by ``row_map``; NaN for rows that lack a score."""
     values = np.asarray(scores)
     is_missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(values.shape, bool)
-    missing = is_missing.reshape(len(values), -1).any(-1)
+    missing = is_missing.any(tuple(range(1, values.ndim)))
     if not missing.any():
         return row_map(values, codes)
-    found = row_map(values[~missing], None if codes is None else np.asarray(codes)[~missing])
+    try:
+        found = row_map(values[~missing], None if codes is None else np.asarray(codes)[~missing])
+    except StrayValue as error:
+        row = int(np.flatnonzero(~missing)[error.row])
+        raise StrayValue(error.what, row, error.mend, error.is_text) from error
     calibrated = np.full((len(values), *found.shape[1:]), np.nan)
     calibrated[~missing] = found
     return calibrated

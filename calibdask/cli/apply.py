@@ -75,9 +75,7 @@ def apply(map_path: str, data: str, out: str, **options: Any) -> None:
             f"that are unknown to the map; they get {stored_map.calibrator.of_unknown}\n"
         )
     if applied.missing:
-        sys.stderr.write(
-            f"calibdask: {applied.missing:,} of {applied.rows:,} rows have no score and stay without one\n"
-        )
+        sys.stderr.write(f"calibdask: kept {applied.missing:,} of {applied.rows:,} rows without a score as they are\n")
     if applied.left_out:
         sys.stderr.write(
             f"calibdask: left out {visible(listed(applied.left_out))}, which it cannot hold; .parquet keeps all\n"

@@ -27,10 +27,12 @@ from calibdask.engine.row_filter import ABSENT_LABEL
 _SHOWN = 5
 # Distinct texts that are kept for an error message.
 MOST_STRAYS = 1000
+# The count of the rows without a slice.
+MISSING_SLICES = "missing_slices"
 # The counts of rows that were left out, of the values that these lack, and of the rows without a slice.
 EXCLUDED_ROWS = (
     *("rows_skipped", "cells_skipped", "rows_ignored", "missing_labels", "missing_scores", "missing_weights"),
-    "missing_slices",
+    MISSING_SLICES,
 )
 # The labels that count as negative, where there are several.
 NEGATIVE_LABELS = "negative_labels"
@@ -198,6 +200,12 @@ class RowNotes:
         }
         others = reduce(OtherLabels.merged, (note.others for note in parts), OtherLabels())
         return cls(counts if known else None, others, sum(note.rows for note in parts))
+
+    def of_other_slices(self) -> "RowNotes":
+        """The notes without the count of rows without a slice, which is that of all columns of slices together."""
+        if self.excluded is None:
+            return self
+        return replace(self, excluded={name: count for name, count in self.excluded.items() if name != MISSING_SLICES})
 
     def of_rows(self, rows: int) -> "RowNotes":
         """The notes on this number of rows; counts are not known if they are those of other rows.

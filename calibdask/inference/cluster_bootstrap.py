@@ -289,9 +289,9 @@ def cluster_notes(clusters: SliceClusters) -> list[str]:
     if dominant.any():
         worst = int(np.argmax(clusters.largest))
         of_slices = "" if slices == 1 else f" in {int(dominant.sum()):,} of {slices:,} slices"
-        refused = f"; no intervals with more than {MOST_OF_A_CLUSTER:.0%}" if clusters.dominated.any() else ""
+        refused = f"; no intervals with more than {100 * MOST_OF_A_CLUSTER:.0f} %" if clusters.dominated.any() else ""
         notes.append(
-            f"one cluster has {clusters.largest[worst]:.0%} of the rows{of_slices}: they are worth about "
+            f"one cluster has {100 * clusters.largest[worst]:.0f} % of the rows{of_slices}: they are worth about "
             f"{clusters.effective[worst]:.3g} equal clusters{refused}"
         )
     return notes

@@ -224,6 +224,8 @@ def verdicts(dataset: xr.Dataset) -> list[str]:
             sentences.append(_of_slices(of_model, level, _smallest(dataset)))
         else:
             sentences += _of_model(of_model[0], level)
+    if not any(sentences) and any(one.of_class is not None for own in every for one in own.differences):
+        sentences.append("Metrics by class do not say which model is better as a whole: see each class.")
     return list(filter(None, sentences))
 
 

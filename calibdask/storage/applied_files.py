@@ -98,7 +98,7 @@ class AppliedParquet(AppliedFile):
     def _calibrated(self, values: np.ndarray) -> dict[str, Any]:
         import pyarrow
 
-        # Rows without a score have null.
+        # Rows without a score have null; lists of numbers hold NaN.
         names = self.names.scores
         if values.ndim == 1:
             return {self.score_name or self._column_name(names[0]): pyarrow.array(values, from_pandas=True)}
@@ -194,7 +194,7 @@ def _write_csv(table: Any, path: Path, *, has_names: bool) -> None:
 def _numbered(stem: str, values: np.ndarray) -> dict[str, Any]:
     import pyarrow
 
-    return {f"{stem}_{k}": pyarrow.array(np.ascontiguousarray(values[:, k])) for k in range(values.shape[1])}
+    return {f"{stem}_{k}": pyarrow.array(values[:, k].copy(), from_pandas=True) for k in range(values.shape[1])}
 
 
 FORMATS: dict[str, type[AppliedFile]] = {kind.suffix: kind for kind in (AppliedZarr, AppliedParquet, AppliedCsv)}

@@ -82,9 +82,9 @@ def _folder(location: Location, path: str) -> Location:
 def _has_manifest(location: Location, path: str) -> bool:
     try:
         return _folder(location, path).has(APPLIED)
-    except ValueError:
+    except ValueError as error:
         # Whoever may read single files may not be allowed to ask for others.
-        if _is_named(location, path):
+        if _is_named(location, path) or not isinstance(error.__cause__, PermissionError):
             raise
         return False
 
@@ -104,7 +104,8 @@ def _listed(files: FileSet, path: str, there: list[str]) -> tuple[list[str], dic
     members = {f"{path}/{name}": expected for name, expected in _members(folder).items()}
     if not members:
         return there, {}
-    if missing := [one for one in members if one not in there and _is_named(location, one)]:
+    present = set(there)
+    if missing := [one for one in members if one not in present and _is_named(location, one)]:
         raise Damaged(f"{folder.url} is incomplete: {_names(path, missing)} is missing; {_MEND}.")
     is_whole = _is_named(location, path)
     unlisted = [one for one in there if one not in members]
@@ -114,7 +115,7 @@ def _listed(files: FileSet, path: str, there: list[str]) -> tuple[list[str], dic
             f"{folder.url} holds {_names(path, foreign)}, which {APPLIED} does not list, so its rows would be counted "
             f"as well. {mend}"
         )
-    chosen = [one for one in members if one in there]
+    chosen = [one for one in members if one in present]
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         looked_at = [*pool.map(lambda one: _version_and_hash(files.member(one)), chosen)]
     for one, (_, found) in zip(chosen, looked_at, strict=True):

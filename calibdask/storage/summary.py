@@ -32,6 +32,7 @@ from calibdask.storage.summary_format import (
     stored_scores,
     stored_states,
     variables_of,
+    with_notes,
 )
 from calibdask.storage.summary_lattice import Cuts, stored_cuts
 from calibdask.storage.summary_totals import with_totals
@@ -209,6 +210,8 @@ class Summary:
         # Missing weights stay visible as such: nothing is skipped.
         summed = self.dataset.sum(gone, skipna=False, keep_attrs=True) if gone else self.dataset
         # What is summed has been checked: it is one summary again, of which slices may be selected.
+        if gone:
+            summed = with_notes(summed, self.notes.of_other_slices())
         return Summary.of(with_totals(summed.transpose(*self.batch, *dict.fromkeys(by), ...), self.batch), self.url)
 
     def _telling(self, setting: Setting) -> list[GridHistogram]:

@@ -152,7 +152,10 @@ def test_rows_without_a_score_stay_without_one(out: str, run: Run, folder: Path,
     command = ("apply", "map.json", "gaps.parquet", "--out", out)
     assert run(*command)[0] == 2
     status, _, err = run(*command, "--skip-missing")
-    assert (status, err) == (0, f"calibdask: {lacking.sum()} of 400 rows have no score and stay without one\n")
+    assert (status, err) == (0, f"calibdask: kept {lacking.sum()} of 400 rows without a score as they are\n")
+    wrong = FRAME.assign(score_1=FRAME.score_1.mask(lacking).where(FRAME.id != 11, 1.5))
+    wrong.to_parquet("wrong.parquet")
+    assert "in row 11;" in run("apply", "map.json", "wrong.parquet", "--out", f"w{out}", "--skip-missing")[2]
     known = calibrator.predict_proba(SCORES, by={"country": COUNTRY, "day": DAY})
     expected = np.where(lacking.to_numpy()[:, None], np.nan, known)
     readers = {

@@ -93,6 +93,7 @@ def test_classes_and_their_curves_are_compared() -> None:
         net = by_name[f"net_model of class {label} at 0.5"]
         assert net.low == float(result.net_model_difference_low[0, place, 1])
     assert comparison.decisive is None
+    assert verdicts(result) == ["Metrics by class do not say which model is better as a whole: see each class."]
     text = comparison_document(result).to_text(100)
     order = [f"gap of class {place}" for place in np.argsort(-abs(result.gap_difference[0].values))]
     assert [line[: len("gap of class 0")] for line in text.splitlines() if line.startswith("gap of")][:3] == order

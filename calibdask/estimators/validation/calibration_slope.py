@@ -205,8 +205,8 @@ def _fit(points: ColumnPoints) -> tuple[dict[str, float], str]:
 def _pvalue(statistic: float, points: ColumnPoints) -> float:
     """Chi-square with 2 degrees of freedom; with weights, statistic / 2 is compared with F(2, m / 2).
 
-    m are the effective rows of the rarer outcome: so few rows of the rarer outcome with large weights carry the sandwich variance that it varies as if it came from
-    half as many.
+    m are the effective rows of the rarer outcome. So few rows with large weights carry the sandwich variance that it
+    varies as if it came from half as many.
     """
     if points.has_equal_weights:
         return float(np.exp(-statistic / 2))

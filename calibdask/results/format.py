@@ -195,6 +195,8 @@ def figures(value: float, low: float, high: float, more: int = 0) -> tuple[str, 
     (('0.0699', '0.0634', '0.0765'), ('0.000210', '0.000180', '0.000240'))
     >>> figures(-0.0000047, -0.0076, 0.0081), figures(0.0699, 0.0021, 0.1923)
     (('0.0000', '−0.0076', '0.0081'), ('0.070', '0.002', '0.192'))
+    >>> figures(0.0503, 0.0003, 0.1003)
+    ('0.0503', '0.0003', '0.1003')
     """
     return _as_narrow_as(figure, (value, low, high), _FEWEST_DECIMALS, more=more)
 
@@ -222,8 +224,8 @@ def _as_narrow_as(
     decimals = max(_digits_of(half), fewest)
     nearest = min(abs(low), abs(high))
     if (low > 0 or high < 0) and nearest > half * _LEAST_SHARE:
-        # An end that is not 0 is not shown as 0.
-        decimals = max(decimals, -math.floor(math.log10(nearest)))
+        # An end that is not 0 is not rounded to 0.
+        decimals = max(decimals, -math.floor(math.log10(2 * nearest)))
     decimals += more
     if decimals > _MOST_DECIMALS:
         value_text, low_text, high_text = map(write, numbers)

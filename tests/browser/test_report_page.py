@@ -10,6 +10,7 @@ import pytest
 
 import calibdask as cd
 from calibdask.report import Measured, measure, write_cube_report, write_report
+from calibdask.results.format import PLAIN
 from calibdask.study.example import Means
 
 pytestmark = pytest.mark.browser
@@ -49,8 +50,8 @@ def test_numbers_are_those_of_evaluate(visit: Visits, page: str) -> None:
     for name in ("ece", "smooth_ece", "brier_score", "log_loss"):
         row = table.get_by_role("row", name=name).first
         assert float(row.locator("data").get_attribute("value")) == float(expected[name])
-        ends = [f"{float(expected[f'{name}_{end}']):.4f}" for end in ("low", "high")]
-        assert " to ".join(ends) in row.inner_text()
+        low, high = (float(expected[f"{name}_{end}"]) for end in ("low", "high"))
+        assert PLAIN.span(low, high) in row.inner_text()
     slices = shown.get_by_role("table", name="model 3 by country, the worst first")
     by = cd.evaluate(LABELS, SCORES, cd.ECE(), by={"country": COUNTRY}, ci=0.95)
     worst = cd.worst_slices(by, "ece").country.values.tolist()

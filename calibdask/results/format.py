@@ -218,19 +218,16 @@ def _as_narrow_as(
     """Multiples of three numbers in the digits of the width of the last two; without a width, as `write` does."""
     value, low, high = (times * number for number in numbers)
     half = (high - low) / 2
-    if not (math.isfinite(half) and half > 0):
-        value_text, low_text, high_text = map(write, numbers)
-        return value_text, low_text, high_text
-    decimals = max(_digits_of(half), fewest)
+    decimals = max(_digits_of(half), fewest) if math.isfinite(half) and half > 0 else _MOST_DECIMALS + 1
     nearest = min(abs(low), abs(high))
     if (low > 0 or high < 0) and nearest > half * _LEAST_SHARE:
         # An end that is not 0 is not rounded to 0.
         decimals = max(decimals, -math.floor(math.log10(2 * nearest)))
     decimals += more
     if decimals > _MOST_DECIMALS:
-        value_text, low_text, high_text = map(write, numbers)
-        return value_text, low_text, high_text
-    texts = [_on_page(number, decimals, write) for number in (value, low, high)]
+        texts = [write(number) for number in numbers]
+    else:
+        texts = [_on_page(number, decimals, write) for number in (value, low, high)]
     return texts[0], texts[1], texts[2]
 
 

@@ -14,6 +14,7 @@ import calibdask as cd
 from calibdask.explore.summaries import page as page_module
 from calibdask.explore.summaries import slice_table
 from calibdask.explore.summaries.findings import since_when, worst_slice
+from calibdask.explore.summaries.gap_scales import RATIO_SCALE
 from calibdask.explore.summaries.measuring import Measuring
 from calibdask.explore.summaries.overview_figures import SELECTED, UNDECIDED
 from calibdask.explore.summaries.overview_numbers import MapQuery, slice_map
@@ -308,3 +309,14 @@ def test_the_first_page_does_not_wait_for_what_other_views_need() -> None:
         "print('sklearn' in sys.modules)\n"
     )
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "False"
+
+
+def test_slices_that_expect_no_event_have_no_ratio() -> None:
+    """Their gap may be certain, and is drawn in full colour."""
+    value, low, high, score = np.array([[0.5, 0.1], [0.4, 0.05], [0.6, 0.2], [0.0, 0.4]])
+    gaps = Gaps(value, low, high, score, np.array([100, 100]))
+    ratio, least, most = RATIO_SCALE.ends(gaps)
+    assert np.isnan([ratio[0], least[0], most[0]]).all()
+    assert (ratio[1], least[1], most[1]) == pytest.approx((1.25, 1.125, 1.5))
+    assert RATIO_SCALE.texts(ratio) == ["", "1.25"]
+    assert RATIO_SCALE.size(ratio).tolist() == pytest.approx([np.log(10), np.log(1.25)])

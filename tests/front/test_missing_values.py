@@ -277,3 +277,16 @@ def test_rows_to_be_ignored_and_rows_with_missing_values_are_counted_apart() -> 
 def test_no_row_is_left() -> None:
     with pytest.raises(ValueError, match=r"all 2 rows were skipped, 0 with the ignored label and 2"):
         cd.ece([np.nan, 1], [0.5, np.nan], skip_missing=True)
+
+
+def test_rows_without_a_slice_are_not_counted_for_other_slices() -> None:
+    """The count of a summary is that of all its columns of slices; of some of them it is not known."""
+    rng = np.random.default_rng(4)
+    scores = rng.random(300)
+    labels = (rng.random(300) < scores).astype(int)
+    first, second = (rng.choice(["a", "b"], 300).astype(object) for _ in range(2))
+    first[:10], second[100:140] = None, None
+    summary = cd.summarize(labels, scores, by={"first": first, "second": second}, skip_missing=True)
+    assert cd.evaluate(summary, metrics="ece").attrs["missing_slices"] == 50
+    for by in (["first"], ["second"], []):
+        assert "missing_slices" not in cd.evaluate(summary, metrics="ece", by=by).attrs

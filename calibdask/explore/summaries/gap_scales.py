@@ -43,12 +43,14 @@ def _points(gaps: Gaps) -> tuple[Array, Array, Array]:
 
 
 def _ratios(gaps: Gaps) -> tuple[Array, Array, Array]:
-    """Frequency over mean score: the interval leaves out 1 where that of the gap leaves out 0."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        value, low, high = (1 + end / gaps.score for end in (gaps.value, gaps.low, gaps.high))
-    # No slice has more events than rows, and one that expects none has no ratio.
-    most = np.divide(1.0, gaps.score, out=np.full_like(gaps.score, np.nan), where=gaps.score > 0)
-    return np.where(gaps.score > 0, value, np.nan), np.maximum(low, 0.0 * most), np.minimum(high, most)
+    """Frequency over mean score: the interval leaves out 1 where that of the gap leaves out 0.
+
+    NaN for slices that expect no event. No slice has more events than rows.
+    """
+    expects = gaps.score > 0
+    score = np.where(expects, gaps.score, np.nan)
+    value, low, high = (1 + end / score for end in (gaps.value, gaps.low, gaps.high))
+    return value, np.maximum(low, 0.0), np.minimum(high, 1 / score)
 
 
 def _ratio_texts(values: Array) -> list[str]:

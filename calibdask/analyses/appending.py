@@ -338,7 +338,7 @@ def _parts(
             f"a summary of one period give {{{period!r}: '2026-11-22'}}."
         )
     labels = labels_of(period, summary.dataset[period].values, stored)
-    # Counts are those of all periods together.
+    # The summary counts excluded rows of all periods together.
     is_shared = any((summary.notes.excluded or {}).values())
     notes = dataclasses.replace(summary.notes, shared=tuple(map(str, labels)) if is_shared else ())
     singles = (summary.dataset.isel({period: at}, drop=True) for at in range(len(labels)))

@@ -55,7 +55,9 @@ def check_binomial(caller: str, layout: Layout, *, has_rows: bool) -> None:
 
 
 def clustered_panel(panel: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
-    """The metrics of a panel that have a form for clusters."""
+    """The metrics of a panel; of clustered rows, those that have a form for clusters."""
+    if not layout.clustered:
+        return {**panel}
     return supported_metrics(panel, lambda metric: metric.cluster_refusal(layout))
 
 

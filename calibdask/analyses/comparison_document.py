@@ -54,9 +54,9 @@ def _table(of_model: Sequence[Comparison]) -> Table:
     rows = [
         [*_slice_cells(comparison, is_first=not place), *_difference_cells(difference)]
         for comparison in shown
-        for place, difference in enumerate(comparison.shown)
+        for place, difference in enumerate(comparison.table_rows)
     ]
-    if left := first.not_shown:
+    if left := first.hidden_count:
         note = " ".join(filter(None, (note, f"{left:,} more points and classes: --out or --json give them all.")))
     if any(difference.of_class is not None for difference in first.differences):
         note = " ".join(filter(None, (note, "P-values of classes are not adjusted for the number of classes.")))

@@ -112,7 +112,7 @@ def outcomes_suffice(totals: Estimate, counts: Estimate | None, models: tuple[in
     enough = np.asarray(either.reshape(-1, *rarer.shape[1:]) > _FEWEST_OUTCOMES - 0.5)
     if counts is None:
         return enough
-    # Weights are those of the rows, the same for all models.
+    # All models share the weights of the rows.
     uneven = np.nan_to_num(counts["unevenness"].values).reshape(count, -1, counts["unevenness"].values.shape[-1])
     too_uneven = np.delete(uneven, base, 0).reshape(-1, uneven.shape[-1]) > MOST_UNEVEN
     return np.asarray(enough & ~too_uneven.reshape(*too_uneven.shape, *(1,) * (enough.ndim - 2)))

@@ -322,9 +322,7 @@ def evaluated(
     """What `evaluate` returns, of data that have been read."""
     layout = data.source.layout
     if metrics is None or (isinstance(metrics, str) and metrics == ALL):
-        chosen = usual_metrics(data.source, full=metrics is not None)
-        if layout.clustered:
-            chosen = clustered_panel(chosen, layout)
+        chosen = clustered_panel(usual_metrics(data.source, full=metrics is not None), layout)
     else:
         chosen = named_metrics(metrics)
         if layout.clustered:

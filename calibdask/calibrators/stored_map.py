@@ -1,7 +1,7 @@
 """A fitted calibrator in a file, applied to other rows: by the names of its slices, block by block."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -162,8 +162,11 @@ class StoredMap:
         With ``skip_missing`` rows that lack a score keep lacking one.
         """
         codes = self.codes(by, len(scores))
-        row_map = partial(beside_missing, self.row_map) if skip_missing else self.row_map
-        return row_map(scores, codes), 0 if codes is None else self.row_map.unknown(codes)
+        return self._maps(skip_missing)(scores, codes), 0 if codes is None else self.row_map.unknown(codes)
+
+    def _maps(self, skip_missing: bool) -> Callable[[Any, Any], Array]:
+        """The function that maps scores."""
+        return partial(beside_missing, self.row_map) if skip_missing else self.row_map
 
     def apply_lazily(self, scores: Any, by: Mapping[str, Any], *, skip_missing: bool = False) -> Any:
         """Calibrated scores in the input's container type, as `apply`; Dask arrays stay lazy."""
@@ -171,8 +174,7 @@ class StoredMap:
         codes = self.codes(by, values.shape[0])
         warn_of_unknown(self.row_map, codes, self.further, self.calibrator.of_unknown, 2)
         if not is_dask(values):
-            row_map = partial(beside_missing, self.row_map) if skip_missing else self.row_map
-            return _with_names_of(row_map(np.asarray(values), codes), scores)
+            return _with_names_of(self._maps(skip_missing)(np.asarray(values), codes), scores)
         classes = self.calibrator.classes_
         mapped = mapped_rows(self.row_map, values, values, codes, classes, skip_missing=skip_missing)
         return _with_names_of(mapped[:, 1] if self.columns == 1 else mapped, scores)

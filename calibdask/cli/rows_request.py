@@ -351,4 +351,4 @@ def panel(summary: "Summary", setting: str | int | None, *, full: bool = False) 
     from calibdask.analyses.evaluation import usual_metrics
 
     metrics, layout = usual_metrics(summary.source, setting, full=full), summary.source.layout
-    return clustered_panel(metrics, layout) if layout.clustered else {**metrics}
+    return clustered_panel(metrics, layout)

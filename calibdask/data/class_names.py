@@ -317,7 +317,7 @@ def _distinct(y_true: Any, shape: Shape) -> list[Any]:
 
 
 def _refuse_names(y_true: Any) -> NoReturn:
-    """Raise ValueError for names of classes of which none is positive."""
+    """Raise ValueError: class names need a positive class."""
     refuse_stray(blocks_of(_data(y_true)))
     raise ValueError(
         "Class names require pos_label=... (--pos-label), the class whose probability the vector of scores holds; or "

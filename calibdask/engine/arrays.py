@@ -91,6 +91,11 @@ class StrayValue(ValueError):
         """The value in a block that comes after so many rows."""
         return self if self.is_located else StrayValue(self.what, self.row + rows, self.mend, self.is_text, True)
 
+    def in_block(self, block_info: Any) -> "StrayValue":
+        """The value in a block of Dask, where that knows its first row."""
+        start = block_info[0]["array-location"][0][0] if block_info else np.nan
+        return self if np.isnan(start) else self.after(int(start))
+
 
 def refuse_texts(name: str, blocks: Iterable[npt.NDArray[Any]], mend: str = "") -> None:
     """Raise `StrayValue` for the first text in blocks of rows that is no number, or else for the first text.
@@ -142,8 +147,7 @@ def numbers_of_objects(array: np.ndarray, name: str, block_info: Any = None) -> 
         try:
             refuse_texts(name, [array])
         except StrayValue as error:
-            start = block_info[0]["array-location"][0][0] if block_info else 0
-            raise (error if start != start or block_info is None else error.after(int(start))) from None
+            raise error.in_block(block_info) from None
     if stray is not None:
         at = [int(i) for i in np.argwhere(np.vectorize(lambda value: value is stray, otypes=[bool])(array))[0]]
         if isinstance(stray, Mapping):

@@ -56,8 +56,7 @@ class _Located:
         try:
             return self.function(*arrays)
         except StrayValue as error:
-            start = block_info[0]["array-location"][0][0] if block_info else np.nan
-            raise (error if np.isnan(start) else error.after(int(start))) from None
+            raise error.in_block(block_info) from None
 
 
 @dataclass(frozen=True)

@@ -208,9 +208,9 @@ class RowNotes:
         return replace(self, excluded={name: count for name, count in self.excluded.items() if name != MISSING_SLICES})
 
     def of_rows(self, rows: int) -> "RowNotes":
-        """The notes on this number of rows; counts are not known if they are those of other rows.
+        """The notes for this number of rows, without counts if these were made of another number of rows.
 
-        If none was left out, none was of a selection either.
+        Counts of 0 also hold for a selection of the rows.
         """
         is_selection = rows < self.rows and not any((self.excluded or {}).values())
         are_known = rows == self.rows or is_selection or not self.excluded
@@ -246,7 +246,7 @@ class RowNotes:
             return cls(None)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Arrays of whole numbers; their sums over processes are those of the merged notes."""
+        """Integer arrays that can be added over processes: the sum represents the merged notes."""
         counts = [(self.excluded or {}).get(name, 0) for name in EXCLUDED_ROWS]
         asked = [name in (self.excluded or {}) for name in EXCLUDED_ROWS]
         numbers = np.array([self.excluded is None, self.others.occurs, *asked, *counts], np.int64)

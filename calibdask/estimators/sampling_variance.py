@@ -154,7 +154,7 @@ def rarer_rows(weight: Array, square: Array, of_weight: Array, of_square: Array)
 
 
 def effective_rows_of_kinds(*kinds: tuple[Array, Array]) -> Array:
-    """Rows that carry the information of those of several kinds, (sum w)**2 / sum w**2 of each, added up.
+    """Effective rows (Kish), (sum w)**2 / sum w**2, of each kind of rows, added up.
 
     Kinds are sums of w and of w**2. Weights that differ from kind to kind alone, as in a case-control sample, cost
     nothing.

@@ -190,14 +190,14 @@ def compared(result: xr.Dataset | str) -> Iterator[Element]:
 
 def _table(every: list[Comparison], level: float) -> Table:
     reaches = {
-        name: forest_range([end for one in every for own in one.shown if own.name == name for end in _ends(own)])
-        for name in dict.fromkeys(own.name for one in every for own in one.shown)
+        name: forest_range([end for one in every for own in one.table_rows if own.name == name for end in _ends(own)])
+        for name in dict.fromkeys(own.name for one in every for own in one.table_rows)
     }
     rows: list[list[Cell]] = []
     for name, reach in reaches.items():
         for one in every:
-            rows += [_row(one, own, reach) for own in one.shown if own.name == name]
-    adjusted = any("pvalue_holm" in own.pvalues for one in every for own in one.shown)
+            rows += [_row(one, own, reach) for own in one.table_rows if own.name == name]
+    adjusted = any("pvalue_holm" in own.pvalues for one in every for own in one.table_rows)
     columns = [("number", False), (f"{percent(level)} interval; the line is 0", False)]
     columns += [("difference", True), ("of each", True), ("p, adjusted" if adjusted else "p", True)]
     return Table(f"Differences from {every[0].baseline}", columns, rows)

@@ -232,12 +232,14 @@ def _decided(measured: Measured, judged: Data, check: Check, *, with_receipt: bo
         receipt, gate = receipt_and_gate(judged, check)
     else:
         gate = check.gate(judged) if check.decides else None
-    drawn = profile_of(check.profile or "").drawn(judged.sliced(()).read(takes_groups=True).source.layout)
+    profile, whole = profile_of(check.profile or ""), judged.sliced(())
+    # Most profiles draw nothing, for which the data are not opened again.
+    drawn = profile.drawn(whole.read(takes_groups=True).source.layout) if profile.pictures else {}
     # A summary counts the rows above a threshold only at the borders of its cells.
     cells = 0.0 if judged.summary is None else 0.01 / judged.summary.step
     pictures = None
     if drawn and abs(cells - round(cells)) < _CLOSE:
-        pictures = evaluate(judged.sliced(()), metrics=drawn, ci=check.level)
+        pictures = evaluate(whole, metrics=drawn, ci=check.level)
     return replace(measured, gate=gate, pictures=pictures, receipt=receipt)
 
 
@@ -258,8 +260,7 @@ class _Request:
         layout = Layout(classes=classes, vector=vector)
         meant = layout.setting(self.setting, self.k)
         chosen = default_metrics(classes, vector, full=True) if self.metrics is None else self.metrics
-        if read.clustered:
-            chosen = clustered_panel(chosen, read)
+        chosen = clustered_panel(chosen, read)
         # Intervals that are shown are there for the report too.
         is_shown = self.shown is not None and bool(self.shown.options) and not data.slice_names
         size = math.nan if read.most_rows is None else read.most_rows * classes
@@ -291,8 +292,7 @@ class _Request:
         if self.setting is None and not summary.has_histogram(meant):
             meant = layout.setting("classwise")
         chosen = usual_metrics(summary.source, full=True) if self.metrics is None else self.metrics
-        if layout.clustered:
-            chosen = clustered_panel(chosen, layout)
+        chosen = clustered_panel(chosen, layout)
         has_pictures, classwise = summary.has_histogram(meant), summary.has_histogram(Setting("classwise"))
         drawn = self._pictures(layout, meant, classwise=classwise) if has_pictures else {}
         own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")

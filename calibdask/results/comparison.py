@@ -58,7 +58,7 @@ class Difference:
         return self.point is None and self.of_class is None
 
     @property
-    def is_compared(self) -> bool:
+    def is_informative(self) -> bool:
         """Whether it says something: not that of densities, nor one of curves that both models share."""
         return self.point is None or (self.part.direction in _COMPARED and not self.is_same)
 
@@ -115,12 +115,12 @@ class Comparison:
         return next((one for one in self.differences if one.part.kind == "error" and one.is_whole), None)
 
     @cached_property
-    def shown(self) -> list[Difference]:
+    def table_rows(self) -> list[Difference]:
         """The differences of a table; of curves at some points where models differ, of classes the largest."""
         shown = [one for one in self.differences if one.is_whole]
         metrics: dict[str, dict[str | None, list[Difference]]] = {}
         for one in self.differences:
-            if not one.is_whole and one.is_compared:
+            if not one.is_whole and one.is_informative:
                 metrics.setdefault(one.part.variable, {}).setdefault(one.of_class, []).append(one)
         for by_class in metrics.values():
             largest = sorted(by_class.values(), key=_largest, reverse=True)
@@ -132,9 +132,9 @@ class Comparison:
         return shown
 
     @property
-    def not_shown(self) -> int:
+    def hidden_count(self) -> int:
         """The number of differences that a table leaves out."""
-        return sum(one.is_compared for one in self.differences) - len(self.shown)
+        return sum(one.is_informative for one in self.differences) - len(self.table_rows)
 
 
 def _largest(differences: Sequence[Difference]) -> float:

@@ -22,8 +22,9 @@ from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 
-# A cluster with a larger share of the rows decides the numbers, and too few others tell how they vary: with 60 clusters
-# of which one has a third, intervals at 90 % hold in three of four data sets; with one of half, in 43 %.
+# A cluster with a larger share of the rows decides the numbers, and the others are too few to show how they vary. Of 60
+# clusters, intervals at 90 % hold in three of four data sets if one cluster has a third of the rows, and in 43 % if it
+# has half.
 MOST_OF_A_CLUSTER = 0.25
 # Clusters, by slice, whose sums are kept.
 MOST_CLUSTERS = 1 << 17

@@ -29,7 +29,7 @@ def manifest_text(mark: Mapping[str, Any], store: str, members: Sequence[Mapping
 
 
 def intact_files(files: FileSet) -> FileSet:
-    """The files, those of a manifest in its order, after each was compared with its hash.
+    """Compare each file with its hash; returns the files, in the order of their manifest if there is one.
 
     Manifests are looked for beside all files: in the folder that the user named, in folders within it or that match a
     pattern, and in those of single files.

@@ -175,14 +175,14 @@ def extra_attributes(batch: Iterable[Hashable]) -> dict[str, str]:
 
 
 def with_notes(dataset: xr.Dataset, notes: RowNotes) -> xr.Dataset:
-    """The summary with notes on its rows, or on those of all periods that were added together."""
+    """The summary with notes on its rows; notes shared by several periods keep their number of rows."""
     own = notes if notes.shared else replace(notes, rows=rows_of(dataset))
     # Zarr has no specification of texts of fixed width.
     return dataset.assign_coords({_NOTES: ((), np.array(own.to_text(), object))}).assign_attrs(own.attributes)
 
 
 def stored_notes(dataset: xr.Dataset) -> RowNotes:
-    """The notes of a summary; of summaries that were concatenated, those of all."""
+    """The notes of a summary; concatenated summaries have merged notes."""
     if _NOTES not in dataset.variables:
         return RowNotes(None)
     first, *others = (RowNotes.from_text(str(text)) for text in np.ravel(dataset.variables[_NOTES].values))

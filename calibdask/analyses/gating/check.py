@@ -17,6 +17,7 @@ from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
+from calibdask.engine.row_notes import MISSING_SLICES
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
@@ -324,9 +325,9 @@ class Check(Analysis):
             judgements += own
             measured[", ".join(str(axis.name) for axis in one.by)] = by_slice
         # A summary has one number for all slices together.
-        if given.has_rows and any("missing_slices" in one.attrs for one in measured.values()):
-            missing = sum(int(one.attrs["missing_slices"]) for one in measured.values())
-            result = result.assign_attrs(missing_slices=missing)
+        if given.has_rows and any(MISSING_SLICES in one.attrs for one in measured.values()):
+            missing = sum(int(one.attrs[MISSING_SLICES]) for one in measured.values())
+            result = result.assign_attrs({MISSING_SLICES: missing})
         if margins:
             metrics = {str(limit.metric): limit.metric.make() for limit in margins}
             # The first one is what others are compared with.

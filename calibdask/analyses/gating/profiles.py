@@ -102,7 +102,7 @@ class Profile:
 def _supported(metrics: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
     """Those with a form for the weights and clusters of the rows."""
     known = {text: metric for text, metric in metrics.items() if metric.supports_weights or not layout.weighted}
-    return clustered_panel(known, layout) if layout.clustered else known
+    return clustered_panel(known, layout)
 
 
 def _named(name: str, part: PartResult) -> Iterator[Named]:

@@ -32,7 +32,7 @@ _NUMBERS = ("slope", "slope_error", "intercept", "intercept_error", "statistic",
 _FEWEST = 3
 # Of fewer with weights the sandwich variance is too small: 12 % of calibrated models were rejected at 5 %.
 _FEWEST_OF_TEST = 10
-# The intercept takes the sandwich error if its residuals vary this much more than those of a model of slope 1.
+# The intercept gets the sandwich error if its residual variance is this many times that of a model of slope 1.
 _MISFIT = 1.2
 # An intercept with such an error moves no score that is known.
 _BOUNDLESS = 1e3

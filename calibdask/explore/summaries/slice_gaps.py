@@ -69,7 +69,7 @@ class Gaps:
 
 
 def _each(change: Callable[..., Any], *parts: _Parts) -> _Parts:
-    """Change the arrays of gaps, or combine those of several."""
+    """Apply a function to each array of gaps, or to the arrays of several gaps together."""
     value, low, high, score, rows = map(change, *parts)
     return value, low, high, score, rows
 

@@ -338,9 +338,7 @@ def _parts(
             f"a summary of one period give {{{period!r}: '2026-11-22'}}."
         )
     labels = labels_of(period, summary.dataset[period].values, stored)
-    # The summary counts excluded rows of all periods together.
-    is_shared = any((summary.notes.excluded or {}).values())
-    notes = dataclasses.replace(summary.notes, shared=tuple(map(str, labels)) if is_shared else ())
+    notes = summary.notes.of_periods(labels)
     singles = (summary.dataset.isel({period: at}, drop=True) for at in range(len(labels)))
     parts = (Summary.of(with_notes(with_totals(one, summary.batch), notes)) for one in singles)
     return period, {label: _of_one(part, period, label) for label, part in zip(labels, parts, strict=True)}

@@ -57,8 +57,8 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     to the summary of all rows; with weights up to rounding. Two summaries of the same rows cannot be detected: give
     each summary only once. Memory: the result and one variable of one summary at a time.
 
-    In plain xarray ``a + b`` keeps only the slices that both have, and evaluating it raises an error if anything was
-    lost.
+    In plain xarray ``a + b`` keeps only the slices that both have, and no notes that differ; evaluating it raises an
+    error if anything was lost.
 
     Examples
     --------
@@ -88,18 +88,13 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     # Labels of slices that are left where one of several was selected say nothing of the sum.
     coordinates |= {axis: index for axis, index in labels.items() if axis in first.dataset.coords}
     merged = with_totals(xr.Dataset(sums, coordinates, extra_attributes(first.batch)), first.batch)
-    notes = RowNotes.merged(map(_notes, parts)).of_rows(rows_of(merged))
+    given_notes = (stored_notes(part.dataset).stored_of_rows(part.rows) for part in parts)
+    notes = RowNotes.merged(given_notes).stored_of_rows(rows_of(merged))
     notes.others.warn(of_summary=True)
     return with_fill(with_notes(carried(merged), notes).assign_coords({MARK: FORMAT})).assign_attrs(
         calibdask_version=__version__,
         **{name: first.dataset.attrs[name] for name in (ATTRIBUTE, GROUPS) if name in first.dataset.attrs},
     )
-
-
-def _notes(part: Summary) -> RowNotes:
-    """The notes of a summary, also those on all periods that it was added with."""
-    notes = stored_notes(part.dataset)
-    return notes if notes.shared else part.notes
 
 
 def _axes(parts: Sequence[Summary]) -> list[Hashable]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.engine.arrays import is_dask, is_pandas, refuse_texts, without_zone
+from calibdask.engine.arrays import is_dask, is_pandas, refuse_strays, without_zone
 from calibdask.engine.axes import check_identifiers, with_missing
 
 # What messages call a frame whose columns are named.
@@ -104,7 +104,7 @@ def joined_arrays(frames: Mapping[str, Any]) -> dict[str, Any]:
     for name, frame in frames.items():
         dtypes = list(frame.dtypes) if frame.ndim == 2 else [frame.dtype]
         if any(getattr(dtype, "kind", "O") not in "fiub" for dtype in dtypes):
-            refuse_texts(name, (_objects(frame.partitions[number]) for number in range(frame.npartitions)))
+            refuse_strays(name, (_objects(frame.partitions[number]) for number in range(frame.npartitions)))
             raise ValueError(
                 f"{name} expects columns of numbers, got {', '.join(map(str, dtypes))}; convert them by "
                 "astype('float64')."

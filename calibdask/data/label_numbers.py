@@ -9,8 +9,9 @@ import numpy as np
 from calibdask.data.frames import is_frame
 from calibdask.data.shapes import Shape
 from calibdask.engine.arrays import is_dask, is_number, plain, unmasked
-from calibdask.engine.row_filter import ABSENT_LABEL, IGNORED_LABEL, MISSING_LABEL, STRAY_LABEL
-from calibdask.engine.row_notes import MOST_STRAYS, OtherLabels, label_text, no_class
+from calibdask.engine.row_filter import IGNORED_LABEL, MISSING_LABEL, STRAY_LABEL
+from calibdask.engine.row_notes import OtherLabels, first_strays, label_text, no_class
+from calibdask.statistics.validity import ABSENT_LABEL
 
 # Rows that are searched for a number among texts.
 _MOST_SEARCHED = 1 << 20
@@ -44,7 +45,7 @@ def unknown_labels(values: np.ndarray, names: Sequence[Any], shape: Shape, mend:
     """The labels of one block that are none of the classes."""
     distinct = _distinct(values.ravel())
     strays = _strays(distinct, class_positions(distinct, names, shape))
-    return OtherLabels((), tuple(sorted(strays)[:MOST_STRAYS]), classes=f"{shown_names(names)}", mend=mend)
+    return OtherLabels((), first_strays(strays), classes=f"{shown_names(names)}", mend=mend)
 
 
 def _strays(labels: np.ndarray, numbers: np.ndarray) -> list[tuple[int, str]]:

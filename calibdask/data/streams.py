@@ -9,7 +9,7 @@ import numpy as np
 from calibdask.data import slices
 from calibdask.data.clusters import cluster_numbers
 from calibdask.data.slices import SliceCodes
-from calibdask.engine.arrays import refuse_texts
+from calibdask.engine.arrays import refuse_strays
 from calibdask.engine.axes import Axis
 from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
 from calibdask.storage.column_types import is_text
@@ -126,7 +126,7 @@ class RowStream:
                 kind = self.batches.schema.field(str(name)).type
                 if is_text(kind):
                     column = (to_numpy(batch.column(0)) for batch in self.batches.read((name,)))
-                    refuse_texts(f"column {name!r}", column)
+                    refuse_strays(f"column {name!r}", column)
                 raise ValueError(f"Column {name!r} expects {role}, got {kind}; convert it, or name another column.")
 
     def pieces(self, coding: Callable[[Columns], np.ndarray] | None) -> Iterator[Piece]:

@@ -97,24 +97,29 @@ class StrayValue(ValueError):
         return self if np.isnan(start) else self.after(int(start))
 
 
-def refuse_texts(name: str, blocks: Iterable[npt.NDArray[Any]], mend: str = "") -> None:
-    """Raise `StrayValue` for the first text in blocks of rows that is no number, or else for the first text.
+def refuse_strays(name: str, blocks: Iterable[npt.NDArray[Any]], mend: str = "") -> None:
+    """Raise `StrayValue` for the first value in blocks of rows that is no number, or else for the first text of one.
 
     Examples
     --------
-    >>> refuse_texts("y_prob", [np.array(["0.5"], object), np.array(["high"], object)])
+    >>> refuse_strays("y_prob", [np.array(["0.5"], object), np.array(["high"], object)])
     Traceback (most recent call last):
     calibdask.engine.arrays.StrayValue: y_prob expects numbers, got 'high', of type str, in row 1; repair these values,
     or convert them by astype(float).
     """
+    import pandas as pd
+
     rows, first = 0, None
     for block in blocks:
+        absent = np.asarray(pd.isna(block))
         for (row, *column), value in np.ndenumerate(block):
-            if not isinstance(value, str):
+            if isinstance(value, Real | Decimal) or absent[(row, *column)]:
                 continue
+            shown = value.item() if isinstance(value, np.str_ | np.bytes_) else value
             place = f", column {column[0]}" if column else ""
             mend = mend or "; repair these values, or convert them by astype(float)."
-            what, is_text = f"{name} expects numbers, got {str(value)!r}, of type str,", is_number(value)
+            what = f"{name} expects numbers, got {shown!r}, of type {type(shown).__name__},"
+            is_text = isinstance(value, str | bytes) and is_number(value)
             stray = StrayValue(what, rows + row, place + mend, is_text)
             if not is_text:
                 raise stray
@@ -136,35 +141,29 @@ def numbers_of_objects(array: np.ndarray, name: str, block_info: Any = None) -> 
     array([0.5, nan])
     """
     # Labels may be names: they have rules of their own.
-    if array.dtype.kind not in "OU" or name == "y_true":
+    if array.dtype.kind not in "OSU" or name == "y_true":
         return array
     import pandas as pd
 
     absent = np.asarray(pd.isna(array))
     present = array[~absent]
     stray = next((value for value in present.ravel() if not isinstance(value, Real | Decimal)), None)
-    if isinstance(stray, str):
+    if isinstance(stray, Mapping):
+        raise ValueError(
+            f"{name} expects numbers, got structures with the fields {', '.join(map(str, stray))}; take one field "
+            f"of them, as in [row[{list(stray)[-1]!r}] for row in column]."
+        )
+    if stray is not None:
         try:
-            refuse_texts(name, [array])
+            refuse_strays(name, [array])
         except StrayValue as error:
             raise error.in_block(block_info) from None
-    if stray is not None:
-        at = [int(i) for i in np.argwhere(np.vectorize(lambda value: value is stray, otypes=[bool])(array))[0]]
-        if isinstance(stray, Mapping):
-            raise ValueError(
-                f"{name} expects numbers, got structures with the fields {', '.join(map(str, stray))}; take one field "
-                f"of them, as in [row[{list(stray)[-1]!r}] for row in column]."
-            )
-        raise ValueError(
-            f"{name} expects numbers, got {stray!r}, of type {type(stray).__name__}, in row {at[0]}"
-            f"{f', column {at[1]}' if len(at) > 1 else ''}; repair these values, or convert them by astype(float)."
-        )
     numbers = np.full(array.shape, np.nan)
     numbers[~absent] = present.astype(np.float64)
     return numbers
 
 
-def is_number(text: str) -> bool:
+def is_number(text: str | bytes) -> bool:
     """Whether a text is that of a number."""
     try:
         float(text)

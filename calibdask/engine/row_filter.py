@@ -8,14 +8,11 @@ import numpy.typing as npt
 
 from calibdask.engine.arrays import is_dask
 from calibdask.engine.rows import Rows
-from calibdask.statistics.validity import EXCLUDED
+from calibdask.statistics.validity import ABSENT_LABEL, EXCLUDED
 
-# Numbers in place of labels: of rows that are left out, and of rows without a label.
-IGNORED_LABEL = -(2**31)
-MISSING_LABEL = IGNORED_LABEL + 1
-# Where none may be missing: of rows without a label, and the first number of labels that are no class.
-ABSENT_LABEL = MISSING_LABEL + 1
-STRAY_LABEL = ABSENT_LABEL + 1
+# Numbers in place of labels: of rows that are left out, of rows without a label where some may be missing, and the
+# first number of labels that are no class.
+IGNORED_LABEL, MISSING_LABEL, STRAY_LABEL = ABSENT_LABEL - 2, ABSENT_LABEL - 1, ABSENT_LABEL + 1
 
 Mask = npt.NDArray[np.bool_]
 

@@ -4,29 +4,27 @@ Notes of parts merge into those of all rows. As text they travel with summaries,
 of accumulators.
 """
 
-import hashlib
 import json
 import os
 import sys
 import warnings
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import reduce
-from itertools import chain
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.engine.row_filter import ABSENT_LABEL
+from calibdask.engine.label_sums import LabelSums
+from calibdask.statistics.validity import ABSENT_LABEL
 
 # Number of labels that a notice lists.
 _SHOWN = 5
-# Distinct texts that are kept for an error message.
-MOST_STRAYS = 1000
+# Distinct texts that are kept for an error message, the first ones.
+_MOST_STRAYS = 1000
 # The count of the rows without a slice.
 MISSING_SLICES = "missing_slices"
 # The counts of rows that were left out, of the values that these lack, and of the rows without a slice.
@@ -46,7 +44,7 @@ class OtherLabels(NamedTuple):
     negative : tuple of str
         The first ones, in sorted order, of those that count as negative; one more than are shown.
     strays : tuple of (int, str)
-        Labels that are no class, or texts among numbers, with the numbers in their place.
+        Labels that are no class, or texts among numbers, with the numbers in their place; in the order of rows.
     positive : str
         The positive class as text; empty where labels are not compared with one.
     occurs : bool
@@ -81,7 +79,7 @@ class OtherLabels(NamedTuple):
         ('2', '10', "'auk'")
         """
         texts = cls.of_texts(map(label_text, negative)).negative
-        return cls(texts, tuple(sorted(set(strays))[:MOST_STRAYS]), repr(positive), occurs)
+        return cls(texts, first_strays(strays), repr(positive), occurs)
 
     @classmethod
     def of_texts(cls, negative: Iterable[str]) -> "OtherLabels":
@@ -89,13 +87,12 @@ class OtherLabels(NamedTuple):
         return cls(tuple(sorted({*negative}, key=_order)[: _SHOWN + 1]))
 
     def merged(self, other: "OtherLabels") -> "OtherLabels":
-        """The labels of the rows of both."""
+        """The labels of the rows of both, of which those of ``other`` come later."""
         if self == other:
             return self
-        strays = sorted({*self.strays, *other.strays})
         return OtherLabels(
             self.of_texts([*self.negative, *other.negative]).negative,
-            tuple(strays[:MOST_STRAYS]),
+            first_strays([*self.strays, *other.strays]),
             self.positive or other.positive,
             self.occurs or other.occurs,
             self.classes or other.classes,
@@ -106,8 +103,8 @@ class OtherLabels(NamedTuple):
         """The error for a label with this number in its place, the first of ``count``; empty if there is none."""
         if number == ABSENT_LABEL:
             return no_class(count, rows, first)
-        text = dict(self.strays).get(number)
-        if text is None:
+        text = dict(self.strays).get(number, "another label" if self.strays else "")
+        if not text:
             return ""
         if self.classes:
             others = "" if count == 1 else f", the first of {count} of {rows} labels that are none of them"
@@ -171,14 +168,15 @@ class RowNotes:
     others : OtherLabels
     rows : int
         Number of the rows, by which a sum or a selection of summaries is noticed.
-    shared : tuple of str
-        Periods that were added together, if the counts are those of all of them.
+    joint : mapping of str to mapping
+        Further counts, and ``rows``, of periods that were added together, by their labels: some of these periods may be
+        elsewhere.
     """
 
     excluded: Mapping[str, int] | None = field(default_factory=dict)
     others: OtherLabels = field(default_factory=OtherLabels)
     rows: int = 0
-    shared: tuple[str, ...] = ()
+    joint: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @classmethod
     def merged(cls, notes: Iterable["RowNotes"]) -> "RowNotes":
@@ -190,16 +188,23 @@ class RowNotes:
         >>> RowNotes.merged([one, other]).excluded, RowNotes.merged([one, RowNotes(None)]).excluded
         ({'rows_skipped': 3}, None)
         """
-        # Those of periods that were added together are the same text, and count once.
-        distinct = {note.to_text() if note.shared else number: note for number, note in enumerate(notes)}
-        parts = [*distinct.values()]
-        names = {*chain.from_iterable(note.excluded or () for note in parts)}
-        known = all(note.excluded is not None for note in parts)
-        counts = {
-            name: sum((note.excluded or {}).get(name, 0) for note in parts) for name in EXCLUDED_ROWS if name in names
-        }
+        parts = [*notes]
+        counts = None if any(note.excluded is None for note in parts) else _sums(note.excluded or {} for note in parts)
         others = reduce(OtherLabels.merged, (note.others for note in parts), OtherLabels())
-        return cls(counts if known else None, others, sum(note.rows for note in parts))
+        joint = {name: counted for note in parts for name, counted in note.joint.items()}
+        return cls(counts, others, sum(note.rows for note in parts), joint)
+
+    def times(self, parts: int) -> "RowNotes":
+        """The notes on a sum of summaries with these notes each."""
+        counts = None if self.excluded is None else {name: count * parts for name, count in self.excluded.items()}
+        return replace(self, excluded=counts, rows=self.rows * parts)
+
+    def of_periods(self, labels: Iterable[Any]) -> "RowNotes":
+        """The notes on one of the periods that were added together; the counts are those of all of them."""
+        if not any((self.excluded or {}).values()):
+            return self
+        counted = {"rows": self.rows, **(self.excluded or {})}
+        return replace(self, excluded={}, rows=0, joint={", ".join(map(str, labels)): counted})
 
     def of_other_slices(self) -> "RowNotes":
         """The notes without the count of rows without a slice, which is that of all columns of slices together."""
@@ -212,21 +217,33 @@ class RowNotes:
 
         Counts of 0 also hold for a selection of the rows.
         """
-        is_selection = rows < self.rows and not any((self.excluded or {}).values())
-        are_known = rows == self.rows or is_selection or not self.excluded
-        return replace(self, excluded=self.excluded if are_known else None, rows=rows, shared=())
+        whole = self._whole
+        are_known = rows == whole.rows or not any((whole.excluded or {}).values())
+        return replace(whole, excluded=whole.excluded if are_known else None, rows=rows)
+
+    def stored_of_rows(self, rows: int) -> "RowNotes":
+        """As `of_rows`, but counts of periods that were added together are kept until all of them are merged."""
+        return self if self.joint and rows != self._whole.rows else self.of_rows(rows)
+
+    @property
+    def _whole(self) -> "RowNotes":
+        """The notes where all periods that were added together are among the rows."""
+        if self.excluded is None or not self.joint:
+            return replace(self, joint={})
+        sums = _sums([self.excluded, *self.joint.values()])
+        return RowNotes(sums, self.others, self.rows + sum(counted["rows"] for counted in self.joint.values()))
 
     @property
     def attributes(self) -> dict[str, Any]:
         """Attributes of results."""
         negative = self.others.listed
-        return ({NEGATIVE_LABELS: negative} if negative else {}) | dict(self.excluded or {})
+        return ({NEGATIVE_LABELS: negative} if negative else {}) | dict((not self.joint and self.excluded) or {})
 
     def to_text(self) -> str:
-        """The notes as JSON; where there are none, all summaries have the same text, which sums of xarray keep."""
+        """The notes as JSON; where nothing was left out, summaries have the same text, which sums of xarray keep."""
         notes: dict[str, Any] = {"excluded": self.excluded}
-        if self.excluded:
-            notes |= {"rows": self.rows, "shared": self.shared}
+        if self.joint or any((self.excluded or {}).values()):
+            notes |= {"rows": self.rows, "joint": self.joint}
         if self.others.negative:
             others = self.others
             notes |= {"negative": others.negative, "positive": others.positive, "occurs": others.occurs}
@@ -236,13 +253,14 @@ class RowNotes:
     def from_text(cls, text: str) -> "RowNotes":
         """The notes again; nothing is known of an empty text, or of one that no version writes."""
         try:
-            known = {"rows": 0, "shared": (), "negative": (), "positive": "", "occurs": False} | json.loads(text)
+            known = {"rows": 0, "joint": {}, "negative": (), "positive": "", "occurs": False} | json.loads(text)
             excluded = known["excluded"]
             counts = None if excluded is None else {name: int(excluded[name]) for name in excluded}
+            joint = {name: {"rows": 0} | {key: int(of[key]) for key in of} for name, of in known["joint"].items()}
             negative = tuple(map(str, known["negative"]))
             others = OtherLabels(negative, (), str(known["positive"]), bool(known["occurs"]))
-            return cls(counts, others, int(known["rows"]), tuple(map(str, known["shared"])))
-        except (ValueError, KeyError, TypeError):
+            return cls(counts, others, int(known["rows"]), joint)
+        except (ValueError, KeyError, TypeError, AttributeError):
             return cls(None)
 
     def to_arrays(self) -> dict[str, npt.NDArray[Any]]:
@@ -250,7 +268,7 @@ class RowNotes:
         counts = [(self.excluded or {}).get(name, 0) for name in EXCLUDED_ROWS]
         asked = [name in (self.excluded or {}) for name in EXCLUDED_ROWS]
         numbers = np.array([self.excluded is None, self.others.occurs, *asked, *counts], np.int64)
-        return {NOTES: numbers, LABELS: _LabelSums.of(self.others.negative).sums}
+        return {NOTES: numbers, LABELS: LabelSums.of(self.others.negative).sums}
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.NDArray[Any]], pos_label: Any) -> "RowNotes":
@@ -272,81 +290,19 @@ class RowNotes:
         unknown, occurs, *numbers = arrays[NOTES].tolist()
         asked, counts = numbers[: len(EXCLUDED_ROWS)], numbers[len(EXCLUDED_ROWS) :]
         excluded = {name: count for name, is_asked, count in zip(EXCLUDED_ROWS, asked, counts, strict=True) if is_asked}
-        others = OtherLabels(_LabelSums(arrays[LABELS]).labels, (), repr(pos_label), bool(occurs))
+        negative = OtherLabels.of_texts(LabelSums(arrays[LABELS]).labels).negative
+        others = OtherLabels(negative, (), repr(pos_label), bool(occurs))
         return cls(None if unknown else excluded, others)
+
+
+def _sums(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The sums of counts of excluded rows, in one order."""
+    parts = [*counts]
+    return {name: sum(part.get(name, 0) for part in parts) for name in EXCLUDED_ROWS if any(name in p for p in parts)}
 
 
 # Entries of state dictionaries: counts, and labels.
 NOTES, LABELS = "row_notes", "negative_labels"
-# Three bytes for a word, whose squares add up in 64 bits over 2047 processes.
-_WORD_BYTES = 3
-_WORDS = 16
-_CELLS, _COPIES = 32, 3
-
-
-class _LabelSums(NamedTuple):
-    """Labels of processes as sums: a table of hashes, from which the labels are read one after the other.
-
-    Each label is added to three cells, ``(count, words, squares of words)``. Where the squares are those of one label,
-    a cell has this label alone, whose copies are subtracted from its other cells. Some 20 labels can be read.
-    """
-
-    sums: npt.NDArray[Any]
-
-    @classmethod
-    def of(cls, labels: Sequence[str]) -> Self:
-        """The sums of the labels of one process."""
-        sums = np.zeros((_CELLS, 1 + 2 * _WORDS), np.int64)
-        for label in labels:
-            content = _content(label)
-            sums[_cells(content)] += _numbers(content)
-        return cls(sums)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The labels of all processes in sorted order, no more than are kept; ``...`` for those that cannot be read."""
-        rest, found = self.sums.copy(), set[bytes]()
-        while single := next(filter(None, map(_single, range(_CELLS), rest)), None):
-            content, count = single
-            found.add(content)
-            rest[_cells(content)] -= count * _numbers(content)
-        texts = [content.rstrip(b"\0").decode(errors="replace") for content in found]
-        return OtherLabels.of_texts([*texts, *(["..."] if rest.any() else [])]).negative
-
-
-def _content(label: str) -> bytes:
-    """The bytes that stand for a label; of a long one its first ones, and a checksum of all."""
-    content, most = label.encode(errors="replace"), _WORD_BYTES * _WORDS
-    if len(content) > most:
-        end = f"...{zlib.crc32(content):08x}".encode()
-        content = content[: most - len(end)] + end
-    return content.ljust(most, b"\0")
-
-
-def _cells(content: bytes) -> list[int]:
-    """The three cells of a label."""
-    third = _CELLS // _COPIES
-    return [copy * third + byte % third for copy, byte in enumerate(hashlib.sha256(content).digest()[:_COPIES])]
-
-
-def _numbers(content: bytes) -> npt.NDArray[Any]:
-    words = [int.from_bytes(content[at : at + _WORD_BYTES], "big") for at in range(0, len(content), _WORD_BYTES)]
-    return np.array([1, *words, *(word**2 for word in words)], np.int64)
-
-
-def _single(number: int, cell: npt.NDArray[Any]) -> tuple[bytes, int] | None:
-    """The label of a cell of this number, and how many processes have it; None if there is none, or several."""
-    count, *sums = cell.tolist()
-    if count < 1:
-        return None
-    words = [total // count for total in sums[:_WORDS]]
-    is_one = [count * word for word in words] + [count * word**2 for word in words] == sums
-    if not is_one or not all(0 <= word < 1 << 8 * _WORD_BYTES for word in words):
-        return None
-    content = b"".join(word.to_bytes(_WORD_BYTES, "big") for word in words)
-    return (content, count) if number in _cells(content) else None
-
-
 # The labels that were warned of already, where one call reads the rows several times.
 _said: ContextVar[set[str] | None] = ContextVar("said", default=None)
 
@@ -369,6 +325,11 @@ def level_of_caller() -> int:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(folder):
         frame, level = frame.f_back, level + 1
     return level
+
+
+def first_strays(strays: Iterable[tuple[int, str]]) -> tuple[tuple[int, str], ...]:
+    """The first of these labels that differ; they are in the order of their rows."""
+    return tuple(dict.fromkeys(strays))[:_MOST_STRAYS]
 
 
 def label_text(label: Any) -> str:

@@ -14,8 +14,10 @@ from calibdask.statistics.observed_labels import ObservedLabels
 from calibdask.statistics.statistic import Statistic
 
 # The first four are the kernel's.
-KINDS = ("not finite", "out of range", "row sum", "label", "weight")
-_WEIGHT = 4
+KINDS = ("not finite", "out of range", "row sum", "label", "weight", "absent label")
+_WEIGHT, _ABSENT = 4, 5
+# The number of rows without a label among class numbers, where none may be missing.
+ABSENT_LABEL = -(2**31) + 2
 # Counts of rows that a source leaves out: with a label to be ignored, with missing values, and what the latter lack;
 # and of rows that stay without a value of a slice.
 EXCLUDED = ("ignored", "skipped", "label", "score", "weight", "slice")
@@ -85,8 +87,13 @@ class Validity(Statistic[ValidityState]):
                 rows = scores, labels.of(b), block.weights_of(b)
                 checks.inspect_rows(*rows, begin, end, layout.classes, *limits, marks, count, first, value)
                 begin = end
-        if count[checks.LABEL]:
-            value[checks.LABEL] = _label(block, int(first[checks.LABEL]))
+        if marks is not None and count[checks.LABEL]:
+            wrong = marks[checks.LABEL]
+            absent = wrong & (block.labels == ABSENT_LABEL).any(0)
+            for kind, rows_of_kind in ((checks.LABEL, wrong & ~absent), (_ABSENT, absent)):
+                count[kind], first[kind] = rows_of_kind.sum(), rows_of_kind.argmax()
+            value[checks.LABEL] = _label(block, int(first[checks.LABEL])) if count[checks.LABEL] else 0
+            value[_ABSENT] = ABSENT_LABEL
         positive = block.rows
         if block.weights is not None:
             positive = int((block.weights > 0).any(0).sum())

@@ -194,7 +194,7 @@ def refuse_texts_in(
     import pyarrow
 
     # It imports xarray, for which a misspelt column does not wait.
-    from calibdask.engine.arrays import refuse_texts
+    from calibdask.engine.arrays import refuse_strays
 
     for name in dict.fromkeys(filter(None, numeric)):
         kind = types[name]
@@ -203,4 +203,4 @@ def refuse_texts_in(
             column = (to_numpy(table.column(name)).astype(object) for table in tables)
             mend = f"; correct these, and convert all: table.set_column(i, {name!r}, table[{name!r}].cast('float64'))."
             mend = mend if is_text(kind) else "; some of its values are texts: correct these."
-            refuse_texts(f"{url}: column {visible(name)!r}", column, mend)
+            refuse_strays(f"{url}: column {visible(name)!r}", column, mend)

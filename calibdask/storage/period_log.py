@@ -81,6 +81,11 @@ class Period:
     notes: str = ""
 
     @property
+    def row_count(self) -> int:
+        """Number of rows of all slices; all models have the same."""
+        return int(np.ravel(self.rows.sum(tuple(range(-len(self.slices), 0))))[0])
+
+    @property
     def files(self) -> tuple[str, ...]:
         """Its folder, and the file of its sums."""
         return tuple(filter(None, (self.folder, self.totals)))
@@ -378,4 +383,4 @@ def parsed(url: str, name: str, content: bytes) -> dict[str, Any]:
 
 def notes_of(periods: Iterable[Period]) -> RowNotes:
     """The notes on the rows of all periods."""
-    return RowNotes.merged(RowNotes.from_text(period.notes) for period in periods)
+    return RowNotes.merged(RowNotes.from_text(one.notes).stored_of_rows(one.row_count) for one in periods)

@@ -33,7 +33,7 @@ from calibdask.storage.summary_clusters import BY_BUCKET, CLUSTER_BUCKET, CLUSTE
 from calibdask.storage.summary_lattice import CELL as SEGMENT_CELL
 from calibdask.storage.summary_lattice import CUTS, LATTICE, SEGMENT, Cuts, lattice_variables
 from calibdask.storage.summary_scores import SCORES, WORD, WORD_UNIT, score_state, score_variables
-from calibdask.storage.summary_totals import MODELS, PARTS, TOTALS, check_totals, with_fill, with_totals
+from calibdask.storage.summary_totals import MODELS, NOTES, PARTS, TOTALS, check_totals, with_fill, with_totals
 
 # Format 1 had neither totals nor the sums of proper scores.
 FORMAT = 2
@@ -41,8 +41,6 @@ FORMAT = 2
 MARK = "calibdask_summary"
 _SCALARS = (MARK, "classes", "vector", "cells")
 _EXTRA = "extra_dims"
-# Notes on the rows, which only summaries of newer versions have (`calibdask.engine.row_notes`).
-_NOTES = "row_notes"
 _PARTS = ("count", "offset", "square", "rows")
 _PART_NAME = rf"_({'|'.join(_PARTS)})$"
 # What the variables of a histogram are called, before its parts.
@@ -149,7 +147,7 @@ def check_names(names: Sequence[Hashable], class_dim: Hashable) -> None:
     Traceback (most recent call last):
     ValueError: A summary has something called 'class_1_count' already; rename this slice or dimension.
     """
-    own = {*_SCALARS, _NOTES, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
+    own = {*_SCALARS, NOTES, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
     own |= {*TOTALS, *SCORES, WORD, WORD_UNIT, *LATTICE, CUTS, SEGMENT, SEGMENT_CELL, *CLUSTER_DIMS, CLUSTER_ROWS}
     for name in names:
         plain = str(name).removesuffix(BY_BUCKET)
@@ -175,18 +173,19 @@ def extra_attributes(batch: Iterable[Hashable]) -> dict[str, str]:
 
 
 def with_notes(dataset: xr.Dataset, notes: RowNotes) -> xr.Dataset:
-    """The summary with notes on its rows; notes shared by several periods keep their number of rows."""
-    own = notes if notes.shared else replace(notes, rows=rows_of(dataset))
+    """The summary with notes on its rows; those with counts of several periods keep their number of rows."""
+    own = notes if notes.joint else replace(notes, rows=rows_of(dataset))
     # Zarr has no specification of texts of fixed width.
-    return dataset.assign_coords({_NOTES: ((), np.array(own.to_text(), object))}).assign_attrs(own.attributes)
+    return dataset.assign_coords({NOTES: ((), np.array(own.to_text(), object))}).assign_attrs(own.attributes)
 
 
 def stored_notes(dataset: xr.Dataset) -> RowNotes:
-    """The notes of a summary; concatenated summaries have merged notes."""
-    if _NOTES not in dataset.variables:
+    """The notes of a summary; those of summaries that were concatenated, or added by xarray, are merged."""
+    if NOTES not in dataset.variables:
         return RowNotes(None)
-    first, *others = (RowNotes.from_text(str(text)) for text in np.ravel(dataset.variables[_NOTES].values))
-    return RowNotes.merged([first, *others]) if others else first
+    notes, parts = xr.broadcast(dataset[NOTES], dataset.get(PARTS, xr.DataArray(1)))
+    pairs = zip(np.ravel(notes.values), np.ravel(parts.values), strict=True)
+    return RowNotes.merged(RowNotes.from_text(str(text)).times(int(count)) for text, count in pairs)
 
 
 def rows_of(dataset: xr.Dataset) -> int:

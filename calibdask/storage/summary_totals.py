@@ -11,6 +11,8 @@ from calibdask.safe_text import listed
 # two summaries add them. A sum over models adds up the last one alone.
 ROWS, PARTS, MODELS = "total_rows", "total_parts", "total_models"
 TOTALS = (ROWS, PARTS, MODELS)
+# Notes on the rows, which only summaries of newer versions have (`calibdask.engine.row_notes`).
+NOTES = "row_notes"
 
 
 def with_totals(dataset: xr.Dataset, batch: Sequence[Hashable]) -> xr.Dataset:
@@ -47,6 +49,12 @@ def check_totals(dataset: xr.Dataset) -> None:
     # What is no sum can have lost nothing: nearly all summaries, and the rest takes a millisecond.
     if any((dataset.variables[name].values != 1).any() for name in (PARTS, MODELS)):
         _check_sum(*(dataset.variables[name].astype(np.float64) for name in ("rows", *TOTALS)))
+        if NOTES not in dataset.variables:
+            raise ValueError(
+                "This sum of summaries has lost the numbers of rows that were left out and the labels that count as "
+                "negative: + of xarray drops them where they differ. Add summaries by calibdask.merge(a, b), calibdask "
+                "merge at the shell, which adds them up."
+            )
     if not dataset.variables["rows"].size:
         raise ValueError(
             "This summary has no slices left; to add summaries use calibdask.merge(a, b), which unites slices, as + of "

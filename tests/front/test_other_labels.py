@@ -1,11 +1,15 @@
 """A notice lists the labels that count as negative, and a text among numbers is refused by row and value: the same from
 every container, for every function and command."""
 
+import datetime
 import inspect
+import re
 import warnings
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -141,10 +145,8 @@ def test_notes_of_summaries_that_are_selected_or_of_earlier_versions() -> None:
     one, other = stored(rows, **BOTH), stored(rows.assign(y=rows.y.replace({"no": "unknown"})), **BOTH)
     counts = noted(one.attrs)
     assert noted(cd.evaluate(one, metrics="ece").attrs) == counts
-    # Of a part of the rows the counts are not known; nor of a sum by xarray, whose notes differ.
+    # Of a part of the rows the counts are not known.
     assert noted(cd.evaluate(one.isel(g=[0]), metrics="ece").attrs) == {}
-    assert noted(cd.evaluate(one + one, metrics="ece").attrs) == {}
-    assert noted(cd.evaluate(one + other, metrics="ece").attrs) == {}
     earlier = one.drop_vars("row_notes")
     earlier.attrs.clear()
     assert noted(cd.evaluate(earlier, metrics="ece").attrs) == {}
@@ -153,6 +155,47 @@ def test_notes_of_summaries_that_are_selected_or_of_earlier_versions() -> None:
         assert noted(cd.merge(earlier, one, other).attrs) == {"negative_labels": "'no', 'unknown'"}
     damaged = one.assign_coords(row_notes=((), "{"))
     assert noted(cd.evaluate(damaged, metrics="ece").attrs) == {}
+
+
+@pytest.mark.filterwarnings("default:Several labels:UserWarning")
+def test_sums_by_xarray_keep_notes_or_are_refused() -> None:
+    one, other = (stored(rows.assign(g="a"), **BOTH) for rows in (PARTS, PARTS[: HALF + 9]))
+    apart = [xr.concat([one, two], "part") for two in (one, other)]
+    for twice in (one + one, apart[0], apart[0].sum("part")):
+        assert noted(cd.evaluate(twice, metrics="ece").attrs) == noted(cd.merge(one, one).attrs)
+    assert noted(cd.evaluate(apart[1], metrics="ece").attrs) == noted(cd.merge(one, other).attrs)
+    for lost in (one + other, apart[1].sum("part")):
+        with pytest.raises(ValueError, match=r"lost the numbers of rows that were left out .* by calibdask.merge"):
+            cd.evaluate(lost, metrics="ece")
+    # Where nothing was left out, sums have what they need.
+    whole, part = (stored(rows.assign(y="yes", p=0.5, g="a"), **BOTH) for rows in (FRAME, FRAME.iloc[:HALF]))
+    assert noted(cd.evaluate(whole + part, metrics="ece").attrs) == noted(cd.merge(whole, part).attrs) != {}
+
+
+@pytest.mark.filterwarnings("default:Several labels:UserWarning")
+@pytest.mark.parametrize("into", [["month"], ["month", "year"]])
+def test_counts_of_joint_periods_outlive_merging_some_of_them(into: list[str], tmp_path: Path) -> None:
+    dates = np.array(["2026-08-01", "2026-08-02", "2026-09-02", "2027-02-03"])
+    together = cd.summarize(
+        PARTS.assign(day=dates[np.arange(N) % 4]), label="y", score="p", by=["day"], settings=["binary"], **BOTH
+    )
+    alone = cd.summarize(PARTS[:99], label="y", score="p", settings=["binary"], **BOTH)
+    plain = cd.summarize(FRAME[:50], label="y", score="p", settings=["binary"])
+    store = tmp_path / "store.zarr"
+    cd.append(together, store)
+    cd.append(alone, store, {"day": "2026-08-03"})
+    cd.append(plain, store, {"day": "2026-08-04"})
+    found = [noted(cd.evaluate(store, metrics="ece").attrs)]
+    for length in into:
+        assert cd.expire(store, 0, length)
+        found.append(noted(cd.evaluate(store, metrics="ece").attrs))
+    counts = ("rows_skipped", "missing_labels", "missing_scores")
+    expected = {name: together.attrs[name] + alone.attrs[name] for name in counts}
+    assert [{name: one[name] for name in counts} for one in found] == [expected] * len(found)
+    # Of a part of those that were added together the counts are not known.
+    cd.drop_periods(store, ["2027-02-03"], "wrong rows")
+    assert "rows_skipped" not in cd.evaluate(store, metrics="ece").attrs
+    assert "rows_skipped" not in cd.open_summary(store).attrs
 
 
 @pytest.mark.filterwarnings("default:Several labels:UserWarning")
@@ -257,6 +300,81 @@ def test_labels_that_are_no_class(kind: str, container: str, tmp_path: Path) -> 
     labels, said, expected = NO_CLASS[kind]
     with pytest.raises(ValueError, match=expected):
         cd.evaluate(**given_alike(FRAME.assign(y=labels), container, tmp_path), **said, metrics="ece")
+
+
+@pytest.mark.parametrize("container", [*CONTAINERS, STREAM, BLOCKS])
+@pytest.mark.parametrize("missing", [0, 433, 434])
+def test_missing_and_unknown_labels_are_counted_apart(missing: int, container: str, tmp_path: Path) -> None:
+    """However many there are: the first row is named with its value."""
+    unknown = pd.Series([f"x{number * 7919 % N:03d}" for number in range(N)], dtype=object)
+    labels = unknown.mask(np.arange(N) < 433, YES_OR_NO).mask(np.arange(N) == missing, None)
+    call = given_alike(FRAME.assign(y=labels), container, tmp_path)
+    count = N - 433 - (missing >= 433)
+    expected = (
+        rf"got {labels[433]!r} in row 433, the first of {count} of {N} labels that are none of them.*1 more row is inv"
+        if missing == 434
+        else rf"1 of {N} lacks one; the first is row {missing}\..* {count} more rows are invalid in other ways"
+    )
+    with pytest.raises(ValueError, match=expected):
+        cd.evaluate(**call, labels=["no", "yes"], metrics="ece")
+
+
+@pytest.mark.parametrize("chunks", [300, 2_000, 10_000])
+def test_the_first_of_very_many_unknown_labels_is_named(chunks: int) -> None:
+    labels = np.array([f"x{number * 7919 % 10_000}" for number in range(10_000)], object)
+    labels[:77] = "no"
+    for given_labels in (labels, da.from_array(labels, chunks)):
+        with pytest.raises(ValueError, match=rf"got {labels[77]!r} in row 77, the first of 9923 of 10000 labels"):
+            cd.evaluate(given_labels, np.linspace(0, 1, 10_000), metrics="ece", labels=["no", "yes"])
+
+
+# Of values that are no numbers, in a container that holds objects, the first one.
+OBJECTS = {"date": datetime.date(2026, 11, 2), "text": "high", "bytes": b"0.5"}
+OF_OBJECTS = ("list", "numpy", "dask", "pandas", "dask frame", "xarray", "blocks")
+
+
+@pytest.mark.parametrize("role", ["y_prob", "sample_weight"])
+@pytest.mark.parametrize("container", OF_OBJECTS)
+@pytest.mark.parametrize("kind", OBJECTS)
+def test_objects_among_scores_are_named_by_the_row_of_all(kind: str, container: str, role: str) -> None:
+    if (container, kind) in (("list", "bytes"), ("dask frame", "date"), ("dask frame", "bytes")):
+        pytest.skip("NumPy and Dask make texts of these columns")
+    values = np.array(FRAME.p, object)
+    for row in (433, 500):
+        values[row] = OBJECTS[kind]
+    arrays = {"y_true": FRAME.y.to_numpy(), "y_prob": FRAME.p.to_numpy(), role: values}
+    if container == "list":
+        arrays = {name: list(array) for name, array in arrays.items()}
+    elif container == "dask":
+        arrays = {name: da.from_array(array, 100) for name, array in arrays.items()}
+    elif container == "xarray":
+        arrays = {name: xr.DataArray(array, dims="sample") for name, array in arrays.items()}
+    elif container == "pandas":
+        arrays = {name: pd.Series(array) for name, array in arrays.items()}
+    elif container == "dask frame":
+        frame = dd.from_pandas(pd.DataFrame(arrays), npartitions=6, sort=False)
+        arrays = {name: frame[name] for name in arrays}
+    elif container == "blocks":
+        starts = range(0, N, 100)
+        arrays = {"y_true": [tuple(array[at : at + 100] for array in arrays.values()) for at in starts]}
+    with pytest.raises(ValueError, match=rf"expects numbers, got {re.escape(repr(OBJECTS[kind]))}, .* in row 433;"):
+        cd.evaluate(**arrays, metrics="ece")
+
+
+@pytest.mark.parametrize("role", ["y_prob", "sample_weight"])
+def test_byte_strings_are_refused_alike(role: str) -> None:
+    texts = np.char.mod("%.3f", FRAME.p).astype("S5")
+    arrays = {"y_true": FRAME.y.to_numpy(), "y_prob": FRAME.p.to_numpy(), role: texts}
+    for given_arrays in (
+        arrays,
+        {name: da.from_array(array, 100) for name, array in arrays.items()},
+        {name: xr.DataArray(array, dims="sample") for name, array in arrays.items()},
+        {name: xr.DataArray(da.from_array(array, 100), dims="sample") for name, array in arrays.items()},
+    ):
+        with pytest.raises(
+            ValueError, match=rf"{role} expects numbers, got {bytes(texts[0])!r}, of type bytes, in row 0;"
+        ):
+            cd.evaluate(**given_arrays, metrics="ece")
 
 
 # A column of texts, of which one, or none, is not that of a number.

@@ -46,9 +46,10 @@ def raise_if_invalid(
         kind = int(invalid[np.argmin(state.first[invalid])])
         count, first, value = int(state.invalid[kind]), row_of(int(state.first[kind])), float(state.value[kind])
         more = sum(int(state.invalid[k]) for k in invalid if k != kind)
-        is_coded = KINDS[kind] == "label" and not layout.one_hot and MISSING_LABEL < value < 0
-        refusal = others().refusal(int(value), count, int(state.rows), first) if is_coded else ""
-        raise ValueError(refusal or _message(KINDS[kind], count, first, value, checked, layout, int(state.rows), more))
+        is_coded = KINDS[kind].endswith("label") and not layout.one_hot and MISSING_LABEL < value < 0
+        if is_coded and (refusal := others().refusal(int(value), count, int(state.rows), first)):
+            raise ValueError(f"{refusal}{_more(more)}")
+        raise ValueError(_message(KINDS[kind], count, first, value, checked, layout, int(state.rows), more))
 
 
 def raise_if_nothing(state: ValidityState, excluded: Mapping[str, int]) -> None:
@@ -75,11 +76,16 @@ def _message(
     with_value = f"with {what} {shown}"
     if kind == "label" and layout.one_hot and value < 0:
         with_value = one_hot_fault(value)
-    more = f" {others} more rows are invalid in other ways." if others else ""
     differ = "differs" if count == 1 else "differ"
     return (
-        f"Expected {expected}, but {count} of {rows} rows {differ}; the first is row {first} {with_value}.{more} {mend}"
+        f"Expected {expected}, but {count} of {rows} rows {differ}; the first is row {first} {with_value}."
+        f"{_more(others)} {mend}"
     )
+
+
+def _more(others: int) -> str:
+    rows = "1 more row is" if others == 1 else f"{others} more rows are"
+    return f" {rows} invalid in other ways." if others else ""
 
 
 def _expectation(kind: str, checked: Validity, layout: Layout) -> tuple[str, str]:

@@ -86,6 +86,7 @@ class Analysis(HtmlRepr, ABC):
     def run(self, data: Data) -> xr.Dataset:
         """The numbers: a dataset whose variables say what they are, and whose attribute ``analysis`` is the request."""
         with warning_once():
+            data.warn_of_labels()
             return self.compute(data).assign_attrs(analysis=self.to_text())
 
     @abstractmethod

@@ -8,7 +8,7 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.analyses.merging import merge
+from calibdask.analyses.merging import merged_summary
 from calibdask.engine.row_notes import RowNotes
 from calibdask.errors import Damaged
 from calibdask.safe_text import check_unicode, listed
@@ -96,9 +96,8 @@ def append(
     target.check_fits(begun, first, labels)
     for part in parts.values():
         _check_numbers(part)
-    stay = [notes_of(one for one in begun.periods.values() if one.label not in labels), added.notes]
-    if (others := RowNotes.merged(stay).others).listed != added.notes.others.listed:
-        others.warn(of_summary=True)
+    stay = notes_of(one for one in begun.periods.values() if one.label not in labels)
+    RowNotes.merged([stay, added.notes]).others.warn(of_summary=True)
 
     def change(log: PeriodLog, added: tuple[Period, ...]) -> PeriodChange:
         target.check_new(log, name, labels, replacing=replacing)
@@ -283,6 +282,7 @@ def expire(store: str | os.PathLike[str], after: str | int = "90d", into: str = 
     log = target.log()
     if not log.periods:
         raise ValueError(f"{target.location.url} expects a store with periods added by calibdask.append, got none.")
+    notes_of(log.sorted).others.warn(of_summary=True)
     groups = coarser(log.periods, int(after if days is None else days[1]), into)
     damage: list[Damaged] = []
     for name, labels in groups.items():
@@ -301,7 +301,7 @@ def _merge_periods(target: PeriodStore, log: PeriodLog, name: str, labels: Seque
     finer = [log.periods[label] for label in labels]
     parts = [target.part(one).isel({log.dimension: 0}, drop=True) for one in finer]
     batch = Summary.of(parts[0]).batch
-    whole = merge(*(with_totals(part, batch) for part in parts))
+    whole = merged_summary([Summary.of(with_totals(part, batch)) for part in parts])
     merged = [label for one in finer for label in (*one.merged, one.label) if label != name]
 
     def change(now: PeriodLog, added: tuple[Period, ...]) -> PeriodChange:

@@ -35,7 +35,7 @@ from calibdask.inference.ends import bounds_of_number, where
 from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
 from calibdask.inference.multiplicity import adjusted_pvalues
 from calibdask.inference.row_bootstrap import RowBootstrap
-from calibdask.results.build import DatasetBuilder, check_names
+from calibdask.results.build import DatasetBuilder, beside_metrics, check_names
 from calibdask.results.comparison import verdicts
 from calibdask.results.document import Document
 from calibdask.safe_text import visible
@@ -242,6 +242,7 @@ class Compare(Analysis):
         usual = comparison_metrics(vector=rows.source.layout.vector)
         chosen = named_metrics(usual if self.metrics is None else self.metrics)
         _refuse_tests(chosen, rows)
+        rows = beside_metrics(rows, chosen)
         named = not self.squeezed
         axis_names = [axis.name for axis in (*rows.batch, *rows.by)]
         check_names(chosen, [*axis_names, *([_CHALLENGER] if named else [])], class_dim)

@@ -39,7 +39,7 @@ from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.ends import ConstantOutcomeSlices
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
-from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, beside_metrics, check_names
+from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, beside_metrics, check_names, names_beside
 
 # The word for the full panel.
 ALL = "all"
@@ -264,8 +264,8 @@ def evaluate(
     has_names = not (metrics is None or (isinstance(metrics, str) and metrics == ALL))
     if has_names and metrics is not None:
         # Before anything is read: finding the values of slices may take a pass.
-        named, dims = named_metrics(metrics), map(slice_dimension, data.slice_names)
-        check_names(named, [f"{name}_" if name in named else name for name in dims], class_dim)
+        named, dims = named_metrics(metrics), [*map(slice_dimension, data.slice_names)]
+        check_names(named, names_beside(dims, named), class_dim)
     if data.options.soft_labels:
         panel = partial(_panel_of, full=metrics is not None)
         own = partial(evaluated, choice=choice, class_dim=class_dim)

@@ -11,7 +11,7 @@ import xarray as xr
 
 from calibdask import __version__
 from calibdask.data.population import ATTRIBUTE
-from calibdask.engine.row_notes import RowNotes
+from calibdask.engine.row_notes import RowNotes, level_of_caller
 from calibdask.statistics.bins.sparse_grid import MOST_BYTES
 from calibdask.storage.checked_summary import check_sums, whole
 from calibdask.storage.compatibility import check_compatible
@@ -73,7 +73,13 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     """
     if not summaries:
         raise ValueError("merge expects at least one summary, got none.")
-    parts = [Summary.passed_to("merge", given) for given in summaries]
+    merged = merged_summary([Summary.passed_to("merge", given) for given in summaries])
+    stored_notes(merged).others.warn(of_summary=True)
+    return merged
+
+
+def merged_summary(parts: Sequence[Summary]) -> xr.Dataset:
+    """As `merge`, without a warning of labels that count as negative."""
     first, *others = parts
     for other in others:
         check_compatible(first, other, "merge expects summaries")
@@ -90,7 +96,6 @@ def merge(*summaries: xr.Dataset | Summary) -> xr.Dataset:
     merged = with_totals(xr.Dataset(sums, coordinates, extra_attributes(first.batch)), first.batch)
     given_notes = (stored_notes(part.dataset).stored_of_rows(part.rows) for part in parts)
     notes = RowNotes.merged(given_notes).stored_of_rows(rows_of(merged))
-    notes.others.warn(of_summary=True)
     return with_fill(with_notes(carried(merged), notes).assign_coords({MARK: FORMAT})).assign_attrs(
         calibdask_version=__version__,
         **{name: first.dataset.attrs[name] for name in (ATTRIBUTE, GROUPS) if name in first.dataset.attrs},
@@ -133,7 +138,7 @@ def _names(parts: Sequence[Summary]) -> list[str]:
         warnings.warn(
             f"Of these {len(parts)} summaries number {listed} has no sums of proper scores, which earlier versions did "
             "not write; the merged summary has none either.",
-            stacklevel=3,
+            stacklevel=level_of_caller(),
         )
     scores = [] if without else [name for name in SCORES if name in parts[0].dataset]
     lattice = LATTICE if parts[0].cuts is not None else ()

@@ -18,6 +18,7 @@ from calibdask.calibrators.stored import from_dict, to_dict
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions
+from calibdask.engine.row_notes import warning_once
 from calibdask.results.build import excluded_rows
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
@@ -256,11 +257,12 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
                 f"{type(self).__name__} expects rows: its map uses all classes together, and cannot be computed from a "
                 "summary, which counts the scores of each class separately; PlattScaling, for example, can be."
             )
-        data = given.pooled().read()
-        layout = data.source.layout
-        self._set_columns(1 if layout.vector else layout.classes)
-        all_rows = None if given.has_rows else given.sliced(()).read()
-        self._fit_to(data, all_rows, min_rows)
+        with warning_once():
+            data = given.pooled().read()
+            layout = data.source.layout
+            self._set_columns(1 if layout.vector else layout.classes)
+            all_rows = None if given.has_rows else given.sliced(()).read()
+            self._fit_to(data, all_rows, min_rows)
         return self
 
     def _row_map(self) -> MapsRows:

@@ -136,6 +136,7 @@ def summarize(
     DATA is as for evaluate; several DATA, or NAME=DATA, are models of the same rows in one summary. The size of a
     summary does not depend on the number of rows.
     """
+    from calibdask.engine.row_notes import warning_once
     from calibdask.storage.summary import Summary
     from calibdask.storage.writers import check_apart, checked_output
 
@@ -178,14 +179,15 @@ def summarize(
     choices["buckets"] = buckets
     choices["cuts"] = periods.cuts() if cuts is None else _cuts(cuts)
     choices = {name: value for name, value in choices.items() if value is not None}
-    summary = _summarized(requests, stored, choices, features)
-    words = described(Summary.of(summary))
-    if target is not None:
-        click.echo(f"wrote {visible(target)}: {words}, {written(summary, target)}")
-        return
-    periods.add(summary, words)
-    if expire is not None:
-        periods.merge_old()
+    with warning_once():
+        summary = _summarized(requests, stored, choices, features)
+        words = described(Summary.of(summary))
+        if target is not None:
+            click.echo(f"wrote {visible(target)}: {words}, {written(summary, target)}")
+            return
+        periods.add(summary, words)
+        if expire is not None:
+            periods.merge_old()
 
 
 def _cuts(path: str) -> "xr.Dataset":

@@ -274,11 +274,16 @@ class Data:
             raise ValueError("population expects all scores of each row, got only the largest ones.")
         return population.input_of(read)
 
+    def warn_of_labels(self) -> None:
+        """Warn if several labels of a summary count as negative; those of rows are known once they are read."""
+        if self.summary is not None:
+            self.summary.notes.others.warn(of_summary=True)
+
     def _read(self) -> Input:
         if self.states is not None:
             return self.states()
         if self.summary is not None:
-            self.summary.notes.others.warn(of_summary=True)
+            self.warn_of_labels()
             return summary_input(self.summary if self.by is None else self.summary.pooled(self.by))
         if isinstance(self.labels, RowStream):
             return read_stream(replace(self.labels, by=self.by or {}), self.options)

@@ -21,7 +21,7 @@ from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.population import PopulationView, with_odds
 from calibdask.storage.summary import Summary
-from calibdask.storage.summary_format import SummaryAxes, to_dataset
+from calibdask.storage.summary_format import SummaryAxes, to_dataset, with_notes
 
 _ROUNDING = 1e-9
 # The attribute of a summary, or of a result, that says which population it is of.
@@ -214,7 +214,7 @@ class Population(HtmlRepr):
             tuple(axis for axis in summary.axes if axis.name not in summary.batch),
             summary.class_labels,
         )
-        dataset = to_dataset(states, scores, view.layout(layout), axes, "class")
+        dataset = with_notes(to_dataset(states, scores, view.layout(layout), axes, "class"), summary.notes)
         return Summary.of(dataset.assign_attrs({**summary.dataset.attrs, ATTRIBUTE: self.text}), summary.url)
 
 

@@ -1,6 +1,6 @@
 """Estimates as results: datasets whose variables say what they are. The one place that writes these attributes."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -118,11 +118,36 @@ def sentences_of(dataset: xr.Dataset, attribute: str) -> list[str]:
 
 
 def beside_metrics(data: Input, chosen: Mapping[str, Estimator]) -> Input:
-    """The input, whose slices with the name of a metric have an underscore behind it."""
+    """The input, whose slices with the name of a metric, or of a variable of it, have an underscore behind it."""
+    variables = {
+        variable_name(name, part, bound)
+        for name, metric in chosen.items()
+        for part in ("", *metric.describe(data.source.layout))
+        for bound in ("", "low", "high")
+    }
+    names = names_beside([axis.name for axis in data.by], variables)
     by = (
-        replace(axis, name=f"{axis.name}_", column=axis.given_name) if axis.name in chosen else axis for axis in data.by
+        axis if name == axis.name else replace(axis, name=name, column=axis.given_name)
+        for axis, name in zip(data.by, names, strict=True)
     )
     return replace(data, by=tuple(by))
+
+
+def names_beside(names: Sequence[Hashable], variables: Container[Hashable]) -> list[Hashable]:
+    """Names of slices, those of variables with underscores behind them.
+
+    Examples
+    --------
+    >>> names_beside(["ece", "ece_", "day"], {"ece"})
+    ['ece__', 'ece_', 'day']
+    """
+    free: list[Hashable] = []
+    for name in names:
+        longer = name
+        while longer in variables or (longer != name and longer in (*names, *free)):
+            longer = f"{longer}_"
+        free.append(longer)
+    return free
 
 
 def check_names(chosen: Mapping[str, Estimator], names: Sequence[Hashable], class_dim: str) -> None:

@@ -161,6 +161,28 @@ def test_a_slice_may_have_the_name_of_a_metric(metrics: Any) -> None:
     assert result.ece.values.tolist() == plain.ece.values.tolist()
 
 
+@pytest.mark.parametrize("names", [["ece"], ["ece_"], ["ece", "ece_"], ["ece_low"], ["ece_low", "ece"]], ids="+".join)
+def test_slices_with_names_of_metrics_count_the_same_everywhere(names: list[str]) -> None:
+    rng = np.random.default_rng(0)
+    scores, values = rng.random(90), [rng.choice(["ece", "a"], 90) for _ in names]
+    rows: Any = {"y_true": rng.random(90) < scores, "y_prob": scores}
+    limits: Any = {"limits": {"ece": 0.9}, "slice_limits": {"ece": 0.9}, "n_boot": 20}
+
+    def numbers(by: Any) -> list[Any]:
+        compared = cd.compare(rows["y_true"], {"a": scores, "b": scores**2}, by=by, metrics="ece", n_boot=20)
+        results = [
+            cd.evaluate(**rows, by=by, metrics="ece", ci=0.9, n_boot=20),
+            cd.evaluate(cd.summarize(**rows, by=by, settings=["binary"]), metrics="ece", ci=0.9, n_boot=20),
+            compared,
+        ]
+        assert cd.receipt(**rows, by=by, **limits)
+        numbers = [{name: array.values.tolist() for name, array in one.data_vars.items()} for one in results]
+        return [*numbers, cd.check(**rows, by=by, **limits).outcome]
+
+    plain = [f"slice {number}" for number in range(len(names))]
+    assert numbers(dict(zip(names, values, strict=True))) == numbers(dict(zip(plain, values, strict=True)))
+
+
 def test_one_bad_label_shared_by_several_models_is_one_row() -> None:
     with pytest.raises(ValueError, match=r"1 of 2 rows differs; the first is row 1 with label 7"):
         cd.evaluate([0, 7], np.full((3, 2, 2), 0.5))

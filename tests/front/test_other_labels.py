@@ -5,6 +5,7 @@ import datetime
 import inspect
 import re
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -79,9 +80,78 @@ def test_labels_that_count_as_negative(option: str, container: str, function: st
         pytest.skip("needs columns of all rows")
     frame, said, expected = OPTIONS[option]
     found = notices(function, {**given(frame, container, tmp_path), **said})
-    # Functions that read the rows twice warn twice of the same, which Python shows once.
-    (text,) = {text for text in found if "count as negative" in text}
+    (text,) = (text for text in found if "count as negative" in text)
     assert f"count as negative: {expected}." in text
+
+
+ROWS: Call = {"y_true": FRAME.assign(y=NAMES.y, day=np.arange(N) % 2), "label": "y", "score": "p", "pos_label": "owl"}
+# Each call of a public function that takes rows, summaries or states; `test_every_entry_point_is_called` names others.
+LIMITS: Call = {"limits": {"ece": 0.9}, "n_boot": 20}
+OF_ROWS: dict[str, Call] = {
+    "evaluate": {},
+    "summarize": {"settings": ["binary"]},
+    "audit": {"features": ["g"]},
+    "check": {**LIMITS, "by": "g", "slice_limits": {"mean-gap": 0.9}},
+    "receipt": {**LIMITS, "by": "g"},
+    "compare_calibrators": {},
+    "threshold": {"risk": 0.6},
+    "fingerprint": {},
+}
+OF_SUMMARIES: dict[str, Callable[[xr.Dataset, Path], Any]] = {
+    "evaluate": lambda summary, folder: cd.evaluate(summary, ci=0.9),
+    "evaluate for a population": lambda summary, folder: cd.evaluate(summary, population=cd.Population(prevalence=0.1)),
+    "check": lambda summary, folder: cd.check(summary, **OF_ROWS["check"]),
+    "threshold": lambda summary, folder: cd.threshold(summary, risk=0.6, setting="binary"),
+    "watch": lambda summary, folder: cd.watch(summary, "day"),
+    "attribute": lambda summary, folder: cd.attribute(summary, [0], [1], period="day"),
+    "merge": lambda summary, folder: cd.merge(summary, summary, summary),
+    "append": lambda summary, folder: cd.append(summary, folder / "store.zarr", {"date": "2026-11-02"}),
+    "audit": lambda summary, folder: cd.audit(summary),
+    "fit": lambda summary, folder: cd.PlattScaling().fit(summary),
+    "fit by slice": lambda summary, folder: cd.IsotonicCalibration().fit(summary, by="g"),
+}
+
+
+def number_of_notices(call: Callable[[], Any]) -> int:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return sum("count as negative" in str(warning.message) for warning in caught)
+
+
+def test_every_entry_point_is_called() -> None:
+    by_name = {name: getattr(cd, name) for name in dir(cd)}
+    functions = {name: one for name, one in by_name.items() if inspect.isfunction(one)}
+    takes = {
+        name
+        for name, one in functions.items()
+        if {"y_true", "summary", "summaries"} & {*inspect.signature(one).parameters}
+    }
+    shorthands = {name for name, one in functions.items() if one.__module__.endswith("shorthands")}
+    assert takes - shorthands - {*OF_ROWS} - {*OF_SUMMARIES} <= {"compare", "verify"}
+
+
+@pytest.mark.parametrize("function", OF_ROWS)
+def test_one_notice_of_rows(function: str) -> None:
+    assert number_of_notices(lambda: getattr(cd, function)(**ROWS, **OF_ROWS[function])) == 1
+
+
+@pytest.mark.parametrize("function", OF_SUMMARIES)
+def test_one_notice_of_summaries(function: str, tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        choice: Call = {"features": ["g"]} if function == "audit" else {"by": ["g", "day"], "settings": ["binary"]}
+        summary = cd.summarize(**ROWS, **choice)
+    assert number_of_notices(lambda: OF_SUMMARIES[function](summary, tmp_path)) == 1
+
+
+def test_one_notice_of_stores_that_are_merged(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dates = np.array(["2026-01-01", "2026-01-02", "2026-02-01", "2026-02-02", "2026-03-01"])
+        days = cd.summarize(**ROWS | {"y_true": ROWS["y_true"].assign(day=dates[np.arange(N) % 5])}, by=["day"])
+        cd.append(days, tmp_path / "store.zarr")
+    assert number_of_notices(lambda: cd.expire(tmp_path / "store.zarr", 0)) == 1
 
 
 @pytest.mark.parametrize("container", [*CONTAINERS, STREAM])

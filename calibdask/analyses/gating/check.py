@@ -17,7 +17,7 @@ from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
-from calibdask.engine.row_notes import MISSING_SLICES
+from calibdask.engine.row_notes import MISSING_SLICES, warning_once
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.smooth.gridded import on_grid
@@ -173,7 +173,8 @@ def check(
     # Limits may have any form.
     choices: dict[str, Any] = {"limits": limits, "slice_limits": slice_limits, "not_worse": not_worse}
     choices |= {"profile": profile, "confidence": confidence, "n_boot": n_boot, "seed": seed}
-    return Check(**choices).gate(data)
+    with warning_once():
+        return Check(**choices).gate(data)
 
 
 @dataclass(frozen=True)

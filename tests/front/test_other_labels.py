@@ -338,6 +338,32 @@ def test_commands(container: str, command: str, run: Run, tmp_path: Path) -> Non
     assert err.count(f"calibdask: Several labels besides the positive one count as negative: {expected}. ") == 1
 
 
+COMMANDS_OF_SUMMARIES = (
+    "evaluate STORE --ci 0.9 --metric ece",
+    "check STORE --limit ece=0.9 --by g --slice-limit ece=0.9",
+    "watch STORE --period day",
+    "attribute STORE --period day --before 2026-01-01 --after 2026-02-01",
+    "report STORE --out OUT.html",
+    "merge STORE --out OUT.zarr",
+    "calibrate STORE --method platt --out OUT.json",
+    "threshold STORE --risk 0.6",
+    "summarize --append STORE --expire 1d",
+    "summarize DATA --by g --period day --append OUT.zarr --expire 1d",
+)
+
+
+@pytest.mark.filterwarnings("default:Several labels:UserWarning")
+@pytest.mark.parametrize("command", COMMANDS_OF_SUMMARIES)
+def test_commands_of_summaries_warn_once(command: str, run: Run, tmp_path: Path) -> None:
+    data, store = tmp_path / "rows.parquet", tmp_path / "store.zarr"
+    NAMES.assign(day=np.where(np.arange(N) < HALF, "2026-01-01", "2026-02-01")).to_parquet(data)
+    rows = f"{data} --label y --score p --pos-label owl"
+    run(*f"summarize {rows} --by g --period day --append {store}".split())
+    words = command.replace("DATA", rows).replace("STORE", str(store)).replace("OUT", str(tmp_path / "out"))
+    status, _, err = run(*words.split())
+    assert (status in (0, 1, 3), err.count("count as negative: 'auk', 'emu', 'tit'. ")) == (True, 1), err
+
+
 @pytest.mark.parametrize("said", [{"pos_label": "1"}, {}], ids=["positive label", "no option"])
 @pytest.mark.parametrize("container", [*CONTAINERS, STREAM, BLOCKS])
 def test_stray_texts_are_shown_by_row_and_value(container: str, said: Call, tmp_path: Path) -> None:

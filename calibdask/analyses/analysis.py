@@ -60,8 +60,9 @@ class Analysis(HtmlRepr, ABC):
         Commands, and what each does.
     notes : str
         What the help text says besides.
-    slices, weights, takes_features, population : bool
-        Whether rows may have slices, weights, further columns that describe them, and a target population.
+    slices, weights, clusters, takes_features, population : bool
+        Whether rows may have slices, weights, clusters of dependent rows, further columns that describe them, and a
+        target population.
     statuses : mapping from outcome to str
         What each exit status means here.
     """
@@ -79,6 +80,7 @@ class Analysis(HtmlRepr, ABC):
     notes: ClassVar[str] = ""
     slices: ClassVar[bool] = True
     weights: ClassVar[bool] = False
+    clusters: ClassVar[bool] = False
     takes_features: ClassVar[bool] = False
     population: ClassVar[bool] = False
     statuses: ClassVar[Mapping[Outcome, str]] = {"met": "done"}

@@ -11,6 +11,7 @@ from calibdask.calibrators.comparing.comparison import NONE, compared_calibrator
 from calibdask.calibrators.comparing.cross_fitting import CalibratorChoice
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions, Task
+from calibdask.data.slices import missing_slices
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, numeric, text
 from calibdask.results.format import figure, percent, plain, pvalue_text
 
@@ -94,7 +95,7 @@ def compare_calibrators(
     Raises
     ------
     ValueError
-        If the data are invalid, have slices or several models, or are a summary.
+        If the data are invalid, have slices or several models, or are a summary, or a row has no value of ``groups``.
 
     Notes
     -----
@@ -123,12 +124,22 @@ def compare_calibrators(
     'PlattScaling lowers the log loss by 0.0494 (0.0459 to 0.0529), from 0.3816 to 0.3322.'
     """
     options = InputOptions(
-        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
+        task,
+        logits,
+        labels,
+        pos_label,
+        ignore_label,
+        sample_dim,
+        class_dim,
+        sum_tolerance,
+        label,
+        score,
+        skip_missing,
+        groups=groups,
     )
-    by = None if groups is None else groups if isinstance(groups, str) else {"groups": groups}
     choices = None if calibrators is None else named_choices(calibrators)
-    analysis = CompareCalibrators(choices, folds, ci, seed, grouped=groups is not None)
-    return analysis.run(Data.of(y_true, y_prob, by, sample_weight, options))
+    data = Data.of(y_true, y_prob, None, sample_weight, options)
+    return CompareCalibrators(choices, folds, ci, seed).run(data)
 
 
 @dataclass(frozen=True)
@@ -148,8 +159,6 @@ class CompareCalibrators(Analysis):
         Confidence level of the intervals.
     seed : int, default 0
         Seed of random numbers.
-    grouped : bool, default False
-        Whether the slices of the data are clusters of rows that stay in one fold.
     """
 
     calibrators: Mapping[str, CalibratorChoice] | None = field(
@@ -158,7 +167,6 @@ class CompareCalibrators(Analysis):
     folds: int = 5
     ci: float = 0.95
     seed: int = 0
-    grouped: bool = field(default=False, metadata={"shell": False})
 
     name: ClassVar[str] = "compare-maps"
     heading: ClassVar[Heading] = "Fix"
@@ -166,17 +174,25 @@ class CompareCalibrators(Analysis):
     json_shape: ClassVar[str] = _JSON
     slices: ClassVar[bool] = False
     weights: ClassVar[bool] = True
+    clusters: ClassVar[bool] = True
     examples: ClassVar[Sequence[tuple[str, str]]] = (
         ("calibdask compare-maps holdout.parquet", "compare methods and recommend one"),
+        ("calibdask compare-maps holdout.parquet --groups customer", "keep the rows of a customer in one fold"),
         ("calibdask compare-maps holdout.parquet --json", "for a program"),
     )
 
     def compute(self, data: Data) -> xr.Dataset:
         """Losses and improvements by calibrator, as `calibdask.compare_calibrators` returns them."""
-        rows = data.rows_for("compare_calibrators", "which it divides into folds").read()
-        if rows.batch or (rows.by and not self.grouped):
-            several = ", ".join(str(axis.name) for axis in (*rows.batch, *rows.by))
+        data = data.rows_for("compare_calibrators", "which it divides into folds")
+        rows = data.with_groups_as_slices().read()
+        if rows.batch or data.slice_names:
+            several = ", ".join(map(str, (*(axis.name for axis in rows.batch), *data.slice_names)))
             raise ValueError(f"compare_calibrators expects the scores of one model, got several along {several}.")
+        if missing_slices(rows.by) is not None:
+            raise ValueError(
+                "groups expects a value in every row, got missing ones; omit these rows, or give each a unique value if "
+                "it belongs to no other row."
+            )
         return compared_calibrators(rows, self.calibrators, self.folds, self.ci, self.seed)
 
     def document(self, result: xr.Dataset) -> Document:

@@ -165,6 +165,7 @@ def _analysis(analysis: type[Analysis]) -> dict[str, Any]:
         "statuses": dict(analysis.statuses),
         "slices": analysis.slices,
         "weights": analysis.weights,
+        "clusters": analysis.clusters,
         "takes_features": analysis.takes_features,
         "population": analysis.population,
     }

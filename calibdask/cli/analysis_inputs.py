@@ -17,6 +17,7 @@ from calibdask.cli.row_options import (
     cluster_check_option,
     data_argument,
     features_option,
+    groups_option,
     key_option,
     place_options,
     population_options,
@@ -318,7 +319,7 @@ def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
         (by_option, signature.slices),
         (weight_option, signature.weights),
         (population_options, signature.population),
-        (refused_groups_option, True),
+        (groups_option if signature.clusters else refused_groups_option, True),
     ]
     used = [option for option, is_used in chosen if is_used]
     return [data_argument(), *used, place_options]

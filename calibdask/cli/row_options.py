@@ -90,11 +90,10 @@ def _separated(context: click.Context, parameter: click.Parameter, given: tuple[
 
 by_option = click.option("--by", metavar="COLUMN", multiple=True, help="Slice by this column or array; repeatable.")
 weight_option = click.option("--weight", metavar="COLUMN", help="Column or array of sample weights.")
-_SLICES = (
-    by_option,
-    weight_option,
-    click.option("--groups", metavar="COLUMN", help="Column of clusters of dependent rows, such as patients."),
+groups_option = click.option(
+    "--groups", metavar="COLUMN", help="Column of clusters of dependent rows, such as patients."
 )
+_SLICES = (by_option, weight_option, groups_option)
 # Of commands that take rows as independent: they read it to refuse it with the reason.
 refused_groups_option = click.option("--groups", hidden=True)
 _LABEL = click.option(

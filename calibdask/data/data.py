@@ -11,7 +11,7 @@ import numpy as np
 
 from calibdask.data.arrays import read_arrays
 from calibdask.data.blocks import read_blocks, read_stream
-from calibdask.data.clusters import identifier_numbers
+from calibdask.data.clusters import CLUSTERS, identifier_numbers
 from calibdask.data.containers import columns_of, has_columns, has_fields
 from calibdask.data.input import Input
 from calibdask.data.named_columns import named_columns
@@ -233,6 +233,13 @@ class Data:
         if self.summary is not None:
             return replace(self, by=tuple(map(str, wanted)))
         return replace(self, by={name: self.by[name] for name in wanted})
+
+    def with_groups_as_slices(self) -> "Data":
+        """The rows with their clusters, if any, in place of slices."""
+        groups = self.options.groups
+        if groups is None:
+            return self
+        return replace(self, by={CLUSTERS: groups}, options=replace(self.options, groups=None, groups_name=""))
 
     def pooled(self) -> "Data":
         """The data with slices of a summary added up unless ``by`` names them."""

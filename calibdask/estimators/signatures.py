@@ -102,6 +102,7 @@ class AnalysisSignature:
     statuses: Mapping[str, str]
     slices: bool
     weights: bool
+    clusters: bool
     takes_features: bool
     population: bool
 

@@ -381,14 +381,9 @@ class _Request:
 
 def _recalibrated(data: Data) -> xr.Dataset | str:
     """Comparison of calibrators, whose folds keep clusters together, or the reason why there is none."""
-    groups = data.options.groups
-    if groups is not None:
-        # Its folds are of the values of a slice.
-        options = replace(data.options, groups=None, groups_name="")
-        data = replace(data, by={"groups": groups}, options=options)
     with quiet():
         try:
-            return CompareCalibrators(grouped=groups is not None).run(data)
+            return CompareCalibrators().run(data)
         except ValueError as reason:
             return str(reason)
 

@@ -93,6 +93,15 @@ def test_rows_of_a_key_stay_together(tmp_path: Path) -> None:
         np.testing.assert_array_equal(again.improvement_high, result.improvement_high)
 
 
+@pytest.mark.parametrize("absent", [None, np.nan])
+def test_every_row_has_a_key(absent: object) -> None:
+    labels, scores = binary(300)
+    key = np.arange(300).astype(object if absent is None else float)
+    key[7] = absent
+    with pytest.raises(ValueError, match=r"^groups expects a value in every row, got missing ones; omit these rows"):
+        cd.compare_calibrators(labels, scores, groups=key)
+
+
 def test_copies_of_rows_are_no_evidence_where_their_key_says_so() -> None:
     labels, scores = binary(300)
     once = cd.compare_calibrators(labels, scores, [cd.PlattScaling()], groups=np.arange(300))

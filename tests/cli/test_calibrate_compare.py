@@ -56,3 +56,20 @@ def test_a_summary_has_no_folds(rows: Path, tmp_path: Path, capsys: pytest.Captu
     assert main(["summarize", str(rows), "--out", str(summary)]) == 0
     assert main(["calibrate", str(summary), "--compare"]) == 2
     assert "compare_calibrators expects rows, which it divides into folds; got a summary" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [["calibrate", "--compare"], ["compare-maps"]])
+def test_rows_of_a_cluster_stay_together(
+    rows: Path, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    frame = pd.read_parquet(rows).assign(customer=[f"c{number // 5}" for number in range(2000)])
+    path = tmp_path / "customers.parquet"
+    frame.to_parquet(path)
+    compared = cd.compare_calibrators(path, groups="customer")
+    assert main([*command, str(path), "--groups", "customer"]) == 0
+    table = capsys.readouterr().out.partition("\n\n")[0]
+    lines = {line.split()[0]: line.split() for line in table.splitlines()}
+    for name in compared.calibrator.values[1:].tolist():
+        ends = [float(cell) for cell in lines[name][5:7]]
+        expected = [float(compared[f"improvement{end}"].sel(calibrator=name)) for end in ("_low", "_high")]
+        assert ends == pytest.approx(expected, abs=6e-4)

@@ -12,8 +12,9 @@ from calibdask.data.data import Data
 from calibdask.engine.row_notes import warning_once
 from calibdask.html_repr import HtmlRepr
 from calibdask.results.build import noted_rows
-from calibdask.results.document import Document
+from calibdask.results.document import Document, Sentence
 from calibdask.results.format import plain
+from calibdask.storage.compatibility import POPULATION
 
 # The settings of scores that summaries hold; the number of a class is one too.
 SettingName = Literal["confidence", "classwise", "binary"]
@@ -86,10 +87,15 @@ class Analysis(HtmlRepr, ABC):
     statuses: ClassVar[Mapping[Outcome, str]] = {"met": "done"}
 
     def run(self, data: Data) -> xr.Dataset:
-        """The numbers: a dataset whose variables say what they are, and whose attribute ``analysis`` is the request."""
+        """The numbers: a dataset whose variables say what they are.
+
+        The attribute ``analysis`` is the request, ``population`` the population that they are of, if it was chosen.
+        """
         with warning_once():
             data.warn_of_labels()
-            return self.compute(data).assign_attrs(analysis=self.to_text())
+            result = self.compute(data).assign_attrs(analysis=self.to_text())
+        population = data.population_text
+        return result.assign_attrs({POPULATION: population}) if population else result
 
     @abstractmethod
     def compute(self, data: Data) -> xr.Dataset:
@@ -130,6 +136,12 @@ class Analysis(HtmlRepr, ABC):
         """The records of ``json_lines``, each with the head."""
         head = self.to_json(result)
         return [{**head, **record} for record in head.pop(self.json_lines)]
+
+
+def population_sentences(result: xr.Dataset) -> list[Sentence]:
+    """The population that the numbers are of, if it was chosen."""
+    population = result.attrs.get(POPULATION)
+    return [] if population is None else [Sentence(f"All numbers are {population}.", quiet=True, name="population")]
 
 
 def _plain_field(value: Any) -> Any:

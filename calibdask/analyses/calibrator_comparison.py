@@ -190,8 +190,8 @@ class CompareCalibrators(Analysis):
             raise ValueError(f"compare_calibrators expects the scores of one model, got several along {several}.")
         if missing_slices(rows.by) is not None:
             raise ValueError(
-                "groups expects a value in every row, got missing ones; omit these rows, or give each a unique value if "
-                "it belongs to no other row."
+                "groups expects a value in every row, got missing ones; omit these rows, or give each a unique value "
+                "if it belongs to no other row."
             )
         return compared_calibrators(rows, self.calibrators, self.folds, self.ci, self.seed)
 

@@ -10,15 +10,14 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask import __version__
-from calibdask.data.population import ATTRIBUTE
 from calibdask.engine.row_notes import RowNotes, level_of_caller
 from calibdask.statistics.bins.sparse_grid import MOST_BYTES
 from calibdask.storage.checked_summary import check_sums, whole
-from calibdask.storage.compatibility import check_compatible
+from calibdask.storage.compatibility import check_compatible, shared_attributes
 from calibdask.storage.slice_labels import positions, united
 from calibdask.storage.sparse_cells import SparseCells, settled, sparse_cells
 from calibdask.storage.summary import Summary
-from calibdask.storage.summary_clusters import BY_BUCKET, GROUPS, cluster_variables
+from calibdask.storage.summary_clusters import BY_BUCKET, cluster_variables
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes, rows_of, stored_notes, with_notes
 from calibdask.storage.summary_lattice import LATTICE
 from calibdask.storage.summary_scores import SCORES, carried
@@ -98,7 +97,7 @@ def merged_summary(parts: Sequence[Summary]) -> xr.Dataset:
     notes = RowNotes.merged(given_notes).stored_of_rows(rows_of(merged))
     return with_fill(with_notes(carried(merged), notes).assign_coords({MARK: FORMAT})).assign_attrs(
         calibdask_version=__version__,
-        **{name: first.dataset.attrs[name] for name in (ATTRIBUTE, GROUPS) if name in first.dataset.attrs},
+        **shared_attributes(first.dataset),
     )
 
 

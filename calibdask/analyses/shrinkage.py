@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import xarray as xr
 
-from calibdask.analyses.analysis import Analysis, Heading
+from calibdask.analyses.analysis import Analysis, Heading, population_sentences
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
@@ -277,7 +277,8 @@ class SliceShrinkage(Analysis):
         left = slices - len(shown)
         more = [Sentence(f"{counted(left, 'slice')} with smaller effects are not shown.", quiet=True)] if left else []
         table = Table(f"{title}, the largest first", columns, [_cells(one) for one in shown], name="slices")
-        return Document("Slices, shrunk", "", [Section("slices", "", [*sentences, table, *more])], name=self.name)
+        elements = [*sentences, table, *more, *population_sentences(result)]
+        return Document("Slices, shrunk", "", [Section("slices", "", elements)], name=self.name)
 
     def records(self, result: xr.Dataset) -> dict[str, Any]:
         """A record for each slice, the largest effect first."""

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from calibdask.analyses.analysis import Analysis, Heading, Outcome, SettingName
+from calibdask.analyses.analysis import Analysis, Heading, Outcome, SettingName, population_sentences
 from calibdask.analyses.clustered import check_binomial
 from calibdask.data.data import Data
 from calibdask.data.input import Input
@@ -235,7 +235,7 @@ class Threshold(Analysis):
         rows = [[*map(text, map(slice_text, labels.values())), *_cells(here)] for labels, here in slices]
         table = Table("", columns, rows, name="thresholds")
         qualifies = bool(result["threshold"].notnull().any())
-        elements = [*sentences, table] if qualifies else sentences
+        elements = [*sentences, *([table] if qualifies else []), *population_sentences(result)]
         return Document("Acceptance threshold", "", [Section("thresholds", "", elements)], name=self.name)
 
     def records(self, result: xr.Dataset) -> dict[str, Any]:

@@ -152,8 +152,11 @@ def summarize(
     )
     periods.check(data, out, overwrite=overwrite)
     shares = ("prevalence", "train_prevalence", "sampling_rate")
-    if append is not None and any(where[name] is not None for name in shares):
-        raise click.UsageError("--append adds rows unweighted; evaluate the store with --prevalence instead.")
+    if append is not None and any(where[name] is not None for name in shares[:2]):
+        raise click.UsageError(
+            "--append adds rows as they are, whose frequencies differ from period to period: give --prevalence and "
+            "--train-prevalence to the command that reads the store. --sampling-rate alone is possible."
+        )
     if not data:
         periods.change_old()
         return

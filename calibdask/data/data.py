@@ -16,7 +16,7 @@ from calibdask.data.containers import columns_of, has_columns, has_fields
 from calibdask.data.input import Input
 from calibdask.data.named_columns import named_columns
 from calibdask.data.options import InputOptions, refuse_for_summary
-from calibdask.data.population import ATTRIBUTE, Population
+from calibdask.data.population import Population
 from calibdask.data.slices import named
 from calibdask.data.streams import RowStream
 from calibdask.data.top_scores import TopScores
@@ -24,6 +24,7 @@ from calibdask.engine.arrays import is_number
 from calibdask.errors import RowsRequired
 from calibdask.safe_text import listed
 from calibdask.storage.columns import alike_classes
+from calibdask.storage.compatibility import POPULATION
 from calibdask.storage.readers import StoredRows
 from calibdask.storage.row_table import RowTable
 from calibdask.storage.summary import Summary, is_summary
@@ -204,6 +205,13 @@ class Data:
         return tuple(named) if isinstance(named, Mapping) else ()
 
     @property
+    def population_text(self) -> str:
+        """The population that numbers are of, as text; empty unless it was chosen."""
+        if self.summary is not None:
+            return str(self.summary.dataset.attrs.get(POPULATION, ""))
+        return "" if self.options.population is None else str(self.options.population.text)
+
+    @property
     def slice_names(self) -> tuple[Any, ...]:
         """Names of the slices."""
         if self.summary is not None and self.by is None:
@@ -324,7 +332,7 @@ def summary_of(given: Any) -> Summary | None:
 def summary_input(summary: Summary) -> Input:
     """The input that a summary is."""
     names = tuple(map(str, summary.batch))
-    said = str(summary.dataset.attrs.get(ATTRIBUTE, ""))
+    said = str(summary.dataset.attrs.get(POPULATION, ""))
     options = InputOptions(groups_name=str(summary.dataset.attrs.get(GROUPS, "")))
     own = (summary.source, (), summary.axes, summary.class_labels, names)
     return Input(*own, options=options, population=said, stored_notes=summary.notes)

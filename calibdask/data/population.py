@@ -20,12 +20,11 @@ from calibdask.statistics.outcome_sums import OutcomeSums
 from calibdask.statistics.score_sums import ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.population import PopulationView, with_odds
+from calibdask.storage.compatibility import POPULATION
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_format import SummaryAxes, to_dataset, with_notes
 
 _ROUNDING = 1e-9
-# The attribute of a summary, or of a result, that says which population it is of.
-ATTRIBUTE = "population"
 
 Share = float | tuple[float, ...]
 
@@ -181,7 +180,7 @@ class Population(HtmlRepr):
         ValueError
             If it is of several classes, or of a population already, or holds no histogram of a class.
         """
-        if said := summary.dataset.attrs.get(ATTRIBUTE):
+        if said := summary.dataset.attrs.get(POPULATION):
             raise ValueError(
                 f"This summary already refers to a population: {said}; summarize the rows, or omit population."
             )
@@ -215,7 +214,7 @@ class Population(HtmlRepr):
             summary.class_labels,
         )
         dataset = with_notes(to_dataset(states, scores, view.layout(layout), axes, "class"), summary.notes)
-        return Summary.of(dataset.assign_attrs({**summary.dataset.attrs, ATTRIBUTE: self.text}), summary.url)
+        return Summary.of(dataset.assign_attrs({**summary.dataset.attrs, POPULATION: self.text}), summary.url)
 
 
 def _checked(name: str, given: Any) -> Share | None:

@@ -31,6 +31,7 @@ from calibdask.results.cautions import FEW_IN_A_SLICE, of_metrics
 from calibdask.results.format import counted, rests_on, shown_texts, slice_text
 from calibdask.results.values import PartResult, Results
 from calibdask.safe_text import listed, visible
+from calibdask.statistics.cluster_sums import MOST_CLUSTERS
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 
 # More slices than these are for files.
@@ -172,18 +173,21 @@ def clusters_text(dataset: xr.Dataset) -> str:
     if "clusters" not in dataset.coords:
         return ""
     clusters, worth = dataset.coords["clusters"], dataset.coords["effective_rows"]
+    # Of a summary, and of more clusters than are kept, the number is an estimate.
+    is_estimate = dataset.attrs.get("passes") == 0 or int(clusters.sum()) > MOST_CLUSTERS
+    about = "about " if is_estimate else ""
     name = dataset.attrs.get("groups", "groups")
     of_name = "" if name == "groups" else f" ({visible(str(name))})"
     least, most = int(clusters.min()), int(clusters.max())
     if clusters.ndim:
-        return f"{least:,} to {most:,} clusters{of_name} in a slice"
+        return f"{about}{least:,} to {most:,} clusters{of_name} in a slice"
     if not np.isfinite(worth.values) or least < FEWEST_CLUSTERS:
         # So few clusters do not determine the intracluster correlation.
-        return f"{least:,} clusters{of_name}"
+        return f"{about}{least:,} clusters{of_name}"
     digits = max(0, int(np.floor(np.log10(max(1.0, float(worth))))) - 1)
     rounded = int(round(float(worth), -digits))
     rows = int(dataset.coords["rows"])
-    return f"{int(clusters):,} clusters{of_name}; {rows:,} rows are worth about {rounded:,} independent ones"
+    return f"{about}{int(clusters):,} clusters{of_name}; {rows:,} rows are worth about {rounded:,} independent ones"
 
 
 def _unknown_ends(results: Results) -> str:

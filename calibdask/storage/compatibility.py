@@ -1,8 +1,19 @@
 """Compatibility of summaries for addition: settings, step, classes and dimensions must agree."""
 
+import xarray as xr
+
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_clusters import GROUPS
 from calibdask.storage.summary_lattice import Cuts, differing
+
+# The attribute of a summary, or of a result, that says which population it is of.
+POPULATION = "population"
+
+
+def shared_attributes(part: xr.Dataset) -> dict[str, str]:
+    """The attributes that a sum of compatible summaries has from any of them."""
+    return {name: part.attrs[name] for name in (POPULATION, GROUPS) if name in part.attrs}
 
 
 def check_compatible(first: Summary, other: Summary, expected: str) -> None:
@@ -21,7 +32,7 @@ def check_compatible(first: Summary, other: Summary, expected: str) -> None:
             "; summarize all rows with groups and the same buckets, or leave clusters out by "
             "drop_dims('cluster_bucket')",
         ),
-        ("population", [part.dataset.attrs.get("population", "in the sample") for part in both], ""),
+        ("population", [part.dataset.attrs.get(POPULATION, "in the sample") for part in both], ""),
         ("names of classes", [listed(part.classes) for part in both], ""),
         (
             "dimensions of slices",

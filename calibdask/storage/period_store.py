@@ -31,7 +31,7 @@ from calibdask import __version__
 from calibdask.errors import Unavailable
 from calibdask.safe_text import listed
 from calibdask.storage.atomic_replace import atomic_replacement, named_errors, owned_name
-from calibdask.storage.compatibility import check_compatible
+from calibdask.storage.compatibility import check_compatible, shared_attributes
 from calibdask.storage.leases import Lease, sweep
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import content_hash
@@ -374,7 +374,11 @@ def _dataset(variables: Mapping[str, Any], axes: Mapping[str, Labels], last: Sum
         for name, coordinate in last.dataset.coords.items()
         if not {*coordinate.dims} & {*last.slices}
     }
-    attributes = {**extra_attributes(last.batch), "calibdask_version": __version__}
+    attributes = {
+        **extra_attributes(last.batch),
+        **shared_attributes(last.dataset),
+        "calibdask_version": __version__,
+    }
     if log.history:
         attributes["history"] = json.dumps(log.history)
     whole = with_fill(with_totals(xr.Dataset(variables, {**coordinates, **axes}, attributes), last.batch))

@@ -109,3 +109,29 @@ def test_bad_use(arguments: list[str], message: str, run: Run, rows: Path) -> No
     assert (status, out) == (2, "")
     assert message in err
     assert not Path("x.zarr").exists()
+
+
+def test_scores_of_sampled_training_data(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"label": generator.random(600) < 0.1, "score": generator.random(600), "day": ["a", "b"] * 300}
+    )
+    frame.to_parquet("rows.parquet")
+    for day in "ab":
+        frame[frame.day == day].to_parquet(f"{day}.parquet")
+        status, _, err = run(
+            "summarize", f"{day}.parquet", "--append", "s.zarr", "--period", "day", "--sampling-rate", "0.1"
+        )
+        assert (status, err) == (0, "")
+    population = cd.Population(sampling_rate=0.1)
+    expected = cd.evaluate("rows.parquet", metrics=["mean-gap", "brier-score"], population=population)
+    stored = cd.evaluate("s.zarr", by=[], metrics=["mean-gap", "brier-score"])
+    xr.testing.assert_allclose(stored.drop_attrs(), expected.drop_attrs(), rtol=1e-12)
+    assert stored.attrs["population"] == population.text
+    for words in (["evaluate", "s.zarr"], ["watch", "s.zarr"], ["threshold", "s.zarr", "--risk", "0.9"]):
+        assert "scores corrected for negatives kept at 10 %" in " ".join(run(*words)[1].split())
+    # Frequencies differ from day to day.
+    status, _, err = run("summarize", "a.parquet", "--append", "s.zarr", "--period", "day", "--prevalence", "0.01")
+    assert status == 2
+    assert "give --prevalence and --train-prevalence to the command that reads the store" in err

@@ -201,7 +201,7 @@ def test_at_the_shell(run: Run, tmp_path: Path) -> None:
     assert "128 buckets of clusters" in output
     status, output, error = run("evaluate", out, "--metric", "brier-score", "--ci", "0.95")
     assert status == 0, error
-    assert "60 clusters (patient)" in output
+    assert "\nabout 60 clusters (patient)" in output
     status, output, error = run("evaluate", out, "--ci", "0.95")
     assert status == 0, error
     status, _, error = run("summarize", file, "--buckets", "128", "--out", str(tmp_path / "other.zarr"))

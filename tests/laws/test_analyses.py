@@ -123,6 +123,22 @@ def test_descriptions_are_values(analysis: Analysis) -> None:
     assert replace(analysis) == analysis  # type: ignore[type-var]
 
 
+def test_documents_name_the_population(analysis: Analysis) -> None:
+    if analysis.takes_features or analysis.inputs == "models":
+        pytest.skip("these summaries have no population")
+    rows = frame()
+    by = {name: rows[name].to_numpy() for name in ("day", "country")}
+    population = cd.Population(sampling_rate=0.5)
+    given = rows.label.to_numpy(), rows.score.to_numpy()
+    summary = cd.summarize(*given, by=by, settings=["binary", "confidence"], population=population)
+    try:
+        result = analysis.run(Data.of(summary, by=() if analysis.inputs == "summary" else ("country",)))
+    except RowsRequired:
+        pytest.skip("the analysis needs rows")
+    assert result.attrs["population"] == population.text
+    assert "scores corrected for negatives kept at 50 %" in " ".join(analysis.document(result).to_text().split())
+
+
 @pytest.mark.parametrize("source", ["dask", "summary"])
 def test_sources_give_the_same_numbers(analysis: Analysis, result: xr.Dataset, source: str) -> None:
     if (source, analysis.inputs) == ("summary", "models"):

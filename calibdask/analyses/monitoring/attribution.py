@@ -9,7 +9,7 @@ import numpy.typing as npt
 import xarray as xr
 from scipy import special
 
-from calibdask.analyses.analysis import Analysis, Heading, Inputs, SettingName
+from calibdask.analyses.analysis import Analysis, Heading, Inputs, SettingName, population_sentences
 from calibdask.analyses.monitoring.period_sums import PeriodSums
 from calibdask.data.data import Data, summary_input
 from calibdask.estimators.about import PartInfo
@@ -192,6 +192,7 @@ class Attribute(Analysis):
         rows = [[*map(text, map(slice_text, labels.values())), *_cells(here)] for labels, here in slices]
         level = Sentence(f"Intervals have the level {percent(result.attrs['ci'])}.", quiet=True)
         elements: list[Element] = [*sentences, Table("", columns, rows, name="changes"), level]
+        elements += population_sentences(result)
         return Document("Change of the mean gap", "", [Section("changes", "", elements)], name=self.name)
 
     def records(self, result: xr.Dataset) -> dict[str, Any]:

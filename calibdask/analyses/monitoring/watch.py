@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import xarray as xr
 
-from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome, SettingName
+from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome, SettingName, population_sentences
 from calibdask.analyses.monitoring.alarms import Alarm, WatchResult, raised_alarms, slice_key, slice_labels
 from calibdask.analyses.monitoring.watch_run import run_watch
 from calibdask.data.data import Data
@@ -281,6 +281,7 @@ def watch_document(dataset: xr.Dataset) -> Document:
     late = f"ignored, as they arrived late: {named([*map(slice_text, run.late)])}" if run.late else ""
     notes = filter(None, (_foot(run), _pending(run), late))
     elements += [Sentence(note, quiet=True) for note in notes]
+    elements += population_sentences(dataset)
     return Document(f"Calibration over time of {run.name}", "", [Section("watch", "", elements)], name="watch")
 
 

@@ -10,9 +10,9 @@ Question                              Recommendation
 ====================================  ==================================================================================
 How good are the scores overall?      `BrierScore` and `LogLoss`: proper scores, without parameters and without bias
 How much of that is calibration?      `CORP`, also without parameters; `BrierDecomposition` by bins
-How far off are the confidences?      `SmoothECE`: the most accurate of 50 at nearly all sizes [2]_; `ResidualECE` if
-                                      an interval is needed; of the estimators of [1]_, `DensityECE` with Silverman's
-                                      bandwidth
+How far off are the confidences?      `SmoothECE`: the most accurate of 50 at nearly all sizes up to 5000 rows [2]_;
+                                      `ResidualECE` if an interval is needed; of the estimators of [1]_, `DensityECE`
+                                      with Silverman's bandwidth
 How far off is each class?            `ResidualECE`, with ``bandwidth=0.1`` up to 300 rows; beyond, `ece_ac` with 10
                                       bins, or 15 from 1500 rows on, is about as good [2]_
 Which number is usually reported?     `ECE` with 15 bins, or with the ``compat`` of another tool; biased upward with few
@@ -57,7 +57,7 @@ Properties to keep in mind:
 * Binned errors with hard bins are biased upward for calibrated models, increasingly so with more bins; with few bins,
   errors of opposite sign within a bin cancel. Intervals start at 0 if calibrated models have errors as large by chance.
 * `DensityECE` and `SmoothECE` smooth: if the true curve is steep they are too small, by more than their intervals
-  indicate.
+  indicate. However many rows there are, `SmoothECE` approaches a smoothed error, which is smaller than the mean gap.
 * `MCE` is a single gap, often that of a bin with few rows.
 * Debiased errors and the unbiased `SKCE` are correct on average; for calibrated models, single values are at or
   below 0 as often as above.

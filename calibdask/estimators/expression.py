@@ -290,6 +290,11 @@ def _keyword(name: str, vocabulary: Vocabulary = "metric") -> str:
 def _known_keyword(name: str, vocabulary: Vocabulary = "metric") -> str:
     word, there = _keyword(name, vocabulary), _known(vocabulary)
     if word not in there:
+        if ":" in name and vocabulary == "metric":
+            raise ValueError(
+                f"There is no metric {name!r}; estimators of your own are passed in Python: calibdask.evaluate(..., "
+                "metrics={'mine': MyEstimator()})."
+            )
         raise ValueError(f"There is no {vocabulary} {name!r}; there are {', '.join(there)}.{_meant(word, there)}")
     return word
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from calibdask.extras import check_extra
 from calibdask.markup import Html
-from calibdask.plot.options import styled
+from calibdask.plot.options import mark_ticks, styled
 from calibdask.plot.style import OVER, UNDER
 
 # Suffixes that `save` writes.
@@ -19,6 +19,8 @@ FORMATS = (".html", ".png", ".svg")
 
 def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "", dpi: int = 120) -> None:
     """Write plots to a file: ``.html`` is a page that needs no network, ``.png`` and ``.svg`` need Matplotlib.
+
+    Images are of plots of this module; others, such as those of hvPlot, are written as ``.html``.
 
     Parameters
     ----------
@@ -33,7 +35,8 @@ def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "
     Raises
     ------
     ValueError
-        If the suffix is not one of these, several plots are to be written to an image, or Matplotlib is not installed.
+        If the suffix is not one of these, several plots or a plot of another package are to be written to an image, or
+        Matplotlib is not installed.
 
     Examples
     --------
@@ -55,11 +58,30 @@ def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "
         return
     if isinstance(plot, Mapping):
         raise ValueError(f"Several plots expect an .html file, got {str(path)!r}.")
+    if not _is_styled(plot):
+        # Drawn by Matplotlib it would lose what it was told for Bokeh: colours, logarithmic axes, sizes.
+        raise ValueError(
+            f"{suffix} expects a plot of calibdask.plot, got {type(plot).__name__}. Write .html; or call "
+            "hvplot.extension('matplotlib') before plotting, then "
+            f"holoviews.save(plot, {str(path)!r}, backend='matplotlib')."
+        )
     import matplotlib
 
     # Labels are texts: Matplotlib would read what is between two dollar signs as a formula.
     with matplotlib.rc_context({"text.parse_math": False}):
         hv.save(styled(plot, "matplotlib", plot._max_cols), path, fmt=suffix[1:], backend="matplotlib", dpi=dpi)
+
+
+def _is_styled(plot: Any) -> bool:
+    """Whether every panel is a plot of this package, which has options for Matplotlib."""
+    import holoviews as hv
+
+    def has_own_ticks(part: Any) -> bool:
+        options = hv.Store.lookup_options("bokeh", part, "plot").kwargs
+        return mark_ticks in (options.get("hooks") or [])
+
+    panels = [panel for panel in plot if not isinstance(panel, hv.Empty)] if isinstance(plot, hv.Layout) else []
+    return bool(panels) and all(any(map(has_own_ticks, panel.traverse())) for panel in panels)
 
 
 def check_format(path: str | Path) -> None:

@@ -4,6 +4,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.explore.cubes.aggregates import Step
+from calibdask.explore.cubes.figure import drawn
 from calibdask.explore.cubes.picture import Scales, picture_of, ticks
 from calibdask.explore.cubes.reductions import Reductions
 from calibdask.explore.cubes.views import CubeView
@@ -56,6 +57,11 @@ def test_what_is_not_drawn_is_noted() -> None:
     view = CubeView("error", "x", ("line",))
     picture = picture_of(view, shown, Scales(y="log"))
     assert picture.notes == ["2 of 3 points are not positive and are hidden on the logarithmic axis."]
+    ends = {"low": (("line", "x"), values - 0.5), "high": (("line", "x"), values + 2)}
+    picture = picture_of(view, shown.assign(ends), Scales(y="log"))
+    assert picture.notes[1] == "2 bands end at or below 0, and on the logarithmic axis at its lower edge."
+    area = next(part for part in drawn(picture, picture.panels[0], same=True) if type(part).__name__ == "Area")
+    assert area.dimension_values("value").tolist() == [picture.limits()[0]] * 2
     many = xr.Dataset({"value": (("line", "x"), np.ones((40, 2)))}, {"line": range(40), "x": [1, 2]})
     picture = picture_of(view, many, Scales())
     assert picture.notes == ["12 of 40 lines are not drawn; choose fewer labels."]

@@ -143,3 +143,16 @@ def test_page_needs_no_network(tmp_path: Path) -> None:
 def test_pictures(name: str, begins: bytes, tmp_path: Path) -> None:
     save(reliability_diagram(diagram()), tmp_path / name)
     assert (tmp_path / name).read_bytes().startswith(begins)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".svg"])
+def test_images_are_of_own_plots(suffix: str, tmp_path: Path) -> None:
+    own = reliability_diagram(cd.reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2))
+    curve = hv.Curve([1, 2, 3])
+    path = tmp_path / f"picture{suffix}"
+    for plot in (curve, curve * curve, curve + curve, own + curve):
+        with pytest.raises(ValueError, match=r"expects a plot of calibdask\.plot, got (Curve|Overlay|Layout)\. Write"):
+            save(plot, path)
+        assert not path.exists()
+        save(plot, tmp_path / "page.html")
+    save(own, path)

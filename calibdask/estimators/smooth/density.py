@@ -46,7 +46,8 @@ class DensityECE(SmoothedEstimator):
         mirroring.
     bandwidth : float or {"silverman", "isj"}, default "silverman"
         Bandwidth of the kernel: its standard deviation (of the beta kernel: in the middle of the support), in units of
-        the score. Silverman's rule or the improved Sheather-Jones method [3]_, for each column of scores. The latter
+        the score. Silverman's rule, (4 / (3 n))**0.2 times the standard deviation of the scores, or the improved
+        Sheather-Jones method [3]_, for each column of scores. The latter
         resolves several modes, which Silverman's rule smooths over; if the density grows without bound towards an end,
         or scores are rounded, its bandwidth is so small that the estimate is mostly noise: give a number in this case.
     form : {"ratio", "residual"}, default "ratio"
@@ -76,8 +77,12 @@ class DensityECE(SmoothedEstimator):
     -----
     The result is within 1e-6 of direct kernel sums for bandwidths of at least 0.033, and within 5e-6 for at least 0.01.
     The beta kernel gives no weight to scores of exactly 0 or 1, little weight to scores close to them, and its
-    densities need not integrate to 1. One pass over the data; then 0.3 ms for each column and bandwidth (beta kernel:
-    0.2 s), independent of the number of rows. Memory: 115 kB for each class and slice.
+    densities need not integrate to 1. The ratio form is biased upward with few rows, and more persistently than bins:
+    for scores of Beta(2, 3) whose true odds are the power 0.6 of theirs (mean gap 0.0638), by 0.0027 with 10,000 rows,
+    where the residual form has -0.0006 and the ECE with 15 bins 0.0002 (200 data sets, standard errors of 0.0003).
+
+    One pass over the data; then 0.3 ms for each column and bandwidth (beta kernel: 0.2 s), independent of the number of
+    rows. Memory: 115 kB for each class and slice.
 
     References
     ----------

@@ -58,7 +58,7 @@ class SmoothECE(GriddedEstimator):
 
     References
     ----------
-    .. [1] Blasiok & Nakkiran, Smooth ECE: Principled reliability diagrams via kernel smoothing, 2023.
+    .. [1] Błasiok & Nakkiran, Smooth ECE: Principled reliability diagrams via kernel smoothing, 2024.
 
     Examples
     --------

@@ -43,11 +43,12 @@ def drawn(picture: Picture, panel: PicturePanel, *, same: bool, ring: Any = None
     import holoviews.plotting.bokeh  # registers its options
 
     x, y = hv.Dimension(picture.x_name or "all"), hv.Dimension("value", label=picture.y_name)
+    limits = picture.limits(None if same else panel)
     parts: list[Any] = []
     for number, line in enumerate(panel.lines):
-        parts += _line_parts(picture, line, number, picture.positions(number, len(panel.lines)), (x, y))
+        positions = picture.positions(number, len(panel.lines))
+        parts += _line_parts(picture, line, number, positions, (x, y), limits[0])
     overlay = hv.Overlay(parts)
-    limits = picture.limits(None if same else panel)
     hooks: list[Callable[[Any, Any], None]] = []
     if picture.is_numeric:
         hooks.append(lambda plot, _: _joined(plot.state))
@@ -79,8 +80,10 @@ def _marked(figure: Any, ring: Any) -> None:
     figure.scatter("x", "y", source=ring, size=15, fill_alpha=0, line_color=_MARK, line_width=2)
 
 
-def _line_parts(picture: Picture, line: PictureLine, number: int, at: list[Any], dims: tuple[Any, Any]) -> list[Any]:
-    """Band, stroke and points of one line."""
+def _line_parts(
+    picture: Picture, line: PictureLine, number: int, at: list[Any], dims: tuple[Any, Any], floor: float
+) -> list[Any]:
+    """Band, stroke and points of one line; on a logarithmic axis bands that are not positive reach its ``floor``."""
     import holoviews as hv
 
     x, y = dims
@@ -88,7 +91,7 @@ def _line_parts(picture: Picture, line: PictureLine, number: int, at: list[Any],
     color, name = COLORS[number % len(COLORS)], line.label
     parts: list[Any] = []
     if line.low is not None and line.high is not None:
-        low = np.where(line.low > 0, line.low, np.nan) if picture.logy else line.low
+        low = np.where(line.low > 0, line.low, np.where(line.high > 0, floor, np.nan)) if picture.logy else line.low
         if picture.is_numeric:
             band = hv.Area((at, low, line.high), x, [y, "above"], label=name)
             parts.append(band.opts(color=color, fill_alpha=0.13, line_width=0, muted_fill_alpha=0.02))

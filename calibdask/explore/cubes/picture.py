@@ -180,6 +180,10 @@ def picture_of(view: CubeView, shown: xr.Dataset, scales: Scales) -> Picture:
     hidden = int((finite <= 0).sum()) if logy else 0
     if hidden:
         notes.append(f"{hidden} of {finite.size} points are not positive and are hidden on the logarithmic axis.")
+    cut = sum(int((line.low <= 0).sum()) for panel in drawn for line in panel.lines if line.low is not None)
+    if logy and cut:
+        bands = "1 band ends" if cut == 1 else f"{cut} bands end"
+        notes.append(f"{bands} at or below 0, and on the logarithmic axis at its lower edge.")
     if not finite.size:
         notes.append("There are no numbers here: either no cell is done, or none has a value.")
     return Picture(x, view.x, view.axis_name, logx, logy, drawn, notes)

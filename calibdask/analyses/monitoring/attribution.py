@@ -183,16 +183,15 @@ class Attribute(Analysis):
 
     def document(self, result: xr.Dataset) -> Document:
         """The change of all rows, and a line for each slice, the largest change first."""
-        every = _parts(result, "all_total")
-        sentences = [Sentence(_sentence(labels, here), lead=True, name="change") for labels, here in every]
+        changes = [_sentence(labels, here) for labels, here in _parts(result, "all_total")]
         slices = sorted(_parts(result, "total"), key=lambda part: -abs(float(part[1]["total"])))
-        heads = [(str(head), False) for head in (slices[0][0] if slices else ())]
-        columns = [*heads, ("rows before", True), ("rows after", True)]
+        heads = slices[0][0] if slices else ()
+        columns = [*((str(head), False) for head in heads), ("rows before", True), ("rows after", True)]
         columns += [(word, True) for name in _CHANGES for word in (name, "low", "high")]
         rows = [[*map(text, map(slice_text, labels.values())), *_cells(here)] for labels, here in slices]
         level = Sentence(f"Intervals have the level {percent(result.attrs['ci'])}.", quiet=True)
-        elements: list[Element] = [*sentences, Table("", columns, rows, name="changes"), level]
-        elements += population_sentences(result)
+        elements: list[Element] = [Sentence(words, lead=True, name="change") for words in changes]
+        elements += [Table("", columns, rows, name="changes"), level, *population_sentences(result)]
         return Document("Change of the mean gap", "", [Section("changes", "", elements)], name=self.name)
 
     def records(self, result: xr.Dataset) -> dict[str, Any]:

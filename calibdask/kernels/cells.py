@@ -47,6 +47,13 @@ def _equal(a, b):
 
 
 @inlined
+def _copy(a, b):
+    # An assignment of arrays costs numba two seconds: its error message about shapes is compiled as well.
+    for i in range(a.size):
+        b[i] = a[i]
+
+
+@inlined
 def _slot(row, keys, slots):
     """The slot of a key: the one that holds its number, or the free one (-1) where it belongs."""
     slot = _hash(row) & (slots.size - 1)
@@ -78,9 +85,10 @@ def number_cells(scores, weights, group, n_bins, digit_bits, index):
         if slots[slot] < 0:
             if cells == keys.shape[0]:
                 longer = np.empty((2 * cells, row.size), np.int64)
-                longer[:cells] = keys
+                for cell in range(cells):
+                    _copy(keys[cell], longer[cell])
                 keys = longer
-            keys[cells] = row
+            _copy(row, keys[cells])
             slots[slot] = cells
             index[r] = cells
             cells += 1

@@ -113,8 +113,9 @@ def _add_up(step, table):
     """Sums over one feature, within ``table`` (4 values,): where they are, where they go, outer, size, inner."""
     source, target, outer, size, width = 4 * step[0], 4 * step[1], step[2], step[3], 4 * step[4]
     for _ in range(outer):
-        sums = table[target : target + width]
-        sums[:] = table[source : source + width]
+        sums, first = table[target : target + width], table[source : source + width]
+        for i in range(width):
+            sums[i] = first[i]
         for value in range(1, size):
             further = table[source + value * width : source + (value + 1) * width]
             for i in range(width):

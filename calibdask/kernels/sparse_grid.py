@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from calibdask.kernels.compiled import compiled
+from calibdask.kernels.compiled import compiled, inlined
 from calibdask.kernels.gridding import OFFSET_BITS, cell_ways, located
 
 # The position of a row within its cell takes one bit more than its unit: the upper end belongs to the cell.
 _POSITION_BITS = OFFSET_BITS + 1
+# No block has as many rows; the number of a cell and its outcome takes the other bits.
+_ROW_BITS = 31
 
 
 @compiled
@@ -63,9 +65,18 @@ def occupied_cells(
     )
 
 
+@inlined
+def _longest(starts):
+    # Numba compiles np.diff in half a second.
+    longest = 0
+    for g in range(starts.size - 1):
+        longest = max(longest, starts[g + 1] - starts[g])
+    return longest
+
+
 @compiled
 def _counted(scores, labels, first_class, starts, order, n_cells, low, scale, single, double, refined, size, at, sums):
-    columns, longest = scores.shape[1], np.diff(starts).max()
+    columns, longest = scores.shape[1], _longest(starts)
     all_values, all_keys = np.empty(longest, scores.dtype), np.empty(longest, np.int64)
     all_cells, all_offsets = np.empty(longest, np.int32), np.empty(longest, np.int32)
     filled = -1
@@ -99,7 +110,7 @@ def _counted(scores, labels, first_class, starts, order, n_cells, low, scale, si
 def _weighted(
     scores, labels, weights, first_class, starts, order, n_cells, low, scale, single, double, refined, size, at, sums
 ):
-    columns, longest = scores.shape[1], np.diff(starts).max()
+    columns, longest = scores.shape[1], _longest(starts)
     all_values, all_keys = np.empty(longest, scores.dtype), np.empty(longest, np.int64)
     all_cells, all_offsets = np.empty(longest, np.int32), np.empty(longest, np.int32)
     filled = -1
@@ -112,19 +123,22 @@ def _weighted(
                 values[i] = scores[rows[i], c]
             located(values, n_cells, low, scale, single, double, refined, cells, offsets)
             for i in range(rows.size):
-                keys[i] = np.int64(2 * cells[i]) + np.int64(np.int64(labels[rows[i]]) == first_class + c)
+                hit = np.int64(labels[rows[i]]) == first_class + c
+                keys[i] = (np.int64(2 * cells[i] + hit) << _ROW_BITS) + i
+            # Float sums keep the order of the rows, whose numbers are part of the keys.
+            keys.sort()
             last = np.int64(-1)
-            # Stable: float sums keep the order of the rows.
-            for i in np.argsort(keys, kind="mergesort"):
+            for e in range(keys.size):
+                key, i = keys[e] >> _ROW_BITS, keys[e] & ((np.int64(1) << _ROW_BITS) - 1)
                 w = weights[rows[i]]
                 if not w > 0.0:
                     continue
-                if keys[i] != last:
+                if key != last:
                     filled += 1
-                    at[filled] = (g * columns + c) * size * 2 + keys[i]
+                    at[filled] = (g * columns + c) * size * 2 + key
                     for k in range(4):
                         sums[k, filled] = 0.0
-                    last = keys[i]
+                    last = key
                 sums[0, filled] += w
                 sums[1, filled] += w * offsets[i] * 2.0**-OFFSET_BITS
                 sums[2, filled] += w * w

@@ -121,7 +121,9 @@ def _top_of_few(scores, labels, top, hits, classes):
                 _find_largest(scores, start + r, tops, winners, extremes)
             else:
                 for i in range(lanes):
-                    last[i] = scores[start + r + min(i, count - 1)]
+                    # Arrays that are assigned cost numba a second: its message about their shapes is compiled as well.
+                    for c in range(n_classes):
+                        last[i, c] = scores[start + r + min(i, count - 1), c]
                 _find_largest(last, 0, tops, winners, extremes)
             # Slices, whose indices cannot be negative: so their loops become vector instructions.
             rows = slice(start + r, start + r + count)
@@ -132,10 +134,13 @@ def _top_of_few(scores, labels, top, hits, classes):
                 own_hits[i] = own_labels[i] == own_classes[i]
         for r in range(observed.size):
             regular &= (observed[r] >= 0) & (observed[r] < n_classes)
+    lowest, highest, furthest = extremes[_LOWEST * lanes], extremes[_HIGHEST * lanes], extremes[_FURTHEST * lanes]
     for i in range(lanes):
         regular &= extremes[_REGULAR * lanes + i] == 0
-    of_lanes = extremes.reshape(4, lanes)
-    return regular, of_lanes[_LOWEST].min(), of_lanes[_HIGHEST].max(), of_lanes[_FURTHEST].max()
+        lowest = min(lowest, extremes[_LOWEST * lanes + i])
+        highest = max(highest, extremes[_HIGHEST * lanes + i])
+        furthest = max(furthest, extremes[_FURTHEST * lanes + i])
+    return regular, lowest, highest, furthest
 
 
 @compiled

@@ -202,5 +202,6 @@ def binned_estimates(keys, low):
             _ours(scores, residuals, reached, positive, bins, which, edges, cuts, centres, one)
             if which != 1:
                 _papers(scores, residuals, reached, bins, max(which - 1, 0), low, edges, cuts, centres, one)
-        out[:, sample] = one
+        for row in range(one.size):
+            out[row, sample] = one[row]
     return out

@@ -156,7 +156,10 @@ def density_estimates(keys, low, bandwidths, most_cells):
         cells = _cells(bandwidths[sample], low, most_cells)
         width = (1.0 - low) / cells
         _gridded(keys[sample], low, cells, weights)
-        columns[:, : cells + 1] = weights[: cells + 1].T
+        # Arrays that are assigned take numba seconds: its message about their shapes is compiled as well.
+        for node in range(cells + 1):
+            for kind in range(3):
+                columns[kind, node] = weights[node, kind]
         reach = _triweight(bandwidths[sample], width, profile)
         _spread(columns[0], profile, reach, cells, wide)
         _folded(wide, reach, cells, values)
@@ -184,7 +187,8 @@ def _residuals(keys, cells):
     weights = np.empty((cells + 1, 3))
     for sample in range(keys.shape[0]):
         _gridded(keys[sample], 0.0, cells, weights)
-        out[sample] = weights[:, 2]
+        for node in range(cells + 1):
+            out[sample, node] = weights[node, 2]
     return out
 
 

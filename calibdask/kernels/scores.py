@@ -128,8 +128,8 @@ def score_sums(scores, labels, group, vector, matrix, smallest, brier, counts, s
 
     ``scores`` (n, classes) of a ``matrix`` or, of a ``vector`` of P(y = 1), (n, 1); packed ``labels`` (n). ``counts``
     (2, groups) gets rows and rows whose probability was clipped at ``smallest``; ``sums`` (2, groups, 2) the Brier and
-    the logarithmic score: squares of every score, and logarithms of every row, are rounded to 2**-52. Where ``brier``
-    is None the Brier score is left out as numba compiles.
+    the logarithmic score: squares of every score, and logarithms of every row, are rounded to 2**-52. The Brier score
+    stays 0 unless ``brier``.
     """
     p, log, labels_of_tile = np.empty(_TILE), np.empty(_TILE), np.empty(_TILE, np.int64)
     brier_words, log_words = sums
@@ -142,7 +142,7 @@ def score_sums(scores, labels, group, vector, matrix, smallest, brier, counts, s
             counts[0, 0] += stop - start
             for r in range(chosen.size):
                 counts[1, 0] += chosen[r] < smallest
-            if brier is not None:
+            if brier:
                 _add_brier(values, classes, chosen, vector, matrix, sums[0, 0])
             _add_log(logs, sums[1, 0])
             continue
@@ -150,7 +150,7 @@ def score_sums(scores, labels, group, vector, matrix, smallest, brier, counts, s
             g = group[start + r]
             counts[0, g] += 1
             counts[1, g] += chosen[r] < smallest
-            if brier is not None:
+            if brier:
                 _add_brier_of_row(values, classes, r, chosen, vector, matrix, brier_words, g)
             add_value_at(logs[r], log_words, g)
 
@@ -160,8 +160,8 @@ def weighted_score_sums(scores, labels, weights, group, vector, matrix, smallest
     """The weighted counterpart in float64, of all batch elements, whose scores, labels or weights may be shared.
 
     ``scores``, ``labels`` and ``weights`` (m, n, ...), of which batch element b has number b % m; ``counts``
-    (batch, 2, groups); ``sums`` (batch, 3, groups) of w, w * Brier, w * logarithmic score; the Brier score is 0 where
-    ``squares`` is None.
+    (batch, 2, groups); ``sums`` (batch, 3, groups) of w, w * Brier, w * logarithmic score; the Brier score is 0 unless
+    ``squares``.
     """
     batch, n = counts.shape[0], scores.shape[1]
     apart = max(scores.shape[0], labels.shape[0])
@@ -171,7 +171,7 @@ def weighted_score_sums(scores, labels, weights, group, vector, matrix, smallest
         for s in range(apart):
             own_scores, own_labels = scores[s % scores.shape[0]], labels[s % labels.shape[0]]
             _look_up(own_scores[start:stop], own_labels[start:stop], vector, matrix, smallest, p, log)
-            if squares is not None:
+            if squares:
                 for r in range(start, stop):
                     brier[r - start] = _brier(own_scores[r], np.int64(own_labels[r]), vector is not None)
             for b in range(s, batch, apart):

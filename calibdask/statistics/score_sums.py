@@ -48,17 +48,16 @@ class ScoreSums(SumStatistic[ScoreSumsState]):
         layout = block.layout
         counts = np.zeros((layout.batch, 2, layout.groups), np.int64)
         options = (layout.vector or None, not layout.vector or None, max(layout.smallest, self.clip))
-        brier = self.brier or None
         if block.weights is not None:
             sums = np.zeros((layout.batch, 3, layout.groups))
             scores.weighted_score_sums(
-                block.scores, block.codes, block.weights, block.group, *options, brier, counts, sums
+                block.scores, block.codes, block.weights, block.group, *options, self.brier, counts, sums
             )
             return ScoreSumsState(counts[:, 0], counts[:, 1], *np.moveaxis(sums, 1, 0))
         words = np.zeros((layout.batch, 2, layout.groups, 2), np.int64)
         for b in range(layout.batch):
             rows = block.scores_of(b), block.observed.packed_of(b), block.group
-            scores.score_sums(*rows, *options, brier, counts[b], words[b])
+            scores.score_sums(*rows, *options, self.brier, counts[b], words[b])
         count, clipped = counts[:, 0], counts[:, 1]
         return ScoreSumsState(count, clipped, exact.from_counts(count), words[:, 0], words[:, 1])
 

@@ -13,10 +13,13 @@ from tests.combinations import pairwise
 
 def placed(grid: Grid, scores: Any, columns: int = 1, group: Any = None) -> Any:
     """Counts and positions by (group, column, cell, outcome) of scores (n,) repeated in every column; no hits."""
-    members = np.empty(0, np.int64) if group is None else group
+    # Of the types of blocks, whose kernels other tests compile as well.
+    members = np.empty(0, np.int32) if group is None else group.astype(np.int32)
     groups = 1 if group is None else int(group.max()) + 1
     sums = np.zeros((groups * columns * grid.size * 2, 2), np.int64)
     matrix = np.repeat(scores[:, None], columns, 1)
+    matrix.setflags(write=False)
+    members.setflags(write=False)
     labels = np.full(len(scores), -1, np.int32)
     gridding.grid_sums(matrix, packed(labels), 0, members, grid.cells, grid.low, 1 / grid.width, grid.size, sums)
     return sums.reshape(groups, columns, grid.size, 2, 2)

@@ -37,6 +37,12 @@ def _block(scores: Any, labels: Any, classes: int, **more: Any) -> Block:
     return Block(layout, scores[None], labels[None])
 
 
+def _rows(scores: Any) -> Any:
+    """Scores as blocks hold them, whose kernels other tests compile as well: read-only."""
+    scores.setflags(write=False)
+    return scores
+
+
 def _same(a: Any, b: Any) -> None:
     for one, other in zip(a, b, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -72,7 +78,7 @@ def test_logarithms_are_within_a_unit_in_the_last_place() -> None:
 @pytest.mark.parametrize("classes", [2, 9, 31, 32, 100, 1024, 3000])
 def test_the_lowest_class_wins_among_equals(classes: int, dtype: str) -> None:
     rng = np.random.default_rng(classes)
-    scores = rng.integers(0, 4, (2003, classes)).astype(dtype) / 4
+    scores = _rows(rng.integers(0, 4, (2003, classes)).astype(dtype) / 4)
     labels = rng.integers(-1, classes + 1, 2003).astype(np.int32)
     labels[::2] = scores[::2].argmax(1)
     for rows in (1, 7, 16, 17, 1024, 1030, 2003):
@@ -88,7 +94,7 @@ def test_the_lowest_class_wins_among_equals(classes: int, dtype: str) -> None:
 @pytest.mark.parametrize("classes", [3, 40])
 def test_extremes_prove_rows_valid_or_not(classes: int, dtype: str) -> None:
     rng = np.random.default_rng(classes)
-    valid = rng.dirichlet(np.ones(classes), 37).astype(dtype)
+    valid = _rows(rng.dirichlet(np.ones(classes), 37).astype(dtype))
     labels = rng.integers(0, classes, 37)
     out: Any = np.empty(37, dtype), np.empty(37, np.uint8), np.empty(37, np.uint8)
     extremes = top_class(valid, packed(labels), *out)
@@ -99,7 +105,7 @@ def test_extremes_prove_rows_valid_or_not(classes: int, dtype: str) -> None:
         for score in (np.nan, np.inf, -0.25, 1.5):
             wrong = valid.copy()
             wrong[row, classes // 2] = score
-            found = top_class(wrong, packed(labels), *out)
+            found = top_class(_rows(wrong), packed(labels), *out)
             assert not found.regular or found.lowest < 0 or found.highest > 1
             assert not found.regular or found.furthest > 0.01
         for label in (-1, classes):
@@ -114,7 +120,7 @@ def test_extremes_prove_rows_valid_or_not(classes: int, dtype: str) -> None:
 def test_the_k_largest_scores(classes: int, k: int, levels: int, dtype: str) -> None:
     """Beside a stable sort; few levels make ties, the lower classes of which come first."""
     rng = np.random.default_rng(classes)
-    scores = rng.integers(0, levels, (500, classes)).astype(dtype) / levels
+    scores = _rows(rng.integers(0, levels, (500, classes)).astype(dtype) / levels)
     ordered = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     labels = rng.integers(-1, classes + 1, 500).astype(np.int32)
     labels[::2] = ordered[::2, -1]

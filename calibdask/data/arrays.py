@@ -161,6 +161,9 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     rows = Rows(with_axis(flat, 2) if shape.vector else flat, flattened["labels"], flattened.get("weights"))
     keep = None if row_filter is None or not arrays.by else row_filter.mask(rows)
     group, axes = slices.coded(arrays.by, n, sample_dim, keep)
+    if keep is not None and not _product(axes):
+        # No row is left, which the source refuses; by no slices it could not say so.
+        group, axes = slices.coded(arrays.by, n, sample_dim)
     if row_filter is not None:
         row_filter = replace(row_filter, missing_slices=slices.missing_slices(axes))
     weighted = arrays.weights is not None or (row_filter is not None and row_filter.by_cell)

@@ -1,5 +1,6 @@
 """Reading blocks of rows that come one after the other, from an iterable or a stream of batches."""
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -118,7 +119,9 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
     check_compatible({name: shape.scores(one) for name, one in zip(stream.models, stream.empty.scores, strict=False)})
     row_filter = filter_of(shape, known)
     coding, axes = stream.slices(None if row_filter is None else lambda piece: row_filter.mask(read(piece)))
-
+    if row_filter is not None and not math.prod(axis.size for axis in axes):
+        # No row is left, which the source refuses; by no slices it could not say so.
+        coding, axes = stream.slices(None)
     counting = None if row_filter is None else replace(row_filter, missing_slices=missing_slices(axes))
 
     def iterate() -> Iterator[Rows]:

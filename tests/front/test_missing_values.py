@@ -275,8 +275,23 @@ def test_rows_to_be_ignored_and_rows_with_missing_values_are_counted_apart() -> 
 
 
 def test_no_row_is_left() -> None:
-    with pytest.raises(ValueError, match=r"all 2 rows were skipped, 0 with the ignored label and 2"):
+    with pytest.raises(ValueError, match=r"no rows are left of 2: 1 lack a label, 1 lack a score\."):
         cd.ece([np.nan, 1], [0.5, np.nan], skip_missing=True)
+
+
+@pytest.mark.parametrize("container", ["numpy", "dask", "frame", "lazy frame"])
+@pytest.mark.parametrize("function", sorted({*FUNCTIONS} - {"compare"}))
+def test_no_row_of_any_slice_is_left(function: str, container: str) -> None:
+    """Also where the rows have slices, of which none is left then."""
+    rows = {"y": np.full(60, np.nan), "p": np.linspace(0, 1, 60), "g": np.arange(60) % 3}
+    kinds: dict[str, Callable[[], Call]] = {
+        "numpy": lambda: {"y_true": rows["y"], "y_prob": rows["p"], "by": {"g": rows["g"]}},
+        "dask": lambda: {"y_true": lazy(rows["y"]), "y_prob": lazy(rows["p"]), "by": {"g": lazy(rows["g"])}},
+        "frame": lambda: columns(pd.DataFrame(rows)),
+        "lazy frame": lambda: columns(pl.from_arrow(pa.table(rows)).lazy()),  # type: ignore[union-attr]
+    }
+    with pytest.raises(ValueError, match=r"no rows are left of 60: 60 lack a label\."):
+        FUNCTIONS[function](kinds[container]() | {"skip_missing": True})
 
 
 def test_rows_without_a_slice_are_not_counted_for_other_slices() -> None:

@@ -55,9 +55,11 @@ def raise_if_invalid(
 def raise_if_nothing(state: ValidityState, excluded: Mapping[str, int]) -> None:
     """Raise ValueError if there are no rows, or none of positive weight."""
     if state.rows == 0 and (gone := excluded.get("ignored", 0) + excluded.get("skipped", 0)):
+        lacking = [f"{excluded[role]:,} lack a {role}" for role in ("label", "score", "weight") if excluded[role]]
+        ignored = [f"{excluded['ignored']:,} have the ignored label"] if excluded["ignored"] else []
         raise ValueError(
-            f"Expected at least one row of scores and labels, got none: all {gone} rows were skipped, "
-            f"{excluded['ignored']} with the ignored label and {excluded['skipped']} with missing values."
+            f"Expected at least one row of scores and labels, but no rows are left of {gone:,}: "
+            f"{', '.join([*ignored, *lacking])}."
         )
     if state.rows == 0:
         raise ValueError("Expected at least one row of scores and labels, got none.")

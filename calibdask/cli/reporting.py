@@ -9,7 +9,8 @@ import click
 from calibdask.cli.command_line import repeatable_command
 from calibdask.cli.data_names import size_of, source_of
 from calibdask.cli.option_names import shown_warnings
-from calibdask.cli.rows_request import RowsRequest, feature_names, missing_values, rows_of
+from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of
+from calibdask.safe_text import visible
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,10 +49,15 @@ def measured(
     options |= {"source": source_of(request), "watching": watching}
     with connected(request.cluster), shown_progress(f"measuring {name}"), shown_warnings():
         if isinstance(store, Summary):
-            return models_of_summary(name, request, store, **options)
-        if table is None:
-            table = with_periods(request, watching).table(rows_of(store))
-        return models_of_rows(name, request, table, **options)
+            models = models_of_summary(name, request, store, **options)
+        else:
+            if table is None:
+                table = with_periods(request, watching).table(rows_of(store))
+            models = models_of_rows(name, request, table, **options)
+    for pending in dict.fromkeys(model.over_time.unused_rows for model in models.values() if model.over_time):
+        if pending:
+            click.echo(f"calibdask: left out {visible(pending)}, whose outcomes are not all known", err=True)
+    return models
 
 
 def with_audit(
@@ -128,13 +134,12 @@ def models_of_rows(
             receipt = given.receipt
             fingerprint = cd.fingerprint(data) if receipt is None else receipt["data"]["fingerprint"]
             given = replace(given, fingerprint=fingerprint)
-        attributes = given.result.attrs
-        request.note_excluded(attributes)
-        skipped = attributes.get("rows_skipped", 0)
-        left_out = f"{skipped:,} rows{missing_values(attributes)} were left out."
-        notes = [*request.notes, *([left_out] if skipped else [])]
+        over_time = given.over_time
+        pending = over_time.pending if over_time is not None and over_time.unused_rows else None
+        used = int(given.result.attrs["rows"]) + (0 if pending is None else int(pending.rows.sum()))
+        request.note_excluded(given.excluded, used)
         size = size_of(request.data)
-        return replace(given, weights=request.weight or "", notes=(*given.notes, *notes), size=size)
+        return replace(given, weights=request.weight or "", notes=(*given.notes, *request.notes), size=size)
 
     if request.task != "multilabel":
         return {name: model(table.labels, table.scores, request.reading_of_population)}

@@ -1,6 +1,5 @@
 """The rows of a command: where they are, what in them is what, and where to work."""
 
-import math
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -208,6 +207,8 @@ class RowsRequest:
 
     def note_excluded(self, attributes: Mapping[str, Any], rows: int | None = None) -> None:
         """Say on stderr how many rows were left out, and why; ``rows`` are left where no attribute says how many."""
+        from calibdask.results.build import missing_values
+
         left = attributes["rows"] if rows is None else rows
         ignored, skipped = attributes.get("rows_ignored"), attributes.get("rows_skipped")
         total = left + (ignored or 0) + (skipped or 0)
@@ -216,30 +217,6 @@ class RowsRequest:
             sys.stderr.write(f"calibdask: left out {ignored:,} of {total:,} rows, whose label is {label}\n")
         if skipped is not None:
             sys.stderr.write(f"calibdask: left out {skipped:,} of {total:,} rows{missing_values(attributes)}\n")
-
-
-def missing_values(attributes: Mapping[str, Any]) -> str:
-    """Numbers of rows left out by missing value, as text.
-
-    Examples
-    --------
-    >>> missing_values({"missing_labels": 20, "missing_scores": 1, "missing_weights": 0})
-    ' with missing values (label 20, score 1)'
-    >>> missing_values({"rows_skipped": 22, "missing_labels": 20, "missing_scores": 6})
-    ' with missing values (label 20, score 6; 4 rows lack both)'
-    """
-    from calibdask.results.format import counted
-
-    counts = {role: attributes.get(f"missing_{role}s", 0) for role in ("label", "score", "weight")}
-    lacking = [f"{role} {count:,}" for role, count in counts.items() if count]
-    several = sum(counts.values()) - attributes.get("rows_skipped", math.inf)
-    named = ", ".join(lacking)
-    if several > 0:
-        named += f"; {counted(several, 'row lacks', 'rows lack')} both" if len(lacking) == 2 else "; some lack several"
-    without = attributes.get("missing_slices", 0)
-    stay = f"; {without:,} rows without a slice form slices of their own" if without else ""
-    stay = "; 1 row without a slice forms a slice of its own" if without == 1 else stay
-    return f" with missing values{f' ({named})' if named else ''}{stay}"
 
 
 def rows_of(store: "Store", mend: str = "give the scored rows that it was made from.") -> "StoredRows":

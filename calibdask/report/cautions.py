@@ -22,6 +22,7 @@ def cautions(model: ModelResult) -> list[str]:
     True
     """
     notes = [f"While measuring: {note}" for note in model.measured.notes]
+    notes += [] if model.measured.over_time is None else model.measured.over_time.notes
     return [
         *_suspects(model),
         *_rows(model),

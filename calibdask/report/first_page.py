@@ -37,7 +37,7 @@ from calibdask.results.document import (
     number,
     text,
 )
-from calibdask.results.format import counted, minus, named, percent, slice_text
+from calibdask.results.format import counted, joined, minus, named, percent, slice_text
 
 _READING = (
     "Differences are model minus first model. In every bootstrap replicate all models are evaluated on the same "
@@ -76,7 +76,7 @@ def facts(models: Sequence[ModelResult], date: str) -> Iterator[Facts]:
         of = f" of {model.name}" if len(models) > 1 else ""
         items += [(f"data{of}", "; ".join(filter(None, (_data(model), _rows(model)))))]
         items += [(f"{fact}{of}", words) for fact, words in _clusters(model)]
-        items += [(f"left out{of}", note) for note in model.measured.notes if "left out" in note]
+        items += [(f"left out{of}", model.unused_rows)] if model.unused_rows else []
         items += [(f"fingerprint{of}", words) for words in (_shortened(model.measured.fingerprint),) if words]
     yield _grid([*items, ("made", date)])
 
@@ -118,6 +118,8 @@ def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterato
     """Facts, a banner for each model, slices by model, and a signature box."""
     yield from stated_facts(models, given)
     yield from (banner(model, several=len(models) > 1) for model in models)
+    for words, names in _unused(models).items():
+        yield Sentence(words if len(names) == len(models) else f"Of {joined(names)}: {words}")
     if not any(model.decides for model in models):
         yield from _side_by_side(models)
     gates = [(model, gate) for model in models if model.decides and (gate := model.measured.gate) is not None]
@@ -127,6 +129,15 @@ def decision(models: Sequence[ModelResult], given: Mapping[str, str]) -> Iterato
     elif any(model.sliced for model in models) and (table := gap_matrix(models)) is not None:
         yield table
     yield Signature()
+
+
+def _unused(models: Sequence[ModelResult]) -> dict[str, list[str]]:
+    """Sentences on rows that are not used, with the names of their models."""
+    names: dict[str, list[str]] = {}
+    for model in models:
+        if words := model.unused_rows:
+            names.setdefault(words, []).append(model.name)
+    return names
 
 
 def _side_by_side(models: Sequence[ModelResult]) -> Iterator[Figures]:

@@ -38,6 +38,7 @@ from calibdask.report.caught_warnings import noting, quiet, sentences
 from calibdask.report.headline import headline_metric, measures_binned_gap
 from calibdask.report.over_time import ModelOverTime, Watching, due_rows, due_summary, rows_over_time, summary_over_time
 from calibdask.report.shown import SideMetrics, evaluate_both
+from calibdask.results.build import excluded_rows
 from calibdask.safe_text import listed, visible
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
@@ -117,6 +118,11 @@ class Measured:
     fingerprint: str = ""
     receipt: Document | None = None
     size: str = ""
+
+    @property
+    def excluded(self) -> dict[str, int]:
+        """Counts of rows that were left out, also of pending periods."""
+        return excluded_rows({**self.result.attrs, **(self.over_time.excluded if self.over_time else {})})
 
 
 def measure(
@@ -202,8 +208,7 @@ def measure(
         judged = data.sliced(slices) if settled is summary else Data.of(settled, by=slices)
         if watching is not None:
             over_time = summary_over_time(summary, slices, watching, watching.monitored(measured.setting))
-            left_out = over_time.pending_note(is_left_out=True)
-            measured = replace(measured, over_time=over_time, notes=(*measured.notes, *left_out))
+            measured = replace(measured, over_time=over_time)
     else:
         due = due_rows(data, watching)
         judged = due.sliced([name for name in data.slice_names if watching is None or str(name) not in watching.names])
@@ -212,17 +217,16 @@ def measure(
             if data.weights is not None:
                 raise ValueError("Watching expects rows without weights: bets need the weight of each row.")
             over_time = rows_over_time(data, watching, watching.monitored(measured.setting))
-            pending = over_time.pending_note(is_left_out=due is not data)
-            measured = replace(measured, over_time=over_time, notes=(*measured.notes, *pending))
+            measured = replace(measured, over_time=replace(over_time, uses_pending=due is data))
     if limits or slice_limits:
         given: dict[str, Any] = {"limits": limits, "slice_limits": slice_limits}
         check = Check(**given, confidence=ci, n_boot=n_boot, seed=seed)
     if check is not None:
         measured = _decided(measured, judged, check, with_receipt=with_receipt)
-    if population := measured.result.attrs.get("population"):
-        measured = replace(measured, notes=(*measured.notes, f"All numbers are {population}."))
+    population = measured.result.attrs.get("population")
+    notes = (*measured.notes, f"All numbers are {population}.") if population else measured.notes
     weights = "given" if data.weights is not None and not measured.weights else measured.weights
-    return replace(measured, source=source, weights=weights)
+    return replace(measured, source=source, weights=weights, notes=notes)
 
 
 def _decided(measured: Measured, judged: Data, check: Check, *, with_receipt: bool) -> Measured:
@@ -256,25 +260,23 @@ class _Request:
     def of_rows(self, data: Data) -> Measured:
         """One pass for all rows, up to three with bins of equal mass, and one for each name of slices."""
         read = data.sliced(()).read(takes_groups=True).source.layout
-        vector, classes = read.vector, read.classes
-        layout = Layout(classes=classes, vector=vector)
+        layout = Layout(classes=read.classes, vector=read.vector)
         meant = layout.setting(self.setting, self.k)
-        chosen = default_metrics(classes, vector, full=True) if self.metrics is None else self.metrics
+        chosen = default_metrics(read.classes, read.vector, full=True) if self.metrics is None else self.metrics
         chosen = clustered_panel(chosen, read)
         # Intervals that are shown are there for the report too.
         is_shown = self.shown is not None and bool(self.shown.options) and not data.slice_names
-        size = math.nan if read.most_rows is None else read.most_rows * classes
+        size = math.nan if read.most_rows is None else read.most_rows * read.classes
         bare = () if is_shown else self._bare(chosen, layout, size)
         plain = {name: WithoutInterval(metric) if name in bare else metric for name, metric in chosen.items()}
-
-        def at(names: tuple[str, ...]) -> _Evaluate:
-            """Evaluation of the rows by these slices."""
-            return partial(evaluate, data.sliced([name for name in data.slice_names if str(name) in names]))
-
-        names = tuple(map(str, data.slice_names))
+        by_name = {str(name): name for name in data.slice_names}
+        names = tuple(by_name)
         whole = {**plain, **self._pictures(layout, meant)}
         asked = _by_slices(whole, self._of_slices(plain, layout), names)
-        measured = replace(self._measured(at, asked, names), classes=classes, setting=meant, bare=bare)
+        measured = self._measured(
+            lambda kept: partial(evaluate, data.sliced(map(by_name.__getitem__, kept))), asked, names
+        )
+        measured = replace(measured, classes=read.classes, setting=meant, bare=bare)
         if extra := [str(dim) for dim in measured.result[GAP].dims if dim != "class"]:
             raise ValueError(f"measure takes the scores of one model, got some along {listed(extra)}; select one.")
         return replace(measured, recalibration=_recalibrated(data.sliced(())))

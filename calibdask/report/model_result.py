@@ -10,6 +10,7 @@ from calibdask.estimators.expression import parse_metrics
 from calibdask.report.headline import headline_of
 from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, MARKS, SMOOTH, SPREAD, Measured
 from calibdask.report.slices import Slice, ratio_of, slices_of
+from calibdask.results.build import unused_rows
 from calibdask.results.reliability import BinnedReliability, SmoothReliability, reliability_variables
 from calibdask.results.values import PartResult, Results, Value
 from calibdask.statistics.settings import Setting
@@ -89,6 +90,12 @@ class ModelResult:
     def rows(self) -> int:
         """Number of rows."""
         return self.results.rows
+
+    @property
+    def unused_rows(self) -> str:
+        """A sentence on the rows that numbers and decisions do not rest on; empty where there are none."""
+        over_time = self.measured.over_time
+        return unused_rows(self.measured.excluded, "" if over_time is None else over_time.unused_rows)
 
     @property
     def decides(self) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -97,6 +97,10 @@ class ModelOverTime:
     marks : list of Mark
     pending : Pending or None
         Periods that are not due, with their rows.
+    excluded : mapping from str to int
+        Counts of the rows of all periods, also of pending ones, that were left out, where these are known.
+    uses_pending : bool
+        Whether numbers besides those over time rest on the rows of pending periods too.
     """
 
     watching: Watching
@@ -107,25 +111,35 @@ class ModelOverTime:
     changes: Mapping[str, Sequence[GapChange]]
     marks: Sequence[Mark]
     pending: Pending | None = None
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    uses_pending: bool = False
 
     @property
     def all_slices(self) -> list[OverTime]:
         """The slices by all names."""
         return [one for slices in self.slices.values() for one in slices]
 
-    def pending_note(self, *, is_left_out: bool) -> Iterator[str]:
-        """Whether the rows of pending periods are among the rows that numbers and decisions rest on."""
+    @property
+    def pending_rows(self) -> str:
+        """The rows of pending periods, in words; empty without any."""
         if self.pending is None:
-            return
+            return ""
         period = self.watching.period
-        rows = counted(int(self.pending.rows.sum()), "row")
         periods = counted(self.pending.periods.size, f"pending {period}", f"pending {period}s")
-        if is_left_out:
-            yield f"{rows} of {periods} not used, apart from calibration over time."
-        else:
+        return f"{counted(int(self.pending.rows.sum()), 'row')} of {periods}"
+
+    @property
+    def unused_rows(self) -> str:
+        """The rows of pending periods, in words, where nothing rests on them."""
+        return "" if self.uses_pending else self.pending_rows
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """That numbers and decisions rest on the rows of pending periods too."""
+        if self.uses_pending and self.pending_rows:
             yield (
-                f"Numbers and decisions, apart from calibration over time, include {rows} of {periods}, whose outcomes "
-                f"are not all known; summarize by {period} to leave them out."
+                f"Numbers and decisions, apart from calibration over time, include {self.pending_rows}, whose outcomes "
+                f"are not all known; summarize by {self.watching.period} to leave them out."
             )
 
 
@@ -153,6 +167,7 @@ def model_over_time(
         As `calibdask.watch`.
     """
     period = watching.period
+    excluded = Summary.of(summaries[""]).notes.excluded or {}
     summaries, pending = _admitted(summaries, watching)
     options: dict[str, Any] = {"tolerance": watching.tolerance, "alpha": watching.alpha, "setting": setting}
     of_name = {name: _all_of(summary, period, name, **options) for name, summary in summaries.items()}
@@ -160,7 +175,7 @@ def model_over_time(
     slices = [one for processes in of_name.values() for one in processes]
     leading = headline(whole, slices)
     marks = [] if versions is None else version_marks(versions, period, watching.version)
-    given = ModelOverTime(watching, whole, of_name, leading, None, {}, marks, pending)
+    given = ModelOverTime(watching, whole, of_name, leading, None, {}, marks, pending, excluded)
     if leading is None or not leading.is_off:
         return given
     since = _since(summaries, given, leading, setting)

@@ -1,5 +1,6 @@
 """Estimates as results: datasets whose variables say what they are. The one place that writes these attributes."""
 
+import math
 from collections.abc import Container, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -21,6 +22,7 @@ from calibdask.estimators.slice_totals import TOTALS
 from calibdask.estimators.without_interval import bare
 from calibdask.inference.cluster_bootstrap import DESIGN_EFFECT
 from calibdask.inference.ends import Bounds
+from calibdask.results.format import counted, joined
 
 # What p-values beside a number say; ends of intervals need no words.
 _PVALUES = {
@@ -59,6 +61,50 @@ def excluded_rows(attributes: Mapping[str, Any]) -> dict[str, int]:
     {'rows_skipped': 1, 'missing_labels': 1}
     """
     return {name: int(attributes[name]) for name in EXCLUDED_ROWS if name in attributes}
+
+
+def missing_values(attributes: Mapping[str, Any]) -> str:
+    """Numbers of rows left out by missing value, as text.
+
+    Examples
+    --------
+    >>> missing_values({"missing_labels": 20, "missing_scores": 1, "missing_weights": 0})
+    ' with missing values (label 20, score 1)'
+    >>> missing_values({"rows_skipped": 22, "missing_labels": 20, "missing_scores": 6})
+    ' with missing values (label 20, score 6; 4 rows lack both)'
+    """
+    counts = {role: attributes.get(f"missing_{role}s", 0) for role in ("label", "score", "weight")}
+    lacking = [f"{role} {count:,}" for role, count in counts.items() if count]
+    several = sum(counts.values()) - attributes.get("rows_skipped", math.inf)
+    named = ", ".join(lacking)
+    if several > 0:
+        named += f"; {counted(several, 'row lacks', 'rows lack')} both" if len(lacking) == 2 else "; some lack several"
+    without = attributes.get("missing_slices", 0)
+    stay = f"; {without:,} rows without a slice form slices of their own" if without else ""
+    stay = "; 1 row without a slice forms a slice of its own" if without == 1 else stay
+    return f" with missing values{f' ({named})' if named else ''}{stay}"
+
+
+def unused_rows(attributes: Mapping[str, Any], pending: str = "") -> str:
+    """A sentence on the rows that no number or decision rests on; empty where there are none.
+
+    ``pending`` are the rows of pending periods, in words.
+
+    Examples
+    --------
+    >>> unused_rows({"rows_skipped": 5071, "missing_labels": 5071}, "6,628 rows of 4 pending months")
+    '6,628 rows of 4 pending months and 5,071 rows without a label are not used.'
+    >>> unused_rows({"rows_skipped": 3, "missing_labels": 2, "missing_scores": 1, "rows_ignored": 1})
+    '3 rows with missing values (label 2, score 1) and 1 row with the ignored label are not used.'
+    """
+    skipped, ignored = attributes.get("rows_skipped", 0), attributes.get("rows_ignored", 0)
+    roles = [role for role in ("label", "score", "weight") if attributes.get(f"missing_{role}s")]
+    reason = f" without a {roles[0]}" if len(roles) == 1 else missing_values({**attributes, "missing_slices": 0})
+    parts = [pending] if pending else []
+    parts += [f"{counted(skipped, 'row')}{reason}"] if skipped else []
+    parts += [f"{counted(ignored, 'row')} with the ignored label"] if ignored else []
+    is_one = len(parts) == 1 and parts[0].startswith("1 row ")
+    return f"{joined(parts)} {'is' if is_one else 'are'} not used." if parts else ""
 
 
 def noted_rows(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def test_facts_profile_and_receipt_at_the_shell(run: Any, tmp_path: Path) -> Non
         "Version 2",
         "Purpose approval",
         "kB",
-        "1 rows with missing values (score 1) were left out",
+        "1 row without a score is not used.",
         "Decision and reasons; name, date, signature",
     ):
         assert said in reader.text

@@ -118,10 +118,10 @@ def test_pending_months_are_not_judged(run: Any, tmp_path: Path) -> None:
     written = ("--limit", 0.1, "--n-boot", 20, "--out", tmp_path / "page.html")
     watched = ("--period", "month", "--due", "30d", "--now", "2026-07-10")
     status, out, err = run("report", tmp_path / "months.nc", *watched, "--by", "half", *written)
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, "calibdask: left out 1,000 rows of 1 pending month, whose outcomes are not all known\n")
     assert out.splitlines()[0] == "months: Met: all 3 limits, with 5,000 rows."
     text = Reader((tmp_path / "page.html").read_text(encoding="utf-8")).text
-    assert "1,000 rows of 1 pending month not used, apart from calibration over time." in text
+    assert "1,000 rows of 1 pending month are not used." in text
     measured = measure(months, by=["half"], watching=Watching("month", due="30d", now="2026-07-10"), n_boot=20)
     direct = measure(months.sel(month=months.month != "2026-06"), by=["half"], n_boot=20)
     assert float(measured.result.ece) == float(direct.result.ece)
@@ -138,11 +138,36 @@ def test_pending_rows_are_not_judged(run: Any, tmp_path: Path, suffix: str) -> N
     options = ("--by", "half", "--limit", "ece=0.1", "--n-boot", 20)
     watched = ("--period", "month", "--due", "30d", "--now", "2026-07-10")
     status, out, err = run("report", tmp_path / f"all.{suffix}", *watched, *options, "--out", tmp_path / "all.html")
-    assert (status, err) == (0, "")
+    assert (status, err) == (0, "calibdask: left out 1,000 rows of 1 pending month, whose outcomes are not all known\n")
     _, only_due, _ = run("report", tmp_path / f"due.{suffix}", *options, "--out", tmp_path / "due.html")
     assert out.splitlines()[0].removeprefix("all: ") == only_due.splitlines()[0].removeprefix("due: ")
     text = Reader((tmp_path / "all.html").read_text(encoding="utf-8")).text
-    assert "1,000 rows of 1 pending month not used, apart from calibration over time." in text
+    assert "1,000 rows of 1 pending month are not used." in text
+
+
+@pytest.mark.parametrize("form", ["rows.parquet", "rows.csv", "months.nc"])
+def test_pending_months_without_any_label_are_counted(run: Any, tmp_path: Path, form: str) -> None:
+    """All rows of the file are accounted for: used, pending, or without a label; no month is lost silently."""
+    rows = pd.DataFrame(_month_rows())
+    missing = (rows.month == "2026-06") | ((rows.month == "2026-02") & (np.arange(len(rows)) % 4 == 0))
+    rows.loc[missing, "label"] = np.nan
+    path = tmp_path / form
+    if form == "months.nc":
+        months = cd.summarize(rows, label="label", score="score", by=["month", "half"], skip_missing=True)
+        months.to_netcdf(path, engine="h5netcdf")
+    else:
+        rows.to_csv(path, index=False) if form == "rows.csv" else rows.to_parquet(path)
+    skip = () if form == "months.nc" else ("--skip-missing",)
+    written = (*skip, "--by", "half", "--limit", "ece=0.1", "--n-boot", 20, "--out", tmp_path / "page.html")
+    status, out, err = run("report", path, "--period", "month", "--due", "30d", "--now", "2026-06-10", *written)
+    used, lost = 4000 - int((missing & (rows.month == "2026-02")).sum()), int(missing.sum())
+    assert status == 0
+    assert f"with {used:,} rows." in out.splitlines()[0]
+    assert "calibdask: left out 1,000 rows of 1 pending month, whose outcomes are not all known\n" in err
+    assert f"left out {lost:,} of 6,000 rows with missing values (label {lost:,})" in err or not skip
+    text = Reader((tmp_path / "page.html").read_text(encoding="utf-8")).text
+    said = f"1,000 rows of 1 pending month and {lost:,} rows without a label are not used."
+    assert text.index(said) < text.index("Decision and reasons")
 
 
 def test_no_receipt_of_rows_that_are_due(run: Any, tmp_path: Path) -> None:

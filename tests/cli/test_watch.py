@@ -74,6 +74,26 @@ def test_history_shows_when_it_would_have_alarmed(run: Run, stored: Path, here: 
     assert out.splitlines()[0] == "forest: quiet. No alarm in 12 periods up to 2026-01-12."
 
 
+def test_the_threshold_of_several_slices_is_that_which_decides(run: Run, stored: Path) -> None:
+    """Of three slices E has to be 60; evidence that is no alarm yet has its onset."""
+    rng = np.random.default_rng(4)
+    scores, day, country = rng.random(24_000), np.arange(24_000) // 3000, np.arange(24_000) % 3
+    labels = (rng.random(24_000) < scores + np.where((country == 2) & (day >= 4), 0.03, 0)).astype(int)
+    weak = cd.summarize(labels, scores, by={"day": day, "country": country}, settings=["binary"])
+    result = cd.watch(weak, by="country").isel(day=-1)
+    log_e = result.log_e.values[2]
+    assert np.log(20) < log_e < np.log(60)
+    assert bool(result.alarm[2])
+    assert not result.found.any()
+    write_dataset(weak, stored / "weak.nc")
+    status, out, _ = run("watch", stored / "weak.nc", "--by", "country", "--dry-run")
+    assert status == 0
+    words = " ".join(out.split())
+    assert "with 3 slices the first alarm needs E of 60 (log E 4.09), k alarms E of 60 / k each (e-BH)" in words
+    (line,) = [line for line in out.splitlines() if line.startswith("2 ")]
+    assert line.split()[-2:] == [str(int(result.since[2])), "-"]
+
+
 def test_lines_of_json(run: Run, stored: Path) -> None:
     drifted = summary(shift=0.2)
     expected = cd.watch(drifted, by="country", tolerance=0.01).sel(country="b")

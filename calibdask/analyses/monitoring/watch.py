@@ -93,9 +93,11 @@ def watch(
         For each slice (and model, and class) and period, at the end of the period:
 
         ``log_e``, the logarithm of the e-process E; ``pvalue``, min(1, 1 / max E), valid at all periods together;
-        ``alarm``, whether E has reached 1 / alpha by then; ``since``, the period from which the evidence is largest
-        (the period itself before any rows); ``found``, whether the slice is a discovery of e-BH over all slices and
-        classes, with a false discovery rate of at most alpha.
+        ``alarm``, whether E of this slice, taken alone, has reached 1 / alpha by then; ``since``, the period from which
+        the evidence is largest (the period itself before any rows); ``found``, whether the slice is a discovery of
+        e-BH over all m slices and classes, with a false discovery rate of at most alpha: k slices are found if k have E
+        of m / (k alpha) or more. With one slice both agree; with several ``found`` is the alarm that the command
+        reports, and ``alarm`` holds only for a slice that was chosen before looking.
 
         ``gap``, the mean of o - s over all rows so far, with ``gap_low``, ``gap_high``, a confidence sequence of the
         mean offset P(o = 1 | past, s) - s: with probability 1 - alpha it covers the mean offset at all periods.
@@ -335,7 +337,7 @@ def _table(run: WatchResult, alarms: Mapping[str, Alarm]) -> Table:
     for place in order[:MOST_SLICES]:
         labels = [text(label_of(slices[place][str(dim)])) for dim in dims]
         alarm = alarms.get(slice_key(slices[place]))
-        rows.append([*labels, *_numbers(run, place), *_alarm_cells(alarm)])
+        rows.append([*labels, *_numbers(run, place), *_alarm_cells(run, place, alarm)])
     columns = [*((str(dim), False) for dim in dims), *_COLUMNS]
     return Table("", columns, rows, _remainder(run), name="slices")
 
@@ -357,10 +359,12 @@ def _numbers(run: WatchResult, place: int) -> list[Cell]:
     return [numeric(number, shown) for number, shown in numbers]
 
 
-def _alarm_cells(alarm: Alarm | None) -> list[Cell]:
-    """Since when scores are off, and the period of the alarm."""
+def _alarm_cells(run: WatchResult, place: int, alarm: Alarm | None) -> list[Cell]:
+    """Since when scores are off, and the period of the alarm; without one since when there is evidence, if any."""
     if alarm is None:
-        return [text("-"), text("-")]
+        standing = run.standing
+        has_evidence = standing["log_e"].values.ravel()[place] > 0
+        return [text(slice_text(standing["since"].values.ravel()[place]) if has_evidence else "-"), text("-")]
     return [text(slice_text(alarm.since)), text(slice_text(alarm.period))]
 
 
@@ -371,9 +375,15 @@ def _remainder(run: WatchResult) -> str:
 
 def _foot(run: WatchResult) -> str:
     watched = run.saved.watched
-    level = f"alarms at E of {1 / watched.alpha:g} (log E {-math.log(watched.alpha):.2f})"
-    if run.standing["log_e"].size > 1:
-        level += ", of several slices by e-BH"
+    batch = run.dataset.attrs.get("batch", ())
+    slices = math.prod(size for dim, size in run.standing["log_e"].sizes.items() if dim not in batch)
+    first = slices / watched.alpha
+    level = f"alarms at E of {first:g} (log E {math.log(first):.2f})"
+    if slices > 1:
+        level = (
+            f"with {slices:,} slices the first alarm needs E of {first:g} (log E {math.log(first):.2f}), k alarms E of "
+            f"{first:g} / k each (e-BH)"
+        )
     ends = f"intervals and lower bounds are valid at all times with probability {100 * (1 - watched.alpha):g} %"
     return f"setting {watched.setting}, tolerance {watched.tolerance:g}; {level}; {ends}"
 

@@ -45,6 +45,8 @@ class Applied:
         Rows without a score, which stay without one.
     left_out : sequence of str
         Columns that the format cannot hold.
+    means : sequence of float
+        The mean score before and after, of rows with one score that is no logit; otherwise empty.
     """
 
     rows: int
@@ -52,6 +54,7 @@ class Applied:
     unknown: int
     missing: int
     left_out: Sequence[str]
+    means: Sequence[float] = ()
 
 
 def apply_map(
@@ -102,7 +105,8 @@ def apply_map(
     with named_errors(target, unfinished.folder):
         if unfinished.begin(output.check, anew=overwrite):
             mark = mark_of(target) or unfinished.state
-            return Applied(mark["rows"], mark["rows"], mark["unknown"], mark.get("missing", 0), output.left_out)
+            counts = (mark["rows"], mark["rows"], mark["unknown"], mark.get("missing", 0))
+            return Applied(*counts, output.left_out, mark.get("means", ()))
     checked_output(out, tuple(FORMATS), overwrite=overwrite, folders=FOLDERS)
     try:
         with named_errors(target, unfinished.folder):
@@ -156,10 +160,16 @@ def _streamed(
     state = unfinished.state
     resumed, written = state.get("rows", 0), state.get("rows", 0)
     number, unknown, missing = state.get("chunks", 0), state.get("unknown", 0), state.get("missing", 0)
+    # Added up chunk by chunk, so that a run that goes on has the same sums.
+    sums: list[float] = [*state.get("sums", ())]
     records: list[ChunkRecord] = [*state.get("records", ())]
     start_stage(Stage("rows", "parts", len(parts.parts)))
     for stored, place in parts.tables(output.chunk_rows, Place(*state.get("place", (0, 0)))):
         values, calibrated, unseen = _calibrated(stored_map, url, parts, stored, written, skip_missing=skip_missing)
+        if calibrated.ndim == 1 and not getattr(stored_map.calibrator, "logits", False):
+            both = (scores_of(values, parts.names), calibrated)
+            of_chunk = [float(np.nansum(one, dtype=np.float64)) for one in both]
+            sums = [total + own for total, own in zip(sums or (0.0, 0.0), of_chunk, strict=True)]
         missing += int(np.isnan(calibrated).any(tuple(range(1, calibrated.ndim))).sum())
         table = stored if output.keeps_texts else values
         if number == 0:
@@ -170,17 +180,25 @@ def _streamed(
         unknown += unseen
         place_in_rows = [place.part, place.row]
         unfinished.save(
-            chunks=number, rows=written, unknown=unknown, missing=missing, place=place_in_rows, records=records
+            chunks=number,
+            rows=written,
+            unknown=unknown,
+            missing=missing,
+            sums=sums,
+            place=place_in_rows,
+            records=records,
         )
         advance(place.part, len(parts.parts))
     if not written:
         raise ValueError(f"{url} holds no rows.")
     made: dict[str, Any] = {"map": stored_map.described, "calibdask": __version__}
     made |= {"missing": missing} if missing else {}
+    means = [total / (written - missing) for total in sums] if written > missing else []
+    made |= {"means": means} if means else {}
     mark = {"rows": written, "unknown": unknown, "key": dict(unfinished.key), **made}
     output.seal(mark, records)
     unfinished.finish()
-    return Applied(written, resumed, unknown, missing, output.left_out)
+    return Applied(written, resumed, unknown, missing, output.left_out, means)
 
 
 def _calibrated(

@@ -81,3 +81,6 @@ def apply(map_path: str, data: str, out: str, **options: Any) -> None:
             f"calibdask: left out {visible(listed(applied.left_out))}, which it cannot hold; .parquet keeps all\n"
         )
     click.echo(f"wrote {visible(out)}: {applied.rows:,} rows, by {visible(stored_map.described)}")
+    if applied.means:
+        before, after = applied.means
+        click.echo(f"mean score {before:.6g} before, {after:.6g} after")

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special
 
 from calibdask.calibrators.curves.columns import Curve
 from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_notes, fit_terms, smoothed
@@ -15,6 +16,8 @@ from calibdask.estimators.regression.column_points import ColumnPoints, Undeterm
 from calibdask.estimators.regression.logistic import fit_logistic, standard_errors
 from calibdask.estimators.regression.logits import logits_of
 from calibdask.statistics.exact import Array
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
 
 # By so many standard errors a slope is below 0 not by chance.
 _BEYOND_CHANCE = 3.0
@@ -31,6 +34,10 @@ class PlattScaling(LogitCalibrator):
         Whether the slope ``coef_`` is fitted. False: the slope is 1 and only the intercept is fitted, which corrects
         calibration in the large if the prevalence differs from the training data. This keeps the order of the scores
         and their odds ratios.
+    mean : float, optional
+        With ``slope=False``: the mean that the calibrated scores of the fitted rows shall have, such as a long-run
+        default rate (central tendency), in place of the observed rate. The intercept is chosen for this mean; outcomes
+        are not used, and its standard error is 0.
     smooth_targets : bool, default False
         Outcomes count as (N+ + 1) / (N+ + 2) and 1 / (N- + 2) instead of 1 and 0, with N+ and N- the weights of the two
         classes, as in [1]_.
@@ -60,7 +67,8 @@ class PlattScaling(LogitCalibrator):
     Raises
     ------
     ValueError
-        If there are fewer than two distinct scores and the slope is fitted, or all outcomes are equal.
+        If there are fewer than two distinct scores and the slope is fitted, or all outcomes are equal; if ``mean`` is
+        not between 0 and 1, or is given with a slope, with smoothed targets or for several classes.
 
     Warns
     -----
@@ -92,23 +100,31 @@ class PlattScaling(LogitCalibrator):
     2.0
     >>> float(cd.PlattScaling(slope=False).fit(y_true, y_prob).coef_)
     1.0
+    >>> calibrator = cd.PlattScaling(slope=False, mean=0.1).fit(y_true, y_prob)
+    >>> round(float(calibrator.predict_proba(y_prob)[:, 1].mean()), 12)
+    0.1
     """
 
     def __init__(
         self,
         *,
         slope: bool = True,
+        mean: float | None = None,
         smooth_targets: bool = False,
         setting: Literal["classwise", "confidence"] | None = None,
         logits: bool = False,
     ) -> None:
         self.slope = slope
+        self.mean = mean
         self.smooth_targets = smooth_targets
         self.setting = setting
         self.logits = logits
 
     def _fit_points(self, points: ColumnPoints) -> dict[str, Any]:
         z = logits_of(points.score, points.clip)
+        if self.mean is not None:
+            numbers = {"intercept": _intercept(z, points.weight, self.mean), "coef": 1.0}
+            return {**numbers, "intercept_se": 0.0, "coef_se": 0.0, **fit_notes(points, was_smoothed=False)}
         rows = replace(points, outcome=smoothed(points)) if self.smooth_targets else points
         if not self.slope:
             return self._fit_intercept(points, rows, z)
@@ -134,6 +150,19 @@ class PlattScaling(LogitCalibrator):
 
     def _check(self) -> None:
         check_flags(slope=self.slope, smooth_targets=self.smooth_targets)
+        mean: Any = self.mean
+        if mean is None:
+            return
+        if isinstance(mean, bool) or not isinstance(mean, Real) or not 0 < float(mean) < 1:
+            raise ValueError(f"mean expects a number between 0 and 1 such as 0.025, got {mean!r}.")
+        if self.slope or self.smooth_targets:
+            raise ValueError("mean expects slope=False and no smooth_targets: the intercept alone is moved.")
+
+    def _setting(self, layout: Layout) -> Setting:
+        setting = super()._setting(layout)
+        if self.mean is not None and setting.per_class:
+            raise ValueError("mean expects one score per row, P(y = 1), or setting='confidence'; got several classes.")
+        return setting
 
     def _cautions(self, sliced: Sliced) -> Iterable[str]:
         yield from super()._cautions(sliced)
@@ -146,6 +175,16 @@ class PlattScaling(LogitCalibrator):
 
     def _curve(self, numbers: Numbers) -> Curve:
         return _Sigmoid(float(numbers["intercept"]), float(numbers["coef"]), float(numbers["clip"]))
+
+
+def _intercept(z: Array, weight: Array, mean: float) -> float:
+    """The intercept a with the weighted mean of sigmoid(a + z) equal to ``mean``, which rises with a."""
+    share = weight / weight.sum()
+    low, high = special.logit(mean) - z.max(), special.logit(mean) - z.min()
+    # At the ends every score is at most, or at least, the mean; a margin keeps the signs apart for equal scores.
+    return float(
+        optimize.brentq(lambda a: share @ special.expit(a + z) - mean, low - 1e-9, high + 1e-9, xtol=1e-14, rtol=1e-15)
+    )
 
 
 @dataclass(frozen=True)

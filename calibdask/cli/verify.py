@@ -1,6 +1,6 @@
 """``calibdask verify``: check a receipt against the data."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -8,7 +8,10 @@ from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.row_options import data_argument, row_options
 from calibdask.cli.rows_request import RowsRequest, rows_of
-from calibdask.safe_text import visible
+from calibdask.safe_text import listed, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _EXAMPLES = (
     ("calibdask check new.parquet --limit ece=0.03 --receipt receipt.json", "test limits and keep a receipt"),
@@ -25,7 +28,7 @@ A receipt does not prove who made it. Sign the file, and check the signature:
 Exit status: 0 all agrees; 1 a difference, which is named; 2 invalid use or input, or
 another error, explained in one line on stderr; 130 interrupted.
 """
-_MOST_LINES = 20
+_MOST_LINES = 5
 
 
 @click.command(cls=GroupedCommand, epilog=_EPILOG, examples=_EXAMPLES)
@@ -53,10 +56,10 @@ def verify(receipt: str, data: str, **where: Any) -> None:
         request = replace(request, by=tuple(map(str, given["request"].get("by", ()))))
     if request.groups is None:
         request = replace(request, groups=given["request"].get("groups"))
-    if request.reading or request.skip_missing:
-        raise click.UsageError(
-            "The receipt records how rows are read; omit --task, --logits, --labels and similar options."
-        )
+    recorded = [*request.reading, *(["skip_missing"] if request.skip_missing else [])]
+    if recorded:
+        options = listed([f"--{name.replace('_', '-')}" for name in recorded])
+        raise click.UsageError(f"The receipt records how rows are read; omit {options}.")
     if given["request"].get("skip_missing"):
         request = replace(request, skip_missing=True)
     rows = rows_of(request.opened())
@@ -69,4 +72,18 @@ def verify(receipt: str, data: str, **where: Any) -> None:
         click.echo(f"and {len(outcome.problems) - _MOST_LINES} more.")
     if outcome.agrees:
         click.echo(f"The receipt agrees: {outcome.again['data']['rows']:,} rows, hash {given['hash']}.")
+        click.echo(visible(_covered(outcome.again)))
     click.get_current_context().exit(0 if outcome.agrees else 1)
+
+
+def _covered(receipt: "Mapping[str, Any]") -> str:
+    """Which columns and rows the receipt covers, and which rows it does not."""
+    from calibdask.results.build import unused_rows
+    from calibdask.results.format import joined
+
+    request = receipt["request"]
+    columns = ["labels", "scores", *(["weights"] if request["weighted"] else [])]
+    columns += [f"slices by {name}" for name in request["by"]]
+    columns += [f"groups by {request['groups']}"] if "groups" in request else []
+    others = unused_rows(receipt.get("excluded", {})).replace("not used", "not covered")
+    return f"Covered: {joined(columns)}; no other columns. {others}".rstrip()

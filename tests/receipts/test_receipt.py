@@ -395,12 +395,37 @@ def test_at_the_shell(rows: pd.DataFrame, tmp_path: Path, capsys: pytest.Capture
     words = ["--limit", "ece=0.2", "--by", "c", "--profile", "ml", "--n-boot", "20", "--receipt", str(receipt)]
     assert main(["check", str(data), *words]) == 0
     assert main(["verify", str(receipt), str(copied)]) == 0
-    assert "The receipt agrees: 3,000 rows" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "The receipt agrees: 3,000 rows" in out
+    assert out.endswith("\nCovered: labels, scores and slices by c; no other columns.\n")
+    assert main(["verify", str(receipt), str(copied), "--skip-missing", "--task", "binary"]) == 2
+    assert "omit --task and --skip-missing" in capsys.readouterr().err
     rows.iloc[1:].to_csv(copied, index=False)
     assert main(["verify", str(receipt), str(copied)]) == 1
     assert "2,999" in capsys.readouterr().out
     assert main(["verify", str(data), str(copied)]) == 2
     assert main(["verify", str(tmp_path / "none.json"), str(copied)]) == 2
+
+
+def test_rows_that_a_receipt_does_not_cover_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"label": rng.integers(0, 2, 400).astype(float), "score": rng.random(400)})
+    frame.loc[:9, "label"] = np.nan
+    frame["half"] = np.arange(400) % 2
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    receipt, rows = str(tmp_path / "receipt.json"), str(tmp_path / "rows.csv")
+    evaluated = ("--metric", "ece", "--by", "half", "--groups", "half", "--skip-missing", "--receipt", receipt)
+    assert main(["evaluate", rows, *evaluated]) == 0
+    capsys.readouterr()
+    assert main(["verify", receipt, rows]) == 0
+    covered = "Covered: labels, scores, slices by half and groups by half; no other columns. "
+    assert capsys.readouterr().out.endswith(f"{covered}10 rows without a label are not covered.\n")
+    frame["label"] = 1 - frame.label
+    frame.to_csv(rows, index=False)
+    assert main(["verify", receipt, rows]) == 1
+    first, *lines = capsys.readouterr().out.splitlines()
+    assert first == "The labels differ from those of the receipt; scores, weights, slices and groups are the same."
+    assert len(lines) <= 5
 
 
 def test_blocks_that_change_while_they_are_measured_have_no_receipt() -> None:

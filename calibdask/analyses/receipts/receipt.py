@@ -348,7 +348,9 @@ def _of_data(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
 
 
 def _joined(names: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    # Slices and groups have one digest.
+    words = [word for name in names for word in name.split(" and ")]
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _close(before: Any, after: Any, tolerance: float) -> bool:

@@ -176,6 +176,11 @@ def report(
     has_limits = bool(check.limits or check.slice_limits)
     facts = _origin(limits_path, declared, given=bool(limits or slice_limits)) if has_limits else {}
     facts |= _facts(facts_path, own_facts)
+    if receipt is not None and given["due"] is not None:
+        raise click.UsageError(
+            "--receipt covers all rows, but --due excludes pending ones; omit one of them, or report a file of the due "
+            "rows alone."
+        )
     given["by"] = tuple(dict.fromkeys((*declared.by, *given["by"])))
     given["groups"] = given["groups"] or declared.groups or None
     target = _checked(data, {"--out": out, "--receipt": receipt}, overwrite=overwrite)
@@ -193,8 +198,6 @@ def report(
         _check_alone(cubes[0], stores)
     elif kept is not None and len(stores) > 1:
         raise click.UsageError("--receipt covers a single model; run report or check for each model.")
-    elif kept is not None and watching is not None and watching.due is not None:
-        raise click.UsageError("--receipt covers all rows, but --due excludes pending ones; omit one of them.")
     _check_slices(stores.values(), given["by"], bool(check.slice_limits))
     if not check.decides:
         check = replace(check, n_boot=intervals["n_boot"])

@@ -277,7 +277,9 @@ class Data:
             )
         read = replace(self._read(), guess=self.guess)
         if read.source.layout.clustered and not takes_groups:
-            mend = "Leave groups out" if self.has_rows else "Leave clusters out, by drop_dims('cluster_bucket'),"
+            mend = "Leave groups (--groups) out"
+            if not self.has_rows:
+                mend = "Summarize the rows without groups (--groups), or drop_dims('cluster_bucket') in Python,"
             raise ValueError(
                 f"groups is not supported here: this analysis assumes independent rows. {mend} to get numbers for "
                 "independent rows, or give one row per cluster."

@@ -251,6 +251,16 @@ def _admitted(
     return admitted, Pending(labels[~due], rows[~due]) if not due.all() else None
 
 
+def check_independent(watching: Watching | None, *, clustered: bool) -> None:
+    """Raise ValueError, before anything is measured, for clusters of rows that are to be watched over time."""
+    if watching is not None and clustered:
+        raise ValueError(
+            "Calibration over time expects independent rows, got clusters: bets on the rows of a cluster are not "
+            f"independent. Omit the period {watching.period} (--period, --due), or the groups (--groups); of a stored "
+            "summary with clusters, summarize the rows without groups."
+        )
+
+
 def due_summary(summary: Summary, watching: Watching | None) -> Summary:
     """The summary without the rows of pending periods, whose outcomes are not all known: nothing is decided by these.
 
@@ -259,6 +269,7 @@ def due_summary(summary: Summary, watching: Watching | None) -> Summary:
     ValueError
         If periods are to be due and their labels are no dates.
     """
+    check_independent(watching, clustered=summary.source.layout.clustered)
     if watching is None or watching.due is None:
         return summary
     labels = as_labels(summary.dataset[watching.period].values)
@@ -276,6 +287,7 @@ def due_rows(data: Data, watching: Watching | None) -> Data:
     ValueError
         If periods are to be due and their labels are no dates.
     """
+    check_independent(watching, clustered=data.options.groups is not None)
     if watching is None or watching.due is None or isinstance(data.labels, RowStream):
         return data
     sample_dim = data.options.sample_dim

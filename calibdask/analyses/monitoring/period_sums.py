@@ -55,7 +55,8 @@ class PeriodSums:
             raise ValueError(
                 f"{name} expects a summary without clusters: bets on dependent rows of one period need the number of "
                 "rows of each cluster, which buckets of clusters do not store. Summarize one row of each cluster and "
-                "period without groups; drop_dims('cluster_bucket') drops the clusters, but raises more false alarms."
+                "period without groups; drop_dims('cluster_bucket') in Python drops clusters, but raises more false "
+                "alarms."
             )
         slices = [by] if isinstance(by, str) else list(by or ())
         if period not in summary.slices or period in slices:

@@ -187,10 +187,10 @@ def _tendency(model: ModelResult, *, of_all_rows: bool = False) -> str:
     scores = "confidences" if model.kind == "confidence" else "scores"
     where = " over all rows" if of_all_rows or model.measured.audited is not None else ""
     if gap.low <= 0 <= gap.high:
-        few = f" by only {counted(model.rows, 'row')}" if model.rows < FEW_ROWS else ""
+        few = f" with only {counted(model.rows, 'row')}" if model.rows < FEW_ROWS else ""
         _, low, high = points_of(gap.value, gap.low, gap.high)
-        ends = f"{low.removeprefix('−')} points too high to {high} too low"
-        return f"no bias of the mean shown{where}{few} ({scores} {ends})"
+        ends = f"{low.removeprefix('−')} points too high and {high} too low"
+        return f"no significant bias of the mean score{where}{few} ({scores} between {ends})"
     least, most = sorted((abs(gap.low), abs(gap.high)))
     side = "too high" if gap.value < 0 else "too low"
     value, least_text, most_text = points_of(abs(gap.value), least, most)
@@ -232,6 +232,6 @@ def _capital(words: str) -> str:
     """With a capital letter; names are left as they are."""
     return (
         words[:1].upper() + words[1:]
-        if words.startswith(("all rows", "no bias ", "scores ", "confidences "))
+        if words.startswith(("all rows", "no significant bias ", "scores ", "confidences "))
         else words
     )

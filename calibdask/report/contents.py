@@ -79,7 +79,7 @@ def page_of(models: Sequence[ModelResult], origin: Origin, paired: xr.Dataset | 
         "compared": (f"Against {models[0].name}", against_the_first(models, paired) if several else ()),
         "slices": ("Slices", [*_worst_of(models), *(() if several else _slices(models))]),
         "numbers": ("Numbers", few_numbers(models)),
-        "filed": ("Numbers to file", profile_numbers(models)),
+        "filed": ("Profile numbers", profile_numbers(models)),
         "recalibration": ("Would recalibration help?", recalibration(models)),
         "time": ("Over time", over_time(models)),
         AUDITED: (AUDITED_TITLE, _audits(models)),

@@ -171,8 +171,8 @@ def test_the_first_page_says_first_what_the_audit_found(tmp_path: Path, monkeypa
     result = cd.audit("found.parquet", features="country")
     assert shown["found"][0] == result.attrs["conclusion"].replace("(-", "(−")
     assert "2 groups are off" in shown["found"][0]
-    assert shown["found"][1].startswith("No bias of the mean shown over all rows (")
-    assert shown["none"][0].startswith("No bias of the mean shown over all rows (")
+    assert shown["found"][1].startswith("No significant bias of the mean score over all rows (")
+    assert shown["none"][0].startswith("No significant bias of the mean score over all rows (")
     assert shown["none"][1].startswith("No calibration error shown beyond chance over all rows:")
     assert shown["none"][2].startswith("No group of at least ")
     assert main(["report", "found.parquet", *options, "--limit", "0.5", "--out", "limit.html"]) == 0

@@ -91,9 +91,14 @@ class TestBanner:
                 r"Within the limit; .* points too low on average \(.*\): [\d.]+ % predicted, [\d.]+ % observed$",
             ),
             (TRUTH**3, {"ece": 0.01}, "broken", r"Outside the limit: all rows; scores [\d.]+ points too low"),
-            (TRUTH, {"ece": 0.01}, "undecided", r"Not decided: all rows; no bias of the mean shown"),
+            (TRUTH, {"ece": 0.01}, "undecided", r"Not decided: all rows; no significant bias of the mean score"),
             (TRUTH**3, None, "neutral", r"Scores [\d.]+ points too low on average \("),
-            (TRUTH, None, "neutral", r"No bias of the mean shown \(scores [\d.]+ points too high to [\d.]+ too low\)$"),
+            (
+                TRUTH,
+                None,
+                "neutral",
+                r"No significant bias of the mean score \(scores between [\d.]+ points too high and [\d.]+ too low\)$",
+            ),
         ],
     )
     def test_lines(self, scores: Any, limits: Any, word: str, line: str, tmp_path: Path) -> None:
@@ -120,7 +125,7 @@ class TestBanner:
         )
         assert told.sentences[0].startswith("Scores too low: off by")
         assert open_.sentences[0].startswith("Scores too low in places: off by")
-        assert "No bias of the mean shown" in open_.line
+        assert "No significant bias of the mean score" in open_.line
 
     def test_without_limits_slices_have_a_table_too(self, tmp_path: Path) -> None:
         models = {name: measure(LABELS, TRUTH**power, SOME, by={"country": COUNTRY}, **FEW) for name, power in _POWERS}

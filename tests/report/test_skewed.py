@@ -72,7 +72,9 @@ def test_where_there_is_no_curve_nothing_is_drawn(tmp_path: Path) -> None:
     assert "No curve: nowhere are 20 rows near." in reader.text
     assert "reliability curve" not in "".join(str(given["aria-label"]) for given in reader.having("svg", role="img"))
     assert "The line is" not in html
-    (line,) = [words for words in reader.words if words.startswith("No bias of the mean shown by only 35 rows")]
+    (line,) = [
+        words for words in reader.words if words.startswith("No significant bias of the mean score with only 35 rows")
+    ]
     gap = float(LABELS[:35].mean() - TRUTH[:35].mean())
     low, high = (float(words.split()[0]) for words in line.split("(scores ")[1].split(" to "))
     assert -low < 100 * gap < high

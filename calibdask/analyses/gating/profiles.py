@@ -194,7 +194,7 @@ PROFILES: Mapping[str, Profile] = {
             "c-statistic": {"": "AUC (accuracy ratio: 2 AUC - 1)"},
         },
         of_slices=("observed-expected", "grade-tests"),
-        note="By grade and by year: name these columns as slices. The tests take defaults as independent.",
+        note="The tests assume that defaults are independent.",
     ),
     "ads": Profile(
         "Calibration of click and conversion probabilities",
@@ -212,7 +212,7 @@ PROFILES: Mapping[str, Profile] = {
             "log-loss": {"": "Log loss"},
         },
         of_slices=("observed-expected", "normalized-entropy"),
-        note="Deciles count from 0, the lowest scores. By campaign, placement or day: name these columns as slices.",
+        note="Deciles count from 0, the lowest scores.",
     ),
     "forecast": Profile(
         "Verification of probability forecasts",

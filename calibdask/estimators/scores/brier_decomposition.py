@@ -139,9 +139,9 @@ _FEWEST_IN_A_BIN, _FEWEST_OUTCOMES = 10, 10
 # Expected rows of the rarer outcome in each bin that is not empty, below which the resolution has none.
 _FEWEST_EXPECTED, _FEWEST_BINS = 1, 2
 FEW_IN_BINS = (
-    f"where rows are fewer than {_FEWEST_IN_A_BIN} for each bin that is not empty (of all but "
-    f"within_variance: or of an outcome fewer than {_FEWEST_OUTCOMES}; of the resolution: or of an outcome fewer than "
-    f"{_FEWEST_EXPECTED} expected in such a bin, or with one such bin)"
+    f"where rows are too few: fewer than {_FEWEST_IN_A_BIN} per non-empty bin or, except for within_variance, fewer "
+    f"than {_FEWEST_OUTCOMES} of one outcome; for the resolution also with fewer than {_FEWEST_EXPECTED} expected row "
+    "of one outcome per bin, or with a single bin"
 )
 # Terms that sampling shifts.
 _BIASED = ("resolution", "uncertainty", "refinement_loss", "within_variance", "within_covariance")

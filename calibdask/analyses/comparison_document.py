@@ -5,6 +5,7 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.engine.axes import column_name
 from calibdask.render.text_table import MOST_SLICES, label_of
 from calibdask.results.comparison import Comparison, Difference, comparisons, metrics_without_differences, verdicts
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, numeric, text
@@ -43,7 +44,7 @@ def _table(of_model: Sequence[Comparison]) -> Table:
     shown = of_model[:MOST_SLICES]
     differences = [difference for comparison in shown for difference in comparison.differences]
     is_adjusted = any("pvalue_holm" in difference.pvalues for difference in differences)
-    columns = [(label_of(dim), False) for dim in first.labels]
+    columns = [(label_of(column_name(dim)), False) for dim in first.labels]
     if first.labels:
         columns.append(("rows", True))
     names = (label_of(first.baseline), label_of(first.model), "difference", "low", "high")

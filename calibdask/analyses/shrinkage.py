@@ -12,6 +12,7 @@ from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
+from calibdask.engine.axes import column_name
 from calibdask.engine.plan import run_requests
 from calibdask.estimators.about import PartInfo
 from calibdask.estimators.checks import check_choice
@@ -268,7 +269,7 @@ class SliceShrinkage(Analysis):
         dims = [str(dim) for dim in result["raw"].dims]
         level = f"{percent(result.attrs['confidence'])} interval"
         heads = ["rows", "raw", "shrunken", level, *(["beyond limit"] if "exceeds" in result else [])]
-        columns = [*((dim, False) for dim in dims), *((head, True) for head in heads)]
+        columns = [*((column_name(dim), False) for dim in dims), *((head, True) for head in heads)]
         is_gap = result.attrs["measure"] == "mean-gap"
         title = "Observed rate minus mean prediction" if is_gap else "Observed over expected events"
         sentences = [Sentence(_conclusion(result), name="conclusion")]

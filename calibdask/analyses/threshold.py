@@ -15,6 +15,7 @@ from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
+from calibdask.engine.axes import column_name
 from calibdask.engine.sources.source import Source
 from calibdask.estimators.about import PartInfo
 from calibdask.inference.choice import check_confidence, check_level
@@ -231,7 +232,7 @@ class Threshold(Analysis):
         slices = list(_slices(result))
         sentences = [_slice_sentence(labels, here) for labels, here in slices]
         dims = [str(dim) for dim in result["threshold"].dims]
-        columns = [*((dim, False) for dim in dims), *((heading, True) for heading in _HEADINGS)]
+        columns = [*((column_name(dim), False) for dim in dims), *((heading, True) for heading in _HEADINGS)]
         rows = [[*map(text, map(slice_text, labels.values())), *_cells(here)] for labels, here in slices]
         table = Table("", columns, rows, name="thresholds")
         qualifies = bool(result["threshold"].notnull().any())
@@ -249,14 +250,13 @@ class Threshold(Analysis):
 
 def _slices(result: xr.Dataset) -> Iterator[tuple[Mapping[str, Any], xr.Dataset]]:
     """Labels by dimension, and the part of the result, of each slice."""
-    dims = [str(dim) for dim in result["threshold"].dims]
-    for at, labels in Results(result).strata(dims):
+    for at, labels in Results(result).strata([str(dim) for dim in result["threshold"].dims]):
         yield {str(dim): plain(label) for dim, label in labels.items()}, result.isel(at)
 
 
 def _slice_sentence(labels: Mapping[str, Any], here: xr.Dataset) -> Sentence:
     words = str(here["sentence"].values)
-    place = ", ".join(f"{name} {slice_text(label)}" for name, label in labels.items())
+    place = ", ".join(f"{column_name(name)} {slice_text(label)}" for name, label in labels.items())
     return Sentence(f"{place}: {words}" if place else words, name="conclusion")
 
 

@@ -258,6 +258,8 @@ def evaluate(**given: Any) -> None:
         names = [BANDWIDTH, *request.tests.metrics]
     figures = Results(dataset).only(names)
     figures = figures.assign_attrs(request.map_attributes)
+    if request.weight is not None:
+        figures = figures.assign_attrs(weights=request.weight)
     if not (request.metrics or request.full or request.tests is not None):
         figures = figures.assign_attrs(panel=DEFAULT_PANEL)
     strata, order = None, ""

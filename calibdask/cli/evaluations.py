@@ -14,6 +14,7 @@ from calibdask.cli.tests_panel import TESTS
 from calibdask.safe_text import visible_address
 
 if TYPE_CHECKING:
+    from calibdask.statistics.layout import Layout
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import StoredRows
     from calibdask.storage.row_table import RowTable
@@ -34,14 +35,19 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
     """The evaluation of scored rows, with the models of its report."""
     import calibdask as cd
     from calibdask.progress import shown_progress
+    from calibdask.results.build import METRICS_LEFT_OUT
+    from calibdask.statistics.layout import Layout
 
     with request.connected(columns), shown_progress("evaluating"), shown_warnings():
         table = request.table(rows) if columns is None else columns
         shape = request.shape(table)
+        layout = Layout(classes=shape.classes, vector=shape.vector)
         tests = request.tests
+        unsupported: list[str] = []
         if tests is None:
             left_out: dict[str, str] = {}
             chosen = request.chosen(request.panel(shape.classes, shape.vector))
+            chosen, unsupported = _supported(request, chosen, layout)
         else:
             left_out = tests.reasons(_row_count(table.labels), vector=shape.vector)
             chosen = {name: metric for name, metric in tests.metrics.items() if name not in left_out}
@@ -59,12 +65,28 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
             result = cd.evaluate(request.data_of(table), metrics=chosen, **request.intervals)
             request.note_excluded(result.attrs)
         if tests is not None:
-            from calibdask.statistics.layout import Layout
-
-            layout = Layout(classes=shape.classes, vector=shape.vector)
             result = tests.described(result, left_out, layout)
+        if unsupported:
+            result = result.assign_attrs({METRICS_LEFT_OUT: unsupported})
         _warn_of_rows_of_the_fit(request, rows, result.attrs.get("rows"))
     return Evaluation(result, chosen, shape.vector, models)
+
+
+def _supported(request: EvaluateRequest, chosen: dict[str, Any], layout: "Layout") -> tuple[dict[str, Any], list[str]]:
+    """The metrics that support weights and clusters, and sentences on the others; all of them, if none does."""
+    layout = replace(layout, clustered=request.groups is not None)
+
+    def reason(metric: Any) -> str:
+        if request.weight is not None and not metric.supports_weights:
+            return "it does not support weights (--weight)"
+        return metric.cluster_refusal(layout) if layout.clustered else ""
+
+    reasons = {name: words for name, metric in chosen.items() if (words := reason(metric))}
+    if len(reasons) == len(chosen):
+        # Evaluation refuses them.
+        return chosen, []
+    kept = {name: metric for name, metric in chosen.items() if name not in reasons}
+    return kept, [f"{name} is left out: {words}" for name, words in reasons.items()]
 
 
 def _warn_of_rows_of_the_fit(request: EvaluateRequest, rows: "StoredRows", number: int | None) -> None:

@@ -70,6 +70,18 @@ def slice_dimension(name: Hashable) -> Hashable:
     return f"{name}_" if name in _OWN_NAMES else name
 
 
+def column_name(dimension: Hashable) -> str:
+    """The name under which the user knows a dimension of slices, for people to read.
+
+    Examples
+    --------
+    >>> column_name("rows_"), column_name("day"), column_name("day_")
+    ('rows', 'day', 'day_')
+    """
+    name = str(dimension)
+    return name[:-1] if name.endswith("_") and name[:-1] in _OWN_NAMES else name
+
+
 def with_missing(labels: np.ndarray) -> np.ndarray:
     """The labels of slices, and one of the rows without a value: NaN, NaT or a text.
 

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.axes import column_name
 from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.results.format import slice_text
@@ -69,7 +70,9 @@ def change_list(change: xr.Dataset, most: int) -> list[GapChange]:
             here = change.isel(at)
             label = f"{float(here.score_lower):g} to {float(here.score_upper):g}"
         else:
-            label = " · ".join(f"{dim}={slice_text(change[dim].values[place])}" for dim, place in at.items())
+            label = " · ".join(
+                f"{column_name(dim)}={slice_text(change[dim].values[place])}" for dim, place in at.items()
+            )
         # Groups of scores that nobody has in either window.
         if sizes[number] or number == 0:
             changes.append(GapChange(label, part("mix", at), part("within", at)))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.engine.axes import column_name
 from calibdask.estimators.smooth.score_axis import ScoreAxis
 from calibdask.markup import Html
 from calibdask.plot import svg
@@ -238,7 +239,7 @@ def chart_figures(dataset: xr.Dataset, name: str) -> Iterator[Figure]:
             dims = kind.dims(dataset, metric)
             for position in islice(product(*(range(dataset.sizes[dim]) for dim in dims)), MOST_PANELS):
                 at = dict(zip(dims, position, strict=True))
-                labels = (f"{dim} {slice_text(dataset[dim].values[i])}" for dim, i in at.items())
+                labels = (f"{column_name(dim)} {slice_text(dataset[dim].values[i])}" for dim, i in at.items())
                 title = ", ".join((f"{name}: {kind.name.lower()}", *labels))
                 chart = kind.chart(dataset, metric, at)
                 height = _SIDE if kind is BELT else 0.7 * _SIDE

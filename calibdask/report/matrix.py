@@ -9,6 +9,7 @@ import numpy as np
 
 from calibdask.analyses.gating.gate import Gate, accepted, interval_text, turns, value_text
 from calibdask.analyses.gating.judging import Judgement
+from calibdask.engine.axes import column_name
 from calibdask.render.drawing import forest, forest_axis, forest_range
 from calibdask.report.banners import by_name, is_rare
 from calibdask.report.human_names import gap_name
@@ -31,7 +32,8 @@ Counts = Mapping[str, tuple[float, float]]
 
 def event_noun(model: ModelResult) -> str:
     """Noun for an event; for confidences, a correct prediction."""
-    return "right prediction" if model.kind == "confidence" else "event"
+    noun = "right prediction" if model.kind == "confidence" else "event"
+    return f"weighted {noun}" if model.measured.weights else noun
 
 
 def limit_matrix(gates: Sequence[tuple[ModelResult, Gate]]) -> Table:
@@ -95,7 +97,7 @@ def _counts_of_gate(gate: Gate) -> Counts:
     for result in gate.slices.values():
         results = Results(result)
         for at, labels in results.strata():
-            place = ", ".join(f"{name}={slice_text(label)}" for name, label in labels.items())
+            place = ", ".join(f"{column_name(name)}={slice_text(label)}" for name, label in labels.items())
             here = results.at(at)
             counts[place] = (float(here.totals["rows"]) if "rows" in here.totals else math.nan, events_of(here))
     return counts

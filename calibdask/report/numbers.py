@@ -10,6 +10,7 @@ import xarray as xr
 
 from calibdask.analyses.gating.gate import Gate, left_out_numbers
 from calibdask.analyses.gating.profiles import Named, Profile, profile_of
+from calibdask.engine.axes import column_name
 from calibdask.markup import Html
 from calibdask.plot import svg
 from calibdask.plot.decision_charts import rounded_up
@@ -54,7 +55,7 @@ def consistency_figures(dataset: xr.Dataset, name: str) -> Iterator[Figure]:
         dims = [str(dim) for dim in outcome.values.dims[:-1]]
         for position in islice(product(*(range(dataset.sizes[dim]) for dim in dims)), MOST_PANELS):
             at = dict(zip(dims, position, strict=True))
-            labels = (f"{dim} {slice_text(dataset[dim].values[i])}" for dim, i in at.items())
+            labels = (f"{column_name(dim)} {slice_text(dataset[dim].values[i])}" for dim, i in at.items())
             title = ", ".join((f"{name}: reliability with consistency bars", *labels))
             points = _points(results.at(at), metric)
             yield Figure(consistency_picture(points, title), f"{title}; {_reading(points, results.level)}")

@@ -299,7 +299,10 @@ class DatasetBuilder:
         for name, part in ((name, estimate[name]) for name in names_of_totals if name in estimate):
             dims = (*names, *(self.class_dim for _ in part.dims))
             values = np.reshape(part.values, (*sizes, *part.values.shape[2:]))
-            attributes = {"meaning": infos[name].meaning, **({} if name == "rows" else {"setting": setting})}
+            attributes: dict[str, Any] = {"meaning": infos[name].meaning}
+            attributes |= {} if name == "rows" else {"setting": setting}
+            if name == "events" and layout.weighted and self.data.options.task != "multilabel":
+                attributes |= {"meaning": "sum of the weights of outcomes", "weighted": 1}
             self.coordinates[name] = xr.Variable(dims, values, attributes, fastpath=True)
 
     def _add_labels(self, axes: tuple[Axis, ...]) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from calibdask.engine.axes import column_name
 from calibdask.results.format import counted, slice_text
 from calibdask.safe_text import listed
 
@@ -116,7 +117,7 @@ class OverTime:
         numbers = ("gap", "gap_low", "gap_high", "period_gap", "period_low", "period_high", "log_e", "alarm", "rows")
         ends = GapEnds(*(float(dataset[f"error{end}"].values[-1]) for end in ("", "_low", "_high")))
         return cls(
-            label=" · ".join(f"{dim}={slice_text(label)}" for dim, label in at.items()),
+            label=" · ".join(f"{column_name(dim)}={slice_text(label)}" for dim, label in at.items()),
             at=at,
             period=period,
             periods=dataset[period].values,

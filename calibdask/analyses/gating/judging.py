@@ -13,6 +13,7 @@ from calibdask.analyses.evaluation import evaluated
 from calibdask.analyses.gating.limits import Limit
 from calibdask.analyses.gating.outcome_rows import RowsOfOutcomes
 from calibdask.data.input import Input
+from calibdask.engine.axes import column_name
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
 from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.estimator import Estimator
@@ -110,7 +111,7 @@ class Judgement:
     @property
     def place(self) -> str:
         """The slice in words."""
-        return ", ".join(f"{name}={label}" for name, label in self.where.items()) or "all rows"
+        return ", ".join(f"{column_name(name)}={label}" for name, label in self.where.items()) or "all rows"
 
 
 @dataclass(frozen=True)

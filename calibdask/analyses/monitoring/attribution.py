@@ -12,6 +12,7 @@ from scipy import special
 from calibdask.analyses.analysis import Analysis, Heading, Inputs, SettingName, population_sentences
 from calibdask.analyses.monitoring.period_sums import PeriodSums
 from calibdask.data.data import Data, summary_input
+from calibdask.engine.axes import column_name
 from calibdask.estimators.about import PartInfo
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import GROUP_EDGES, GROUPS, PeriodCells
@@ -239,9 +240,8 @@ def _sentence(labels: Mapping[str, Any], here: xr.Dataset) -> str:
         change, low, high = shown_texts(*values, kind="difference")
         texts.append(f"{change} ({low} to {high})")
     mix, within, total = texts
-    place = ", ".join(f"{name} {slice_text(label)}" for name, label in labels.items())
-    where = f"{place}: the" if place else "The"
-    return f"{where} mean gap changed by {total}: {mix} {_MIX}, {within} {_WITHIN}."
+    place = ", ".join(f"{column_name(name)} {slice_text(label)}" for name, label in labels.items())
+    return f"{f'{place}: the' if place else 'The'} mean gap changed by {total}: {mix} {_MIX}, {within} {_WITHIN}."
 
 
 class _Window(NamedTuple):

@@ -14,6 +14,7 @@ from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome, Sett
 from calibdask.analyses.monitoring.alarms import Alarm, WatchResult, raised_alarms, slice_key, slice_labels
 from calibdask.analyses.monitoring.watch_run import run_watch
 from calibdask.data.data import Data
+from calibdask.engine.axes import column_name
 from calibdask.render.text_table import MOST_SLICES, label_of
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, numeric, text
 from calibdask.results.format import counted, named, points, points_of, shown_number, shown_texts, slice_text
@@ -289,7 +290,7 @@ def watch_document(dataset: xr.Dataset) -> Document:
 
 def alarm_sentence(alarm: Alarm, new: Collection[str]) -> str:
     """Where, since when, and how far."""
-    where = ", ".join(f"{dim} {slice_text(label)}" for dim, label in alarm.by.items()) or "all rows"
+    where = ", ".join(f"{column_name(dim)} {slice_text(label)}" for dim, label in alarm.by.items()) or "all rows"
     news = "new alarm" if alarm.key in new else "alarm"
     return (
         f"{where}: off since {slice_text(alarm.since)}, {news} on {slice_text(alarm.period)}; by then {_size(alarm)}."
@@ -338,7 +339,7 @@ def _table(run: WatchResult, alarms: Mapping[str, Alarm]) -> Table:
         labels = [text(label_of(slices[place][str(dim)])) for dim in dims]
         alarm = alarms.get(slice_key(slices[place]))
         rows.append([*labels, *_numbers(run, place), *_alarm_cells(run, place, alarm)])
-    columns = [*((str(dim), False) for dim in dims), *_COLUMNS]
+    columns = [*((column_name(dim), False) for dim in dims), *_COLUMNS]
     return Table("", columns, rows, _remainder(run), name="slices")
 
 

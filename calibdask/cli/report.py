@@ -119,7 +119,9 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 @click.option(
     "--due",
     metavar="TIME",
-    help=("With --period: delay until outcomes are known, such as 30d; until then a period is pending."),
+    help=(
+        "With --period: delay until outcomes are known, such as 30d or 12m (months); until then a period is pending."
+    ),
 )
 @click.option("--now", metavar="DATE", help="With --due: current time in UTC.  [default: now]")
 @key_option

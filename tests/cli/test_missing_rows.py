@@ -57,3 +57,36 @@ def test_columns_of_classes_between_commas(tmp_path: Path, capsys: pytest.Captur
     assert captured.err == ""
     value = json.loads(captured.out)["metrics"]["ece"]["value"]
     assert value == cd.ece(LABELS, np.column_stack([1 - SCORES, SCORES]))
+
+
+def test_a_column_called_segment_keeps_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Audits have a dimension of this name, so that results add an underscore; people read the name of the column."""
+    path = str(tmp_path / "rows.csv")
+    segment = np.where(np.arange(ROWS) % 2, "card", "sme")
+    pd.DataFrame({"label": LABELS, "score": SCORES, "segment": segment}).to_csv(path, index=False)
+    store = str(tmp_path / "s.nc")
+    assert main(["summarize", path, "--by", "segment", "--out", store]) == 0
+    for data in (path, store):
+        assert main(["evaluate", data, "--by", "segment", "--metric", "brier"]) == 0
+    gate = ["--limit", "mean-gap=1", "--slice-limit", "mean-gap=1", "--by", "segment"]
+    assert main(["check", path, *gate]) in (0, 3)
+    assert main(["shrink", path, "--by", "segment"]) == 0
+    out = capsys.readouterr().out
+    assert "segment=sme" in out
+    assert "segment_" not in out
+
+
+def test_weights_are_named_and_metrics_without_them_are_left_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = str(tmp_path / "rows.csv")
+    pd.DataFrame({"label": LABELS, "score": SCORES, "ead": 1000 + SCORES, "g": np.arange(ROWS) % 2}).to_csv(path)
+    words = ["evaluate", path, "--label", "label", "--score", "score", "--weight", "ead", "--metric"]
+    assert main([*words, "brier", "--metric", "grade-tests", "--by", "g"]) == 0
+    out = capsys.readouterr().out
+    assert "weighted by ead: all numbers but the rows use the weights" in out
+    assert "grade_tests is left out: it does not support weights (--weight)" in out
+    assert main([*words, "brier"]) == 0
+    assert "weighted events" in capsys.readouterr().out
+    assert main([*words, "grade-tests"]) == 2
+    assert "GradeTests counts rows and defaults and does not support sample_weight" in capsys.readouterr().err

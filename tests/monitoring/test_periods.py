@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.analyses.monitoring.due_dates import period_ends
+from calibdask.analyses.monitoring.due_dates import are_due, period_ends
 from calibdask.storage.summary_scores import SCORES
 from tests.monitoring.test_watch import DAYS, assert_same_bits, summary
 
@@ -169,3 +169,16 @@ def test_states_with_other_labels_are_refused(drifted: xr.Dataset) -> None:
         warnings.simplefilter("error")
         coarse = drifted.assign_coords(day=DAYS.astype("datetime64[s]"))
         assert cd.watch(coarse, state=state).sizes["day"] == 17
+
+
+def test_outcomes_that_take_calendar_months() -> None:
+    """Twelve months after the end of a month, also in a leap year, where 365 days are not."""
+    months = np.array(["2023-01", "2023-02", "2023-03"])
+    assert are_due("month", months, "12m", "2024-02-29").tolist() == [True, False, False]
+    assert are_due("month", months, "12m", "2024-03-01").tolist() == [True, True, False]
+    assert are_due("month", months, "12m", "2024-03-31T23:59:59").tolist() == [True, True, False]
+    assert are_due("month", months, "12m", "2024-04-01").all()
+    assert are_due("day", np.array(["2026-01-29", "2026-01-30"]), "1m", "2026-02-28").all()
+    weeks = np.array(["2026-W47"])
+    assert not are_due("week", weeks, "1m", "2026-12-22").any()
+    assert are_due("week", weeks, "1m", "2026-12-23").all()

@@ -12,7 +12,7 @@ from calibdask.safe_text import visible
 Labels = npt.NDArray[Any]
 Dates = npt.NDArray[np.datetime64]
 
-_DUE = re.compile(r"\s*(\d+)\s*([hdw])\s*")
+_DUE = re.compile(r"\s*(\d{1,6})\s*([hdwm])\s*")
 _HOURS = {"h": 1, "d": 24, "w": 168}
 _WEEK = re.compile(r"(\d{4})-W(\d\d)")
 # Other numbers are years to NumPy, but not here.
@@ -23,7 +23,7 @@ _EXPECTED = "such as 2026-11-22, 2026-11 or 2026-W47"
 
 
 def parse_due(due: Any) -> np.timedelta64:
-    """The time that outcomes take, in seconds.
+    """The time that outcomes take, in seconds, or in calendar months.
 
     Raises
     ------
@@ -36,11 +36,15 @@ def parse_due(due: Any) -> np.timedelta64:
     30
     """
     if isinstance(due, str) and (match := _DUE.fullmatch(due)):
+        if match[2] == "m":
+            return np.timedelta64(int(match[1]), "M")
         due = timedelta(hours=int(match[1]) * _HOURS[match[2]])
     if isinstance(due, timedelta):
         due = np.timedelta64(due)
     if not isinstance(due, np.timedelta64) or np.isnat(due) or due < np.timedelta64(0, "s"):
-        raise ValueError(f"due expects a time such as '30d', '12h' or '2w', or a timedelta, got {due!r}.")
+        raise ValueError(
+            f"due expects a time such as '30d', '12h', '2w' or '12m' (months), or a timedelta, got {due!r}."
+        )
     return due.astype("timedelta64[s]")
 
 
@@ -108,7 +112,35 @@ def are_due(period: str, labels: Labels, due: Any, now: Any) -> npt.NDArray[np.b
     >>> are_due("day", np.array(["2026-11-14", "2026-11-15"]), "7d", "2026-11-22").tolist()
     [True, False]
     """
-    return np.asarray(period_ends(period, labels) + parse_due(due) <= parse_now(now))
+    return np.asarray(due_times(period, labels, due) <= parse_now(now))
+
+
+def due_times(period: str, labels: Labels, due: Any) -> Dates:
+    """The moments when the outcomes of periods are known, in seconds.
+
+    Months after the 31st, where a month has no such day, end with that month.
+
+    Raises
+    ------
+    ValueError
+        If labels are no dates, or the time is none.
+
+    Examples
+    --------
+    >>> due_times("month", np.array(["2025-11", "2025-12"]), "2m").astype("datetime64[D]").astype(str).tolist()
+    ['2026-02-01', '2026-03-01']
+    >>> due_times("day", np.array(["2026-01-29", "2026-01-30"]), "1m").astype("datetime64[D]").astype(str).tolist()
+    ['2026-02-28', '2026-02-28']
+    """
+    ends, delay = period_ends(period, labels), parse_due(due)
+    if np.datetime_data(delay.dtype)[0] != "M":
+        return np.asarray(ends + delay)
+    months = ends.astype("datetime64[M]")
+    later = months + delay
+    days = ends.astype("datetime64[D]")
+    last = (later + 1).astype("datetime64[D]") - 1
+    moved = np.minimum(later.astype("datetime64[D]") + (days - months.astype("datetime64[D]")), last)
+    return np.asarray(moved.astype("datetime64[s]") + (ends - days))
 
 
 def period_ends(period: str, labels: Labels) -> Dates:

@@ -78,10 +78,11 @@ def watch(
         includes are skipped. The result then has only the new periods, and the slices of this summary and of earlier
         ones.
     due : str or timedelta, optional
-        How long after the end of a period its outcomes are all known, such as ``"30d"``, ``"12h"`` or ``"2w"``; periods
-        are cohorts by the date of the prediction. Periods that are not due are pending: they are neither monitored nor
-        part of the state. Their labels are dates, ISO texts such as ``"2026-11-22"``, or months ``"2026-11"`` and weeks
-        ``"2026-W47"``; if dates are further apart, a period is as long as the shortest step between them.
+        How long after the end of a period its outcomes are all known, such as ``"30d"``, ``"12h"``, ``"2w"`` or
+        ``"12m"``, calendar months; periods are cohorts by the date of the prediction. Periods that are not due are
+        pending: they are neither monitored nor part of the state. Their labels are dates, ISO texts such as
+        ``"2026-11-22"``, or months ``"2026-11"`` and weeks ``"2026-W47"``; if dates are further apart, a period is as
+        long as the shortest step between them.
     now : str or datetime, optional
         The time (UTC) at which periods must be due. None: now.
     features : bool, default False
@@ -209,7 +210,7 @@ class Watch(Analysis):
     alpha : float, default 0.05
         Share of calibrated models that ever raise a false alarm.
     due : str or timedelta, optional
-        Delay until the outcomes of a period are known, such as 30d; until then it is pending.
+        Delay until the outcomes of a period are known, such as 30d or 12m (months); until then it is pending.
     now : str or datetime, optional
         Current time in UTC, with --due. None: now.
     state : mapping or str, optional

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.analyses.monitoring.alarms import WatchResult
-from calibdask.analyses.monitoring.due_dates import coarser_periods, parse_due, parse_now, period_ends
+from calibdask.analyses.monitoring.due_dates import coarser_periods, due_times, parse_now
 from calibdask.analyses.monitoring.period_sums import PeriodSums
 from calibdask.analyses.monitoring.slice_processes import PeriodTotals, SliceProcesses, period_numbers
 from calibdask.data.data import summary_input
@@ -96,7 +96,7 @@ def choose_periods(
         return PeriodChoice(left, late, [], None)
     moment = parse_now(now)
     whole = np.concatenate([labels, seen]) if seen.size else labels
-    when = (period_ends(period, whole) + parse_due(due))[: labels.size]
+    when = due_times(period, whole, due)[: labels.size]
     return PeriodChoice(
         [position for position in left if when[position] <= moment],
         late,

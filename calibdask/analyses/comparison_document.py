@@ -6,7 +6,7 @@ from typing import Any
 import xarray as xr
 
 from calibdask.engine.axes import column_name
-from calibdask.render.text_table import MOST_SLICES, label_of
+from calibdask.render.text_table import MOST_SLICES, clusters_text, label_of
 from calibdask.results.comparison import Comparison, Difference, comparisons, metrics_without_differences, verdicts
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, numeric, text
 from calibdask.results.format import named, plain, rests_on, shown_texts
@@ -34,7 +34,9 @@ def comparison_document(result: xr.Dataset) -> Document:
         elements.append(
             Sentence(f"No differences of {named(without)}: they have no number or fixed point.", quiet=True)
         )
-    elements.append(Sentence(", ".join(rests_on(result.attrs)), quiet=True, name="rows"))
+    # Rows and clusters are those of every model.
+    facts = [*rests_on(result.attrs), clusters_text(result.isel(model=0))]
+    elements.append(Sentence(", ".join(filter(None, facts)), quiet=True, name="rows"))
     return Document("Comparison of models", "", [Section("comparison", "", elements)], name="compare")
 
 

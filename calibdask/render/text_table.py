@@ -184,6 +184,8 @@ def clusters_text(dataset: xr.Dataset) -> str:
     of_name = "" if name == "groups" else f" ({visible(str(name))})"
     least, most = int(clusters.min()), int(clusters.max())
     if clusters.ndim:
+        if least == most:
+            return f"{about}{least:,} clusters{of_name} in each slice"
         return f"{about}{least:,} to {most:,} clusters{of_name} in a slice"
     if not np.isfinite(worth.values) or least < FEWEST_CLUSTERS:
         # So few clusters do not determine the intracluster correlation.

@@ -247,6 +247,8 @@ def _sentence(comparison: Comparison, difference: Difference, word: str, level: 
     if not np.isfinite(difference.pvalue):
         interval = "too few rows, or too few of an outcome, for an interval"
     name = _name(difference)
+    if difference.is_same:
+        return f"{model} and {baseline} do not differ: both have {name} {first}, also in all resampled rows."
     if not difference.difference:
         return f"It is inconclusive whether {model} or {baseline} is {word}: both have {name} {first}."
     if is_better is None:
@@ -279,10 +281,13 @@ def _of_slices(of_model: list[Comparison], level: float, smallest: float) -> str
     verdicts = [difference.better(level) for difference in decided]
     slices, name = counted(len(decided), "slice"), _name(decided[0])
     model, baseline = of_model[0].model, of_model[0].baseline
+    same = sum(difference.is_same for difference in decided)
     better, worse, unknown = (verdicts.count(verdict) for verdict in (True, False, None))
+    unknown -= same
+    equal = f", identical in {same:,}" if same else ""
     few = " With more replicates (n_boot) smaller p-values would be possible." if unknown else ""
     few = few if smallest * len(decided) >= 1 - level else ""
     return (
-        f"By the {name}, {model} is better than {baseline} in {better:,} of {slices}, worse in {worse:,} and "
+        f"By the {name}, {model} is better than {baseline} in {better:,} of {slices}, worse in {worse:,}{equal} and "
         f"inconclusive in {unknown:,}. P-values are adjusted for the number of slices.{few}"
     )

@@ -37,7 +37,7 @@ def test_what_cannot_be_told_is_said() -> None:
     assert sentence.startswith("It is inconclusive whether new or old is better: ")
     assert "95 % interval -0.0" in sentence
     (same, _) = verdicts(compared(SCORES, SCORES))
-    assert same.startswith("It is inconclusive whether new or old is better: both have Brier score 0.")
+    assert same.startswith("new and old do not differ: both have Brier score 0.")
 
 
 def test_slices_are_counted_and_adjusted() -> None:

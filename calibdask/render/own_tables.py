@@ -40,7 +40,7 @@ class OwnTable:
 
 
 def own_tables(results: Results, classes: int = MOST_CLASSES) -> Iterator[OwnTable]:
-    """The tables of metrics that have no number of their own in a slice.
+    """The tables of metrics that have no number of their own in a slice, and of tests by group.
 
     Examples
     --------
@@ -52,7 +52,9 @@ def own_tables(results: Results, classes: int = MOST_CLASSES) -> Iterator[OwnTab
     """
     for metric in dict.fromkeys(part.metric for part in results.parts):
         parts = results.of(metric)
-        if any(part.is_number and part.kind != "choice" for part in parts):
+        numbers = [part for part in parts if part.is_number and part.kind != "choice"]
+        # A test of all grades together has its table by grade too; curves are drawn.
+        if any(part.kind != "pvalue" for part in numbers) or (numbers and any(part.kind == "curve" for part in parts)):
             continue
         # Replicates and levels of a band have further dimensions.
         own = next((part.own_dims for part in parts if len(part.own_dims) == 1), ())
@@ -82,7 +84,7 @@ def _table(results: Results, parts: Sequence[PartResult], dim: str, classes: int
         steps = np.linspace(0, size - 1, _POINTS).round().astype(int)
     places = [place for place in range(number) if place % size in steps]
     shown = f"{len(steps)} of {counted(size, 'point')}; --out and --chart have all." if len(steps) < size else ""
-    return OwnTable(f"{title} by {line}", dataset, places, shown)
+    return OwnTable(title if line in title else f"{title} by {line}", dataset, places, shown)
 
 
 def _ends(part: PartResult) -> list[xr.DataArray]:

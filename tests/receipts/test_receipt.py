@@ -399,7 +399,7 @@ def test_at_the_shell(rows: pd.DataFrame, tmp_path: Path, capsys: pytest.Capture
     assert "The receipt agrees: 3,000 rows" in out
     assert out.endswith("\nCovered: labels, scores and slices by c; no other columns.\n")
     assert main(["verify", str(receipt), str(copied), "--skip-missing", "--task", "binary"]) == 2
-    assert "omit --task and --skip-missing" in capsys.readouterr().err
+    assert "omit --task, --skip-missing." in capsys.readouterr().err
     rows.iloc[1:].to_csv(copied, index=False)
     assert main(["verify", str(receipt), str(copied)]) == 1
     assert "2,999" in capsys.readouterr().out

@@ -70,7 +70,9 @@ def adjustment(gate: Gate) -> str:
     """Adjustment of the intervals of slices; empty if none."""
     by = [tuple(one.where) for one in {one.place: one for one in gate.judgements if one.where}.values()]
     numbers = {", ".join(names): by.count(names) for names in dict.fromkeys(by)}
-    values = joined([f"the {number} values of {name}" for name, number in numbers.items() if number > 1] or [""])
+    values = joined(
+        [f"the {number} values of {column_name(name)}" for name, number in numbers.items() if number > 1] or [""]
+    )
     return f"adjusted for {values} (Bonferroni)" if values else ""
 
 

@@ -175,7 +175,9 @@ def _of_slices(name: str, gate: Gate) -> Table:
         rows.append([text(", ".join(map(str, labels.values()))), *cells])
     hidden = len(rows) - _MOST_ROWS
     note = f"{counted(hidden, 'further slice')} not shown." if hidden > 0 else ""
-    return Table(f"{profile.title}, by {name}", [(name, False), *columns], rows[:_MOST_ROWS], note)
+    return Table(
+        f"{profile.title}, by {column_name(name)}", [(column_name(name), False), *columns], rows[:_MOST_ROWS], note
+    )
 
 
 def few_numbers(models: Sequence[ModelResult]) -> Iterator[Element]:

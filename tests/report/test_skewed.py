@@ -76,7 +76,7 @@ def test_where_there_is_no_curve_nothing_is_drawn(tmp_path: Path) -> None:
         words for words in reader.words if words.startswith("No significant bias of the mean score with only 35 rows")
     ]
     gap = float(LABELS[:35].mean() - TRUTH[:35].mean())
-    low, high = (float(words.split()[0]) for words in line.split("(scores ")[1].split(" to "))
+    low, high = (float(words.split()[0]) for words in line.split("(scores between ")[1].split(" and "))
     assert -low < 100 * gap < high
     assert not any("different values" in words for words in reader.words)
 

@@ -149,9 +149,9 @@ def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]
     """
     facts = rests_on(dataset.attrs) if {"rows", "passes"} <= dataset.attrs.keys() else []
     yield from asides(", ".join((*facts[:1], *_events(dataset), *facts[1:], *further)), width)
-    if "weighted" in dataset.coords.get("events", xr.DataArray()).attrs:
-        by_column = f" by {visible(str(dataset.attrs['weights']))}" if "weights" in dataset.attrs else ""
-        yield from asides(f"weighted{by_column}: all numbers but the rows use the weights", width)
+    if "weights" in dataset.attrs:
+        column = visible(str(dataset.attrs["weights"]))
+        yield from asides(f"weighted by {column}: all numbers but the rows use the weights", width)
     yield from asides(f"scores calibrated by {dataset.attrs['map']}" if "map" in dataset.attrs else "", width)
     yield from asides(clusters_text(dataset), width)
     results = Results(dataset)
@@ -222,7 +222,7 @@ def _events(dataset: xr.Dataset) -> Iterator[str]:
     rows, events, score, frequency = (variable.item() for variable in totals.values())
     is_right = dataset.coords["events"].attrs.get("setting") == "confidence"
     noun = "event" if events == 1 else "events"
-    noun = f"weighted {noun}" if "weighted" in dataset.coords["events"].attrs else noun
+    noun = f"weighted {noun}" if "weights" in dataset.attrs else noun
     event, share, mean = ("right", "accuracy", "mean confidence") if is_right else (noun, "frequency", "mean score")
     (count,) = shown_texts(events, kind="count")
     (of_event,), (of_score,) = (shown_texts(value, rows=rows) for value in (frequency, score))
@@ -329,7 +329,7 @@ def _total_columns(results: Results, places: Sequence[int]) -> list[Column]:
             kind = "count" if name in ("rows", "events") else "statistic"
             values = _flat(results, variable, places)
             texts = [shown_texts(value, kind=kind, rows=n) for value, n in zip(values, rows, strict=True)]
-            heading = f"weighted_{name}" if "weighted" in variable.attrs else name
+            heading = f"weighted_{name}" if name == "events" and "weights" in results.dataset.attrs else name
             columns.append(aligned(folded_heading(heading), texts, role="aside"))
     return columns
 

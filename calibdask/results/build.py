@@ -301,8 +301,6 @@ class DatasetBuilder:
             values = np.reshape(part.values, (*sizes, *part.values.shape[2:]))
             attributes: dict[str, Any] = {"meaning": infos[name].meaning}
             attributes |= {} if name == "rows" else {"setting": setting}
-            if name == "events" and layout.weighted and self.data.options.task != "multilabel":
-                attributes |= {"meaning": "sum of the weights of outcomes", "weighted": 1}
             self.coordinates[name] = xr.Variable(dims, values, attributes, fastpath=True)
 
     def _add_labels(self, axes: tuple[Axis, ...]) -> None:

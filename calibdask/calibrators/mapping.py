@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.engine.arrays import StrayValue, is_dask
+from calibdask.engine.sources.source import FEWEST_ROWS
 from calibdask.kernels import logits
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array, Counts
@@ -174,6 +175,11 @@ def _of_logits(values: Array) -> Array:
             int(np.argwhere(wrong)[0, 0]),
             "; remove NaN and infinite values.",
         )
-    of_blocks = logits.sigmoid if values.ndim == 1 else logits.softmax
-    of_blocks(values)
+    if values.ndim == 1:
+        logits.sigmoid(values)
+    elif logits.softmax(values) == len(values) >= FEWEST_ROWS:
+        raise ValueError(
+            "The map expects logits, as it was fitted with logits=True, but all rows lie in [0, 1] and sum to 1, like "
+            "probabilities; give it the logits, or a map that was fitted to probabilities."
+        )
     return values

@@ -13,7 +13,6 @@ from calibdask.data.clusters import CLUSTERS, checked_clusters, clusters_of, sta
 from calibdask.data.features import FeatureColumn, feature_column, series_feature
 from calibdask.data.frames import aligned, check_divisions, complete_rows, is_frame, joined_arrays, series_codes
 from calibdask.data.input import Input
-from calibdask.data.logits_check import check_logits
 from calibdask.data.models import MODEL, check_columns, scores_of_models
 from calibdask.data.options import InputOptions
 from calibdask.data.shapes import Shape, stacked, stacked_slices
@@ -139,7 +138,6 @@ def hosted(name: str, array: Any) -> Any:
 def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
     """A source for arrays with named dimensions."""
     options, class_dim = shape.options, shape.options.class_dim
-    check_logits((arrays.scores if shape.vector else arrays.scores.transpose(..., class_dim)).data, shape)
     arrays, sample_dim = _one_sample_dim(numbered(arrays, shape), options)
     scores, others = arrays.scores, {"labels": arrays.labels}
     if arrays.weights is not None:
@@ -176,6 +174,7 @@ def read_named(arrays: NamedArrays, shape: Shape, encoded: Encoded) -> Input:
         source.original_row = lambda row: int(row_filter.positions(rows)[row])
     source.take_other_labels(encoded.others, encoded.unknown)
     classes = None if shape.vector else encoded.classes
+    source.batch = batch
     return Input(source, batch, axes, classes, features=arrays.features, options=options)
 
 

@@ -14,7 +14,6 @@ from calibdask.data.class_names import Encoded, encode_labels
 from calibdask.data.clusters import cluster_numbers
 from calibdask.data.input import Input
 from calibdask.data.label_numbers import refuse_stray
-from calibdask.data.logits_check import check_logits
 from calibdask.data.models import MODEL, check_compatible
 from calibdask.data.options import InputOptions
 from calibdask.data.shapes import Shape
@@ -81,6 +80,7 @@ def read_blocks(
     batch_size = first.rows.scores.shape[0]
     layout = layout_of(shape, first.rows.scores.dtype, batch_size, weighted=weighted, clustered=clustered)
     source = MemorySource(iterate_all, layout, options.validity)
+    source.batch = batch
     return Input(source, batch, classes=None if shape.vector else first.classes, options=options)
 
 
@@ -146,6 +146,7 @@ def read_stream(stream: RowStream, options: InputOptions) -> Input:
     if row_filter is not None and not stream.batches.once:
         source.original_row = original_row
     classes = None if shape.vector or known.classes is None else np.asarray(known.classes, object)
+    source.batch = batch
     return Input(source, batch, axes, classes, options=options)
 
 
@@ -251,11 +252,8 @@ def _located(blocks: Iterator[Any], options: InputOptions) -> Iterator[_Block]:
 
 def _rows_of_models(labels: xr.Variable, scores: Sequence[Any], weights: xr.Variable | None, shape: Shape) -> Rows:
     """Rows with the scores of all models, which are first in the batch."""
-    of_each = []
-    for one in scores:
-        check_logits(one, shape)
-        of_each.append(_rows(numbered(NamedArrays(labels, shape.scores(one), weights, {}, {}), shape), shape))
-    first, *others = of_each
+    named = (NamedArrays(labels, shape.scores(one), weights, {}, {}) for one in scores)
+    first, *others = of_each = [_rows(numbered(one, shape), shape) for one in named]
     if not others:
         return first
     # One label for each row; with multilabel data one for each class.

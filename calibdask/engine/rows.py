@@ -87,7 +87,11 @@ def make_block(rows: Rows, layout: Layout, start: int, before: npt.NDArray[np.in
                 f"y_prob and {name} expect equally many rows; in one block "
                 f"y_prob has {n} and {name} {length}. Give them the same chunks along the sample axis."
             )
-    scores = _probabilities(rows.scores, layout) if layout.logits else np.ascontiguousarray(rows.scores, layout.dtype)
+    like_probabilities = None
+    if layout.logits:
+        scores, like_probabilities = _probabilities(rows.scores, layout)
+    else:
+        scores = np.ascontiguousarray(rows.scores, layout.dtype)
     weights = None if rows.weights is None else np.ascontiguousarray(rows.weights, np.float64)
     group = NO_GROUPS if rows.group is None else np.ascontiguousarray(rows.group, np.int32)
     if group.size and (group.min() < 0 or group.max() >= layout.groups):
@@ -103,14 +107,12 @@ def make_block(rows: Rows, layout: Layout, start: int, before: npt.NDArray[np.in
         features=rows.features,
         clusters=None if rows.clusters is None else np.ascontiguousarray(rows.clusters, np.int64),
         excluded=rows.excluded,
+        like_probabilities=like_probabilities,
     )
 
 
-def _probabilities(logits: npt.NDArray[Any], layout: Layout) -> npt.NDArray[np.float64]:
-    """Scores from logits: the softmax of each row, or the sigmoid of P(y = 1)."""
+def _probabilities(logits: npt.NDArray[Any], layout: Layout) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Scores from logits, the softmax of each row or the sigmoid of P(y = 1); and how many look like probabilities."""
     scores = np.array(logits, np.float64, order="C", copy=True)
-    if layout.vector:
-        sigmoid(scores.reshape(-1))
-    else:
-        softmax(scores.reshape(-1, scores.shape[-1]))
-    return scores
+    counts = [sigmoid(element.reshape(-1)) if layout.vector else softmax(element) for element in scores]
+    return scores, np.array(counts, np.int64)

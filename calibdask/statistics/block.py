@@ -76,6 +76,8 @@ class Block:
         Number of the cluster of each row: a hash, the same wherever a row of the cluster is.
     excluded : ndarray of int64 or None
         Counts of rows that the source left out here, by `calibdask.statistics.validity.EXCLUDED`.
+    like_probabilities : ndarray of int64, shape (1 or batch,), or None
+        Of logits: the rows that lie in [0, 1] and sum to 1.
     """
 
     layout: Layout
@@ -89,6 +91,7 @@ class Block:
     features: tuple[npt.NDArray[Any], ...] = ()
     clusters: npt.NDArray[np.int64] | None = None
     excluded: npt.NDArray[np.int64] | None = None
+    like_probabilities: npt.NDArray[np.int64] | None = None
 
     def __post_init__(self) -> None:
         for name in ("scores", "labels", "weights", "group"):
@@ -115,6 +118,7 @@ class Block:
             features=tuple(feature[here] for feature in self.features),
             clusters=None if self.clusters is None else self.clusters[here],
             excluded=None,
+            like_probabilities=None,
         )
 
     @cached_property

@@ -29,7 +29,8 @@ _NEVER = np.iinfo(np.int64).max
 class ValidityState(NamedTuple):
     """Number of rows; rows of positive weight; for each of `KINDS` the invalid rows, the first one and its value.
 
-    ``excluded`` counts the rows that were left out before, by `EXCLUDED`.
+    ``element`` is the batch element of the first ones. ``excluded`` counts the rows that were left out before, by
+    `EXCLUDED`; ``like_probabilities``, for each batch element, the logits that look like probabilities.
     """
 
     rows: Counts
@@ -37,7 +38,9 @@ class ValidityState(NamedTuple):
     invalid: Counts
     first: Counts
     value: Array
+    element: Counts
     excluded: Counts
+    like_probabilities: Counts
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class Validity(Statistic[ValidityState]):
         marks: npt.NDArray[np.bool_] | None = None
         first = np.full(len(KINDS), _NEVER)
         value = np.zeros(len(KINDS))
+        element = np.zeros(len(KINDS), np.int64)
         # Fractions and missing labels are no integers: they count as a class that does not exist.
         labels = block.observed
         if not _are_integers(block.labels):
@@ -85,7 +89,9 @@ class Validity(Statistic[ValidityState]):
                     marks = np.zeros((len(KINDS), block.rows), np.bool_)
                 end = min(block.rows, begin + tile)
                 rows = scores, labels.of(b), block.weights_of(b)
+                earlier = first.copy()
                 checks.inspect_rows(*rows, begin, end, layout.classes, *limits, marks, count, first, value)
+                element[first < earlier] = b
                 begin = end
         if marks is not None and count[checks.LABEL]:
             wrong = marks[checks.LABEL]
@@ -106,7 +112,12 @@ class Validity(Statistic[ValidityState]):
                 value[_WEIGHT] = block.weights[bad[:, row].argmax(), row]
         first = np.where(count > 0, first + block.start, _NEVER)
         excluded = np.zeros(len(EXCLUDED), np.int64) if block.excluded is None else block.excluded
-        return ValidityState(np.array(block.rows), np.array(positive), count, first, value, excluded)
+        like_probabilities = np.zeros(layout.batch, np.int64)
+        if block.like_probabilities is not None:
+            like_probabilities += block.like_probabilities
+        return ValidityState(
+            np.array(block.rows), np.array(positive), count, first, value, element, excluded, like_probabilities
+        )
 
     def _proven(self, block: Block) -> bool:
         """Whether the extremes that the block has collected prove all rows valid."""
@@ -151,7 +162,9 @@ class Validity(Statistic[ValidityState]):
             a.invalid + b.invalid,
             np.where(earlier, a.first, b.first),
             np.where(earlier, a.value, b.value),
+            np.where(earlier, a.element, b.element),
             a.excluded + b.excluded,
+            a.like_probabilities + b.like_probabilities,
         )
 
 

@@ -336,19 +336,19 @@ CASES = (
     Misuse(
         "probabilities as logits",
         _call(_LABELS, _SCORES, logits=True),
-        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, like probabilities; "
+        "logits=True (--logits) expects logits, but all 12 rows lie in [0, 1] and sum to 1, like probabilities; "
         "omit it.",
     ),
     Misuse(
         "probabilities as logits, in blocks",
         lambda: {"y_true": [(_LABELS, _SCORES)], "logits": True},
-        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, like probabilities; "
+        "logits=True (--logits) expects logits, but all 12 rows lie in [0, 1] and sum to 1, like probabilities; "
         "omit it.",
     ),
     Misuse(
         "probabilities as logits, classes first",
         _call(xr.DataArray(_LABELS, dims="sample"), xr.DataArray(_SCORES.T, dims=("class", "sample")), logits=True),
-        "logits=True (--logits) expects logits, but the first 12 rows lie in [0, 1] and sum to 1, like probabilities; "
+        "logits=True (--logits) expects logits, but all 12 rows lie in [0, 1] and sum to 1, like probabilities; "
         "omit it.",
     ),
 )

@@ -34,9 +34,55 @@ def test_numbers_as_text_are_warned_of_where_their_order_is_not_theirs() -> None
 
 def test_a_vector_of_probabilities_as_logits_is_warned_of() -> None:
     labels, scores = np.arange(200) % 2, np.linspace(0, 1, 200)
-    with pytest.warns(SuspectScoresWarning, match=r"The first 200 logits lie between 0 and 1; if they are prob"):
+    said = r"All 200 logits lie between 0 and 1; if they are probabilities, omit logits=True \(--logits\)\."
+    with pytest.warns(SuspectScoresWarning, match=said):
         cd.ece(labels, scores, logits=True)
     assert cd.ece(labels, scores - 0.5, logits=True) > 0
+
+
+_LOGITS = 3 * np.random.default_rng(1).normal(size=(40, 3))
+_PROBABILITIES = np.exp(_LOGITS) / np.exp(_LOGITS).sum(1, keepdims=True)
+
+
+def _in_chunks(scores: np.ndarray) -> Any:
+    return da.from_array(scores, chunks=(7, 3))
+
+
+@pytest.mark.parametrize("models", [("raw", "mapped"), ("mapped", "raw")], ids=" ".join)
+@pytest.mark.parametrize("container", ["arrays", "stack", "dask", "blocks", "frame"])
+def test_every_model_is_checked_for_being_logits_or_probabilities(models: tuple[str, str], container: str) -> None:
+    """The first model said which it was, and the softmax of probabilities passed for another model's scores."""
+    labels = np.arange(40) % 3
+    scores = {name: {"raw": _LOGITS, "mapped": _PROBABILITIES}[name] for name in models}
+    number = models.index("mapped")
+    named = f"number {number} along 'dim_0'" if container == "stack" else "model 'mapped'"
+    other = f"number {1 - number} along 'dim_0'" if container == "stack" else "model 'raw'"
+
+    def evaluate(*, logits: bool) -> Any:
+        match container:
+            case "arrays":
+                return cd.compare(labels, scores, metrics=["ece"], logits=logits)
+            case "stack":
+                return cd.evaluate(labels, np.stack([*scores.values()]), ["ece"], logits=logits)
+            case "dask":
+                lazy = {name: _in_chunks(values) for name, values in scores.items()}
+                return cd.evaluate(da.from_array(labels, chunks=7), lazy, ["ece"], logits=logits)
+            case "blocks":
+                return cd.evaluate([(labels, scores)], metrics=["ece"], logits=logits)
+        frames = {name: pd.DataFrame(values) for name, values in scores.items()}
+        return cd.evaluate(pd.Series(labels), frames, ["ece"], logits=logits)
+
+    expected = rf"expects logits, but all 40 rows of {named} lie in \[0, 1\] and sum to 1, .*of all models and omit it"
+    with pytest.raises(ValueError, match=expected):
+        evaluate(logits=True)
+    with pytest.raises(ValueError, match=rf"Expected scores in \[0, 1\] .* the first is row 0 of {other} with score"):
+        evaluate(logits=False)
+
+
+def test_a_map_of_logits_refuses_probabilities() -> None:
+    fitted = cd.TemperatureScaling(logits=True).fit(np.where(np.arange(40) % 3, _LOGITS.argmax(1), 0), _LOGITS)
+    with pytest.raises(ValueError, match=r"The map expects logits, .* like probabilities; give it the logits"):
+        fitted.predict_proba(_PROBABILITIES)
 
 
 @pytest.mark.parametrize("metrics", ["ece", ["ece", "brier"], cd.ECE(), {"mine": cd.ECE()}], ids=repr)

@@ -1,5 +1,7 @@
 """Sources answer requests for statistics; estimators cannot distinguish them."""
 
+import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
@@ -9,10 +11,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
+from calibdask.engine.axes import Axis
 from calibdask.engine.one_hot import one_hot_fault
 from calibdask.engine.row_filter import MISSING_LABEL
-from calibdask.engine.row_notes import OtherLabels
+from calibdask.engine.row_notes import OtherLabels, level_of_caller
 from calibdask.engine.workers import Workers, one_thread_for_products
+from calibdask.errors import SuspectScoresWarning
 from calibdask.statistics.bins.grid import Grid, GridHistogram
 from calibdask.statistics.block import Block
 from calibdask.statistics.derived import Derived
@@ -29,18 +33,27 @@ if TYPE_CHECKING:
     from calibdask.engine.sources.summary import SummarySource
 
 
+# Sums of so many rows are not 1 by chance, and so many sigmoids rarely lie between 0.5 and 0.74.
+FEWEST_ROWS, _FEWEST_SIGMOIDS = 10, 100
+# What the scores of a model can be.
+_OF_SCORES = ("not finite", "out of range", "row sum")
+
+
 def raise_if_invalid(
     state: ValidityState,
     checked: Validity,
     layout: Layout,
     row_of: Callable[[int], int] = lambda position: position,
     others: Callable[[], OtherLabels] = OtherLabels,
+    batch: Sequence[Axis] = (),
 ) -> None:
     """Raise ValueError for invalid rows: the expectation, their number, the first row and its value.
 
     ``row_of`` turns the position noted in a state into a global row number; ``others`` finds the
-    labels for which negative numbers stand.
+    labels for which negative numbers stand; ``batch`` names the models.
     """
+    if layout.logits:
+        _check_logits(state, layout, batch)
     invalid = np.flatnonzero(state.invalid)
     if invalid.size:
         kind = int(invalid[np.argmin(state.first[invalid])])
@@ -49,7 +62,47 @@ def raise_if_invalid(
         is_coded = KINDS[kind].endswith("label") and not layout.one_hot and MISSING_LABEL < value < 0
         if is_coded and (refusal := others().refusal(int(value), count, int(state.rows), first)):
             raise ValueError(f"{refusal}{_more(more)}")
-        raise ValueError(_message(KINDS[kind], count, first, value, checked, layout, int(state.rows), more))
+        of_model = _of_element(batch, int(state.element[kind])) if KINDS[kind] in _OF_SCORES else ""
+        found = (count, f"{first}{of_model}", value)
+        raise ValueError(_message(KINDS[kind], *found, checked, layout, int(state.rows), more))
+
+
+def _check_logits(state: ValidityState, layout: Layout, batch: Sequence[Axis]) -> None:
+    """Refuse logits of a model that all look like probabilities: their softmax would be that of another model.
+
+    Values of P(y = 1) may lie between 0 and 1 by chance, so these give a warning.
+    """
+    rows = int(state.rows)
+    suspect = np.flatnonzero(state.like_probabilities == rows)
+    if not suspect.size or rows < (_FEWEST_SIGMOIDS if layout.vector else FEWEST_ROWS):
+        return
+    of_model = _of_element(batch, int(suspect[0]))
+    mend = "give probabilities of all models and omit" if suspect.size < layout.batch else "omit"
+    if layout.vector:
+        warnings.warn(
+            f"All {rows} logits{of_model} lie between 0 and 1; if they are probabilities, {mend} "
+            "logits=True (--logits).",
+            SuspectScoresWarning,
+            stacklevel=level_of_caller(),
+        )
+        return
+    raise ValueError(
+        f"logits=True (--logits) expects logits, but all {rows} rows{of_model} lie in [0, 1] and sum to 1, like "
+        f"probabilities; {mend} it."
+    )
+
+
+def _of_element(batch: Sequence[Axis], number: int) -> str:
+    """The name of a batch element, such as " of model 'new'"; empty where there is one."""
+    if math.prod(axis.size for axis in batch) < 2:
+        return ""
+    places = np.unravel_index(number, [axis.size for axis in batch])
+    return " of " + ", ".join(
+        f"number {place} along {axis.name!r}"
+        if axis.labels is None
+        else f"{axis.name} {np.asarray(axis.labels)[place : place + 1].tolist()[0]!r}"
+        for axis, place in zip(batch, places, strict=True)
+    )
 
 
 def raise_if_nothing(state: ValidityState, excluded: Mapping[str, int]) -> None:
@@ -68,7 +121,7 @@ def raise_if_nothing(state: ValidityState, excluded: Mapping[str, int]) -> None:
 
 
 def _message(
-    kind: str, count: int, first: int, value: float, checked: Validity, layout: Layout, rows: int, others: int
+    kind: str, count: int, first: str, value: float, checked: Validity, layout: Layout, rows: int, others: int
 ) -> str:
     shown = int(value) if kind == "label" and value.is_integer() and abs(value) < 2**53 else value
     what = {"row sum": "sum", "label": "label", "weight": "weight"}.get(kind, "logit" if layout.logits else "score")
@@ -206,6 +259,8 @@ class RowSource(Source):
         self.layout = layout
         self.rows: int | None = None
         self._validity = validity
+        # The models, for error messages.
+        self.batch: Sequence[Axis] = ()
         # Where rows were left out: the number in the whole of one that is left.
         self.original_row: Callable[[int], int] = int
 
@@ -241,7 +296,7 @@ class RowSource(Source):
         self.passes += 1
         needed, following = apart(statistics)
         *states, checked = self._pass((*needed, self._validity))
-        raise_if_invalid(checked, self._validity, self.layout, self._original_row, self.find_labels)
+        raise_if_invalid(checked, self._validity, self.layout, self._original_row, self.find_labels, self.batch)
         self.excluded = dict(zip(EXCLUDED, checked.excluded.tolist(), strict=True))
         check_states(needed, states)
         return _in_order(statistics, needed, states, following), checked

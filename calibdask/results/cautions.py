@@ -117,9 +117,20 @@ def saturated(at_zero: float, at_one: float) -> Iterator[str]:
         )
 
 
-def clipped_rows(metric: str, rows: int) -> Iterator[str]:
-    """Rows whose label had the score 0, which a metric has clipped."""
-    if rows:
+def clipped_rows(metric: str, rows: int, clip: float) -> Iterator[str]:
+    """Rows whose label had a score below ``clip``, or 0 without one, which a metric has clipped.
+
+    Examples
+    --------
+    >>> [*clipped_rows("log-loss(clip=0.001)", 21, 0.001)]
+    ['In 21 rows the observed label had a score below 0.001; log-loss(clip=0.001) replaces it by 0.001.']
+    """
+    if rows and clip:
+        yield (
+            f"In {counted(rows, 'row')} the observed label had a score below {clip:g}; {metric} replaces it by "
+            f"{clip:g}."
+        )
+    elif rows:
         yield (
             f"In {counted(rows, 'row')} the observed label had the score 0. The log loss of such a row is infinite; "
             f"{metric} replaces the score by the smallest positive number."
@@ -147,19 +158,19 @@ def clipped_logits(title: str, weight: float) -> Iterator[str]:
         )
 
 
-_NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates", "clipped_rows")
+_NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates", "clipped_rows", "clip")
 
 
 def of_metrics(parts: Iterable[PartResult]) -> Iterator[str]:
     """Notes of metrics on missing, clipped or interval-free numbers, and on weights, once each."""
     distinct = {(part.metric, part.label, tuple(part.notes.get(note) for note in _NOTES)) for part in parts}
-    for _, label, (reason, weight, no_interval, no_replicates, clipped) in sorted(distinct, key=str):
+    for _, label, (reason, weight, no_interval, no_replicates, clipped, clip) in sorted(distinct, key=str):
         # Counts of columns are no reasons.
         yield from missing_numbers(label, reason if isinstance(reason, str) else "")
         yield from clipped_logits(label, float(weight or 0.0))
         yield from missing_numbers(label, f"no interval {no_interval}" if no_interval else "")
         yield from missing_numbers(label, str(no_replicates or ""))
-        yield from clipped_rows(label, int(clipped or 0))
+        yield from clipped_rows(label, int(clipped or 0), float(clip or 0.0))
 
 
 def unseen_classes(labels: Sequence[str]) -> Iterator[str]:

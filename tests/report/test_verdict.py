@@ -140,6 +140,10 @@ class TestCautions:
             (lambda: model_of(ROUND, calibrated(ROUND), **FEW), "only 11 different values"),
             (lambda: model_of(SURE, calibrated(SURE), **FEW), "of the scores are 1 or next to it"),
             (lambda: model_of(WRONG, np.r_[LABELS[:400], 0], **FEW), "In 1 row the observed label had the score 0"),
+            (
+                lambda: model_of(WRONG, np.r_[LABELS[:400], 0], metrics=["log-loss(clip=0.001)"], **FEW),
+                "In 1 row the observed label had a score below 0.001;",
+            ),
             (lambda: model_of(MATRIX, CLASSES % 3, **FEW), "1 class never occurs as a label (3)"),
             (lambda: model_of(TRUTH, by={"c": COUNTRY}, **FEW), "1 slice of c has fewer than 100 rows (<b>it</b>)"),
             (lambda: model_of(TRUTH, by={"g": np.arange(ROWS) % 25}, **FEW), "There are 25 slices of g"),

@@ -161,6 +161,6 @@ class LogLoss(Estimator):
     def estimate(self) -> Requests[Estimate]:
         sums = yield from ScoreSums(brier=False, clip=self.clip)
         with np.errstate(invalid="ignore"):
-            return number(
-                exact.value(sums.log) / exact.value(sums.weight), least=0.0, clipped_rows=int(sums.clipped.sum())
-            )
+            mean = exact.value(sums.log) / exact.value(sums.weight)
+        clip = {"clip": self.clip} if self.clip else {}
+        return number(mean, least=0.0, clipped_rows=int(sums.clipped.sum()), **clip)

@@ -20,7 +20,7 @@ from calibdask.inference.choice import check_confidence
 from calibdask.inference.empirical_bayes import GammaRatios, NormalEffects
 from calibdask.inference.slice_sums import SliceSums, slice_sums
 from calibdask.results.build import described
-from calibdask.results.document import Cell, Document, Section, Sentence, Table, number, text
+from calibdask.results.document import Cell, Document, Section, Sentence, Table, interval, number, text
 from calibdask.results.format import PLAIN, counted, figure, percent, plain, slice_text
 from calibdask.statistics.exact import Array
 
@@ -297,7 +297,7 @@ def _cells(one: "RankedSlice") -> list[Cell]:
     rows, (raw, shrunken, low, high) = one.numbers["rows"], (float(one.numbers[name]) for name in _ENDS)
     cells += [number(float(rows), f"{int(rows):,}"), number(raw, PLAIN.estimate(raw, low, high))]
     cells.append(number(shrunken, PLAIN.estimate(shrunken, low, high)))
-    cells.append(text(PLAIN.span(low, high)))
+    cells.append(interval(low, high, PLAIN.span(low, high)))
     if "exceeds" in one.numbers:
         cells.append(number(float(one.numbers["exceeds"]), percent(float(one.numbers["exceeds"]))))
     return cells

@@ -6,9 +6,11 @@ renderers show the same numbers.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import count, islice
 from typing import Any, ClassVar
 
 from calibdask.markup import Html
@@ -16,7 +18,10 @@ from calibdask.markup import Html
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell of a table: its text, the number behind it, smaller text below, a picture, or a decision's ``mark``."""
+    """A cell of a table: its text, the number behind it, smaller text below, a picture, or a decision's ``mark``.
+
+    ``parts`` are the numbers behind a text that has several, such as an interval, with their names.
+    """
 
     text: str = ""
     value: float | None = None
@@ -24,6 +29,7 @@ class Cell:
     picture: Html = field(default_factory=Html)
     numeric: bool = False
     mark: str = ""
+    parts: tuple[tuple[str, float], ...] = ()
 
 
 def number(value: float, shown: str, detail: str = "") -> Cell:
@@ -34,6 +40,12 @@ def number(value: float, shown: str, detail: str = "") -> Cell:
 def numeric(value: float, shown: str) -> Cell:
     """A cell with a number that may not exist: only a finite one is kept behind the text."""
     return Cell(shown, value=float(value) if math.isfinite(value) else None, numeric=True)
+
+
+def interval(low: float, high: float, shown: str, picture: Html | None = None) -> Cell:
+    """A cell with an interval: only finite ends are kept behind the text."""
+    parts = tuple((name, float(end)) for name, end in (("low", low), ("high", high)) if math.isfinite(end))
+    return Cell(shown, picture=Html() if picture is None else picture, numeric=True, parts=parts)
 
 
 def text(words: object, detail: str = "") -> Cell:
@@ -160,16 +172,67 @@ class Table(Element):
     name: str = ""
 
     def numbers(self) -> dict[str, float]:
-        """The numbers in the cells, by the name of the table, the first cell of their row and their column."""
+        """The numbers in the cells, by the name of the table, the first cells of their row and their column.
+
+        A row has the name of as many of its first cells as distinguish the rows; a repeated heading follows the one
+        that it belongs to. Names have the characters that trackers of experiments accept.
+
+        Examples
+        --------
+        >>> cells = [text("ece"), text("device=phone"), number(0.02, "0.02"), interval(0.01, 0.03, "0.01 to 0.03")]
+        >>> table = Table("", [("limit", False), ("where", False), ("number", True), ("interval", True)], [cells])
+        >>> table.numbers()
+        {'ece/number': 0.02, 'ece/low': 0.01, 'ece/high': 0.03}
+        """
         numbers: dict[str, float] = {}
-        headings = [heading for heading, _ in self.columns]
-        for row in self.rows:
-            labels = [cell.text for cell in row if cell.value is None and not cell.numeric and cell.text]
-            row_name = ", ".join(labels[:1])
-            for heading, cell in zip(headings, row, strict=True):
-                if cell.value is not None:
-                    numbers["/".join(filter(None, (self.name, row_name, heading)))] = cell.value
+        for row_name, row in zip(self._row_names(), self.rows, strict=True):
+            for heading, cell in zip(self._headings(), row, strict=True):
+                own = () if cell.value is None else ((heading, cell.value),)
+                for name, value in (*own, *cell.parts):
+                    words = (_tracked(word) for word in (self.name, row_name, name))
+                    numbers[_unused("/".join(filter(None, words)), numbers)] = value
         return numbers
+
+    def _row_names(self) -> list[str]:
+        """The fewest first texts of rows that distinguish them; the first one where none do."""
+        texts = [[cell.text for cell in row if cell.text and _is_label(cell)] for row in self.rows]
+        for most in range(1, max(map(len, texts), default=0) + 1):
+            names = [", ".join(of_row[:most]) for of_row in texts]
+            if len(set(names)) == len(names):
+                return names
+        return [", ".join(of_row[:1]) for of_row in texts]
+
+    def _headings(self) -> list[str]:
+        """The headings; those that occur several times after the heading before them that does not."""
+        headings = [heading for heading, _ in self.columns]
+        group, names = "", []
+        for heading in headings:
+            repeated = headings.count(heading) > 1
+            group = group if repeated else heading
+            names.append(f"{group} {heading}" if repeated else heading)
+        return names
+
+
+def _is_label(cell: Cell) -> bool:
+    return cell.value is None and not cell.numeric and not cell.parts
+
+
+def _tracked(name: str) -> str:
+    """A name of letters, digits, spaces and ``_ - . /``, which trackers of experiments accept.
+
+    Examples
+    --------
+    >>> _tracked("log-loss(clip=0.001), x = −1,000")
+    'log-loss clip 0.001 x -1000'
+    """
+    plain = re.sub(r"(?<=\d),(?=\d{3})", "", name.replace("−", "-"))
+    return " ".join(re.sub(r"[^\w./ -]", " ", plain).split())
+
+
+def _unused(name: str, numbers: Mapping[str, float]) -> str:
+    """The name, with a number where it is taken."""
+    further = (f"{name} {place}" for place in count(2))
+    return next(one for one in (name, *islice(further, len(numbers) + 1)) if one not in numbers)
 
 
 @dataclass(frozen=True)
@@ -271,11 +334,12 @@ class Document:
         return html
 
     def numbers(self) -> dict[str, float]:
-        """All numbers of the tables, by table, row and column: what ``mlflow.log_metrics`` takes."""
+        """All numbers of the tables, each by its table, row and column: what ``mlflow.log_metrics`` takes."""
         numbers: dict[str, float] = {}
         for element in self.elements():
             if isinstance(element, Table):
-                numbers |= element.numbers()
+                for name, value in element.numbers().items():
+                    numbers[_unused(name, numbers)] = value
         return numbers
 
 

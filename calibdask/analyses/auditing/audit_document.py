@@ -25,6 +25,7 @@ from calibdask.results.document import (
     Sentence,
     Table,
     Terms,
+    interval,
     number,
     text,
 )
@@ -177,7 +178,11 @@ def audit_group_elements(result: xr.Dataset) -> Iterator[Element]:
         return
     if count:
         yield _groups(
-            "Subgroups that explain the miscalibration, the strongest evidence first", described, _MOST_GROUPS, level
+            "Subgroups that explain the miscalibration, the strongest evidence first",
+            described,
+            _MOST_GROUPS,
+            level,
+            "groups",
         )
     else:
         yield Sentence(f"No group is significantly miscalibrated, of {_looked_at(result)}.")
@@ -188,7 +193,7 @@ def audit_group_elements(result: xr.Dataset) -> Iterator[Element]:
             if count
             else "Subgroups with the strongest evidence (none significant)"
         )
-        yield _groups(what, further, _MOST_FURTHER, level)
+        yield _groups(what, further, _MOST_FURTHER, level, "further groups")
 
 
 def not_excluded(result: xr.Dataset) -> Iterator[Element]:
@@ -238,7 +243,7 @@ def _reach(groups: xr.Dataset) -> tuple[float, float]:
     return forest_range([100 * float(end) for name in ("gap", "gap_low", "gap_high") for end in groups[name].values])
 
 
-def _groups(caption: str, groups: xr.Dataset, most: int, level: str) -> Table:
+def _groups(caption: str, groups: xr.Dataset, most: int, level: str, name: str) -> Table:
     shown = groups.isel(segment=slice(0, most))
     reach = _reach(shown)
     rows = [[text(str(shown.segment.values[i])), *_numbers(shown, i, reach), *_errors(shown, i)] for i in _range(shown)]
@@ -246,7 +251,7 @@ def _groups(caption: str, groups: xr.Dataset, most: int, level: str) -> Table:
     hidden = groups.sizes["segment"] - len(rows) + 1
     note = f"{counted(hidden, 'further group')} not shown." if hidden else ""
     columns = [("group", False), *_columns(level), ("ECE", True)]
-    return Table(caption, columns, rows, note)
+    return Table(caption, columns, rows, note, name=name)
 
 
 def _one_way_table(name: str, values: xr.Dataset, whole: xr.Dataset, reach: tuple[float, float], rest: str) -> Table:
@@ -261,7 +266,7 @@ def _one_way_table(name: str, values: xr.Dataset, whole: xr.Dataset, reach: tupl
     note = f"{counted(hidden, 'further value')} with less evidence not shown." if hidden else ""
     note = " ".join(filter(None, (note, rest)))
     columns = [("value", False), *_columns(level), ("mean score", True), ("frequency", True)]
-    return Table(f"{name}, by value", columns, rows, note)
+    return Table(f"{name}, by value", columns, rows, note, name=f"by {name}")
 
 
 def _range(groups: xr.Dataset) -> range:
@@ -284,7 +289,7 @@ def _numbers(groups: xr.Dataset, at: int, reach: tuple[float, float]) -> list[Ce
     shown = [word.replace("-", "−") for word in shown_texts(gap, low, high, kind="difference")]
     return [
         number(one["rows"], figure(int(one["rows"]))),
-        Cell(f"{shown[1]} to {shown[2]}", picture=forest(gap, low, high, reach, side), numeric=True),
+        interval(low, high, f"{shown[1]} to {shown[2]}", forest(gap, low, high, reach, side)),
         number(gap, shown[0], f"{shown[1]} to {shown[2]}"),
         number(one["pvalue_adjusted"], small_pvalue(one["pvalue_adjusted"]).replace("-", "−")),
     ]

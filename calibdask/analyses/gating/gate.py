@@ -27,6 +27,7 @@ from calibdask.results.document import (
     Section,
     Sentence,
     Table,
+    interval,
     number,
     text,
 )
@@ -248,10 +249,19 @@ def _cells(judgement: Judgement) -> list[Cell]:
         text(judgement.place),
         rows,
         number(judgement.value, value_text(judgement)),
-        Cell(interval_text(judgement), numeric=True),
-        text(accepted(judgement)),
+        interval(judgement.low, judgement.high, interval_text(judgement)),
+        Cell(accepted(judgement), parts=_limits(judgement)),
         Cell("BROKEN" if outcome == "broken" else outcome, mark=outcome),
     ]
+
+
+def _limits(judgement: Judgement) -> tuple[tuple[str, float], ...]:
+    """The limit, or the lower and the upper one, by name."""
+    ends = {"limit low": judgement.least, "limit high": judgement.most}
+    if judgement.least == -judgement.most:
+        return (("limit", judgement.most),)
+    given = [(name, end) for name, end in ends.items() if math.isfinite(end)]
+    return tuple(given if len(given) > 1 else (("limit", end) for _, end in given))
 
 
 def _check(judgement: Judgement) -> CheckedLimit:
@@ -264,7 +274,11 @@ def _profile_elements(gate: Gate) -> list[Element]:
     profile = profile_of(gate.profile)
     columns = [("", False), ("number", True), (f"{100 * gate.confidence:g} % interval", True)]
     rows = [
-        [text(one.name), Cell(one.text, value=float(one.value.value), numeric=True), Cell(one.ends, numeric=True)]
+        [
+            text(one.name),
+            number(float(one.value.value), one.text),
+            interval(one.value.low, one.value.high, one.ends),
+        ]
         for one in profile.numbers(gate.result)
     ]
     notes = [Sentence(profile.note, quiet=True)] if profile.note else []

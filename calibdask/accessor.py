@@ -170,6 +170,8 @@ class CalibrationAccessor:
     def table(self) -> "ResultTable":
         """The numbers of a result with intervals and meanings: one line for each number, or for each slice.
 
+        Of a comparison of models, or of calibrators, the differences as in its `document`.
+
         Returns
         -------
         calibdask.render.table.ResultTable
@@ -179,7 +181,7 @@ class CalibrationAccessor:
         Raises
         ------
         ValueError
-            If the dataset is not a result of `calibdask.evaluate`.
+            If the dataset is not a result of calibdask.
 
         Examples
         --------
@@ -192,8 +194,15 @@ class CalibrationAccessor:
         metric
         ece      0.25  0.0  0.45
         """
-        from calibdask.render.table import ResultTable
+        from calibdask.render.table import AnalysisTable, ResultTable
 
+        if "analysis" in self._dataset.attrs:
+            from calibdask.analyses.catalogue import analysis_of
+
+            analysis = analysis_of(self._dataset)
+            lines = analysis.lines(self._dataset)
+            if lines is not None:
+                return AnalysisTable(self._dataset, analysis.document(self._dataset), lines)
         if "calibdask_version" not in self._dataset.attrs or "passes" not in self._dataset.attrs:
             raise ValueError(
                 "table expects a result of calibdask.evaluate; this dataset is not one. Evaluate it first, for "
@@ -202,7 +211,10 @@ class CalibrationAccessor:
         return ResultTable(self._dataset)
 
     def to_dataframe(self) -> Any:
-        """The numbers of a result as a pandas data frame with the contents of `table`.
+        """The numbers of a result as a pandas data frame: a row for each number; with slices a row for each slice.
+
+        With slices the columns are the variables of the result. A comparison has a row for each model, metric and
+        slice, with the columns of its CSV.
 
         Examples
         --------
@@ -214,7 +226,7 @@ class CalibrationAccessor:
         return self.table().to_dataframe()
 
     def document(self) -> "Document":
-        """The document of a result of `calibdask.threshold`, `audit` or `shrink_slices`: text, Markdown, HTML, numbers.
+        """The document of a result of `calibdask.compare`, `threshold`, `audit` and others: text, HTML, numbers.
 
         Returns
         -------

@@ -2,6 +2,7 @@
 
 import math
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from calibdask.html_repr import framed, table_of
 from calibdask.markup import Html, in_markdown
 from calibdask.render.text_layout import Column, joined
 from calibdask.render.text_table import MOST_SLICES, foot_lines, result_columns, result_lines
+from calibdask.results.document import Document
 from calibdask.results.values import PartResult, Results
 
 _WIDTH = 100
@@ -96,6 +98,11 @@ class ResultTable:
             apart = [name for name, total in self._results.totals.items() if not {*total.dims} <= {*dims}]
             return self.result[names].drop_vars(apart).to_dataframe(dim_order=list(dims))
         values = self._results.values()
+        if not values and self._results.parts:
+            raise ValueError(
+                "to_dataframe expects metrics with a number, got curves or diagrams only; convert the variables of the "
+                f"result, such as result[[{self._results.parts[0].variable!r}]].to_dataframe()."
+            )
         columns = {
             "value": [value.value for value in values],
             "low": [float("nan") if value.low is None else value.low for value in values],
@@ -133,6 +140,30 @@ class ResultTable:
         hidden = math.prod(self.result.sizes[dim] for dim in dims) - MOST_SLICES
         cut = [f"... and {hidden:,} more slices{_REST}"] if dims and hidden > 0 else []
         return [*cut, *map(joined, foot_lines(self.result, sys.maxsize))]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AnalysisTable(ResultTable):
+    """The document of a result of another analysis, such as a comparison, and its lines as a data frame."""
+
+    document: Document
+    lines: Sequence[Mapping[str, Any]]
+
+    def __repr__(self) -> str:
+        return self.document.to_text(_WIDTH)
+
+    def _repr_html_(self) -> str:
+        return self.document.to_html()
+
+    def to_markdown(self) -> str:
+        """The document as Markdown."""
+        return self.document.to_markdown()
+
+    def to_dataframe(self) -> Any:
+        """A pandas data frame with the lines of the analysis' CSV: of a comparison one for each model and metric."""
+        import pandas as pd
+
+        return pd.DataFrame([*self.lines])
 
 
 def _names_of_ends(part: PartResult) -> list[str]:

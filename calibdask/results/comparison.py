@@ -153,9 +153,8 @@ def comparisons(dataset: xr.Dataset) -> Iterator[Comparison]:
     >>> [(one.model, one.baseline, one.rows) for one in comparisons(result)]
     [('new', 'old', 100)]
     """
+    dataset = _with_challengers(dataset)
     results = Results(dataset)
-    if _CHALLENGER not in dataset.dims:
-        raise ValueError("A comparison of named models is expected: cd.compare(y_true, {name: scores, ...}).")
     baseline = str(dataset.attrs["baseline"])
     for at, labels in results.strata():
         stratum = dataset.isel(at)
@@ -165,6 +164,15 @@ def comparisons(dataset: xr.Dataset) -> Iterator[Comparison]:
             yield Comparison(
                 model, baseline, labels, rows, tuple(_differences(Results(here), rows, _smallest(dataset)))
             )
+
+
+def _with_challengers(dataset: xr.Dataset) -> xr.Dataset:
+    """The comparison with the dimension of challengers, which that of two models without names lacks."""
+    if _CHALLENGER in dataset.dims:
+        return dataset
+    challengers = [model for model in dataset[_MODEL].values.tolist() if model != dataset.attrs["baseline"]]
+    differences = {name: one for name, one in dataset.data_vars.items() if _MODEL not in one.dims}
+    return dataset.assign({name: one.expand_dims({_CHALLENGER: challengers}) for name, one in differences.items()})
 
 
 def _smallest(dataset: xr.Dataset) -> float:

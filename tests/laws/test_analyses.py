@@ -204,8 +204,21 @@ def test_numbers_are_those_behind_the_texts(analysis: Analysis, result: xr.Datas
     document = analysis.document(result)
     values = [cell.value for table in tables(document) for row in table.rows for cell in row if cell.value is not None]
     numbers = document.numbers()
-    assert set(numbers.values()) <= set(values)
+    ends = [end for table in tables(document) for row in table.rows for cell in row for _, end in cell.parts]
+    # Rows, columns or tables of the same name had one key, and all but the last were lost.
+    assert sorted(numbers.values()) == sorted([*values, *ends])
+    assert all(re.fullmatch(r"[/\w.\- ]+", name) for name in numbers), "names that mlflow.log_metrics refuses"
     assert all(isinstance(value, float | int) for value in numbers.values())
+
+
+def test_results_have_a_table_and_a_frame(analysis: Analysis, result: xr.Dataset) -> None:
+    """A comparison had a table without its differences, and an empty frame."""
+    table, frame = result.calib.table(), result.calib.to_dataframe()
+    assert len(frame)
+    assert all([repr(table), table.to_markdown(), table._repr_html_()])
+    if (lines := analysis.lines(result)) is not None:
+        assert len(frame) == len(lines)
+        assert repr(table) == analysis.document(result).to_text()
 
 
 def test_json_is_plain(analysis: Analysis, result: xr.Dataset) -> None:

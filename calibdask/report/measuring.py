@@ -244,7 +244,9 @@ def _decided(measured: Measured, judged: Data, check: Check, *, with_receipt: bo
     pictures = None
     if drawn and abs(cells - round(cells)) < _CLOSE:
         pictures = evaluate(whole, metrics=drawn, ci=check.level)
-    return replace(measured, gate=gate, pictures=pictures, receipt=receipt)
+    # One number has one interval on a page: that of the replicates that decide.
+    result = measured.result if gate is None else gate.with_intervals(measured.result)
+    return replace(measured, result=result, gate=gate, pictures=pictures, receipt=receipt)
 
 
 @dataclass(frozen=True)

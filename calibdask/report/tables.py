@@ -155,8 +155,10 @@ def _deciding_ends(model: ModelResult, names: Sequence[str]) -> str:
         ):
             continue
         shown = interval_text(judgement)
+        is_wider = judgement.low <= value.low and judgement.high >= value.high
         notes.append(
-            f"The limit on {judgement.limit} is decided by wider ends, {shown}, which hold with few events too."
+            f"The limit on {judgement.limit} is decided by {'wider' if is_wider else 'other'} ends, {shown}, which "
+            "hold with few events too."
         )
     return " ".join(notes)
 

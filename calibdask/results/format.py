@@ -32,7 +32,7 @@ def rests_on(attributes: Mapping[str, Any]) -> list[str]:
     if "population" in attributes:
         words.insert(1, str(attributes["population"]))
     if "ci" in attributes:
-        words.append(f"{100 * attributes['ci']:g} % intervals of {attributes['n_boot']} replicates")
+        words.append(f"{100 * attributes['ci']:g} % intervals of {attributes.get('n_boot', 'no')} replicates")
     return words
 
 

@@ -12,14 +12,14 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
-from calibdask.analyses.gating.gate import sentence
+from calibdask.analyses.gating.check import Check
+from calibdask.analyses.gating.gate import interval_text, sentence
 from calibdask.data.data import Data
 from calibdask.report import measure
 from calibdask.report.banners import banner
 from calibdask.report.model_result import ModelResult
 from calibdask.report.over_time import Watching, due_rows
 from calibdask.report.verdict import verdict_on, worst_slices
-from calibdask.results.format import PLAIN
 from tests.report.page_reader import Reader, page_of
 from tests.report.sample_rows import SOME
 
@@ -91,11 +91,23 @@ def test_ends_that_decide_are_said_beside_the_interval(tmp_path: Path) -> None:
     measured = measure(labels, scores, {"ece": cd.ECE()}, limits={"ece": 0.05}, n_boot=50)
     assert measured.gate is not None
     (judgement,) = measured.gate.judgements
-    ends = PLAIN.span(judgement.low, judgement.high)
+    ends = interval_text(judgement)
     _, reader = page_of(tmp_path, measured)
-    noted = f"The limit on ece is decided by wider ends, {ends}, which hold with few events too." in reader.text
     low, high = (float(measured.result[f"ece_{end}"]) for end in ("low", "high"))
+    word = "wider" if judgement.low <= low and judgement.high >= high else "other"
+    noted = f"The limit on ece is decided by {word} ends, {ends}, which hold with few events too." in reader.text
     assert noted == (not np.allclose((low, high), (judgement.low, judgement.high)))
+
+
+def test_a_number_has_one_interval_on_a_page() -> None:
+    """The gate has more replicates than the other numbers: its profile showed other intervals of the same numbers."""
+    labels, scores = _biased(2000, 0.05)
+    check = Check(limits=("ece=0.05",), profile="ml", n_boot=100)
+    measured = measure(labels, scores, {"error": cd.ECE(), "brier": cd.BrierScore()}, check=check, n_boot=20)
+    assert measured.gate is not None
+    for ours, theirs in (("error", "ece"), ("brier", "brier-score")):
+        for end in ("low", "high"):
+            assert float(measured.result[f"{ours}_{end}"]) == float(measured.gate.result[f"{theirs}_{end}"])
 
 
 def _month_rows() -> dict[str, Any]:

@@ -38,7 +38,7 @@ from calibdask.results.values import Results
 _MOST_TIMES, _MANY = 100, 1e7
 # Digits that are added until each number is shown on its side of the limits.
 _MORE_DIGITS = 5
-_CAUTIONS = "gate_cautions"
+_CAUTIONS, _ENDS = "gate_cautions", ("low", "high")
 _COLUMNS = (
     ("limit", False),
     ("where", False),
@@ -113,6 +113,16 @@ class Gate:
         about = {"confidence": self.confidence, "profile": self.profile, _CAUTIONS: list(cautions(self))}
         return self.result.drop_vars(internal).assign(decisions).assign_attrs(about)
 
+    def with_intervals(self, result: xr.Dataset) -> xr.Dataset:
+        """Another result of the same rows and level, with the intervals of the gate for the numbers of both."""
+        if result.attrs.get("ci") != self.confidence:
+            return result
+        ends = {_identity(one): one.values for one in self.result.data_vars.values() if "bound" in one.attrs}
+        shared = [
+            name for name, one in result.data_vars.items() if _identity(one) in ends and one.attrs["bound"] in _ENDS
+        ]
+        return result.assign({name: result[name].copy(data=ends[_identity(result[name])]) for name in shared})
+
     def __repr__(self) -> str:
         return self.document().to_text()
 
@@ -125,6 +135,14 @@ class Gate:
     def document(self, title: str = "") -> Document:
         """The outcome, every decision, requirements of undecided limits, and the numbers of the profile."""
         return gate_document(self, title)
+
+
+def _identity(variable: xr.DataArray) -> tuple[str, ...]:
+    """The estimator, the part, the bound and the dimensions of a variable."""
+    return (
+        *(str(variable.attrs.get(name, "")) for name in ("estimator", "part", "setting", "bound")),
+        str(dict(variable.sizes)),
+    )
 
 
 def headline(gate: Gate) -> str:

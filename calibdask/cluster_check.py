@@ -9,6 +9,7 @@ import scipy
 from typing_extensions import override
 
 from calibdask.data.input import Input
+from calibdask.engine.row_notes import level_of_caller
 from calibdask.errors import ClusteredRowsWarning
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
@@ -138,7 +139,7 @@ class ClusterCheck(Estimator):
         # The identifier with the largest design effect leaves the fewest independent rows.
         name, worst = max(dependent, key=lambda pair: pair[1].design_effect)
         message = sentence(name, worst)
-        warnings.warn(message, ClusteredRowsWarning, stacklevel=3)
+        warnings.warn(message, ClusteredRowsWarning, stacklevel=level_of_caller())
         return {CAUTION: Part(np.array([message], object))}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from typing_extensions import override
 
 from calibdask.data.input import Input
+from calibdask.engine.row_notes import level_of_caller
 from calibdask.errors import SuspectScoresWarning
 from calibdask.estimators.binned.base import BinnedEstimator
 from calibdask.estimators.estimator import Estimator
@@ -15,6 +16,7 @@ from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.results.build import SCORE_CAUTIONS
 from calibdask.results.cautions import (
+    below_chance,
     hard_predictions,
     overconfidence_excludes_chance,
     permuted_columns,
@@ -44,16 +46,20 @@ _CHECK = ""
 def column_check(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
     """The check that goes with these metrics, under a name of no metric; none where it would cost a pass.
 
-    Scores of one class are checked where a metric asks for their bins of equal width. For columns of several classes
-    predictions are counted too, which is a small part of the pass beside some other metrics.
+    Scores are checked where a metric asks for their bins of equal width. For columns of several classes predictions
+    are counted too, which is a small part of the pass beside some other metrics.
     """
     layout = data.source.layout
     default = layout.setting(None)
     binned = [metric for metric in metrics.values() if isinstance(metric, BinnedEstimator)]
-    if data.batch_names or data.are_ranks or not (layout.vector or len(metrics) >= _FEWEST_METRICS):
+    if data.batch_names or data.are_ranks:
         return {}
-    if not layout.vector and (not data.source.has_rows or layout.classes > _MOST_CLASSES):
-        return {}
+    counts_predictions = (
+        len(metrics) >= _FEWEST_METRICS
+        and not layout.vector
+        and data.source.has_rows
+        and layout.classes <= _MOST_CLASSES
+    )
     uniform = [
         metric
         for metric in binned
@@ -64,7 +70,7 @@ def column_check(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Est
     ]
     if not uniform:
         return {}
-    return {_CHECK: ColumnCheck(uniform[0])}
+    return {_CHECK: ColumnCheck(uniform[0], counts_predictions)}
 
 
 def score_cautions(estimates: Mapping[str, Estimate]) -> dict[str, str]:
@@ -81,9 +87,12 @@ class ColumnCheck(Estimator):
     ----------
     metric : BinnedEstimator
         Whose sums over bins tell.
+    counts_predictions : bool
+        Whether predictions are counted by label, which tells how columns are swapped.
     """
 
     metric: BinnedEstimator
+    counts_predictions: bool = False
 
     def interval(self, layout: Layout) -> NoInterval:
         """None: it gives no numbers."""
@@ -93,10 +102,12 @@ class ColumnCheck(Estimator):
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         # Requested first, to be counted in the same pass as the bins.
-        confusion = None if layout.vector else (yield from Confusion())
+        confusion = (yield from Confusion()) if self.counts_predictions else None
         _, edges, sums, _ = yield from self.metric.binned("hard")
         elements = [_Bins.of(sums, b) for b in range(layout.batch)]
-        if confusion is None:
+        if confusion is None and not layout.vector:
+            found = [list(bins.below_chance(layout.classes)) for bins in elements]
+        elif confusion is None:
             found = [list(reversed_scores(bins.rows, bins.weight, bins.score, bins.outcome)) for bins in elements]
         else:
             found = [list(bins.permuted_columns(counts)) for counts, bins in zip(confusion.rows, elements, strict=True)]
@@ -108,7 +119,7 @@ class ColumnCheck(Estimator):
 def _warned(found: list[str]) -> Estimate:
     """Issue warnings, with the sentences for the numbers."""
     for message in found:
-        warnings.warn(message, SuspectScoresWarning, stacklevel=3)
+        warnings.warn(message, SuspectScoresWarning, stacklevel=level_of_caller())
     return {SCORE_CAUTIONS: Part(np.array(found, object))}
 
 
@@ -135,6 +146,11 @@ class _Bins:
         """Sentence on predictions by label, if accuracy is significantly far below the confidence."""
         if overconfidence_excludes_chance(self.rows, self.confidence, self.accuracy):
             yield from permuted_columns(counts, self.confidence)
+
+    def below_chance(self, classes: int) -> Iterator[str]:
+        """Sentence on an accuracy below that of guesses."""
+        if self.rows:
+            yield from below_chance(self.rows, self.confidence, self.accuracy, classes)
 
     def beside_edges(self, edges: Edges, layout: Layout) -> Iterator[str]:
         """Sentence on bins whose scores all equal one of their edges, after rounding to the score type.

@@ -39,6 +39,8 @@ from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 MOST_SLICES = 200
 _LONGEST_LABEL = 40
 _NARROWEST_MEANING = 24
+# Events, their frequency and the mean score where events are right predictions.
+_OF_CONFIDENCE = {"events": "right", "frequency": "accuracy", "mean_score": "mean confidence"}
 
 
 def result_lines(
@@ -220,13 +222,17 @@ def _events(dataset: xr.Dataset) -> Iterator[str]:
     if totals.keys() < {*TOTALS} or any(variable.ndim for variable in totals.values()):
         return
     rows, events, score, frequency = (variable.item() for variable in totals.values())
-    is_right = dataset.coords["events"].attrs.get("setting") == "confidence"
     noun = "event" if events == 1 else "events"
     noun = f"weighted {noun}" if "weights" in dataset.attrs else noun
-    event, share, mean = ("right", "accuracy", "mean confidence") if is_right else (noun, "frequency", "mean score")
+    event, share, mean = _OF_CONFIDENCE.values() if _is_right(dataset) else (noun, "frequency", "mean score")
     (count,) = shown_texts(events, kind="count")
     (of_event,), (of_score,) = (shown_texts(value, rows=rows) for value in (frequency, score))
     yield f"{count} {event} ({share} {of_event}, {mean} {of_score})"
+
+
+def _is_right(dataset: xr.Dataset) -> bool:
+    """Whether events are right predictions."""
+    return "events" in dataset.coords and dataset.coords["events"].attrs.get("setting") == "confidence"
 
 
 def label_of(value: Any, longest: int = _LONGEST_LABEL) -> str:
@@ -330,6 +336,7 @@ def _total_columns(results: Results, places: Sequence[int]) -> list[Column]:
             values = _flat(results, variable, places)
             texts = [shown_texts(value, kind=kind, rows=n) for value, n in zip(values, rows, strict=True)]
             heading = f"weighted_{name}" if name == "events" and "weights" in results.dataset.attrs else name
+            heading = _OF_CONFIDENCE.get(name, name) if _is_right(results.dataset) else heading
             columns.append(aligned(folded_heading(heading), texts, role="aside"))
     return columns
 

@@ -34,8 +34,9 @@ class Stretch:
 
     @property
     def ends(self) -> str:
-        """Both ends in words."""
-        for digits in _DIGITS:
+        """Both ends in words, near 0 and 1 in as many digits as an example of cases."""
+        rarest = min(self.start, 1 - self.end)
+        for digits in _DIGITS[0 if rarest >= 0.05 else 1 if rarest >= 0.005 else 2 :]:
             start, end = (f"{score:.{digits}f}" for score in (self.start, self.end))
             if start != end:
                 return f"{start} to {end}"
@@ -74,6 +75,11 @@ def direction(model: ModelResult) -> str:
     if sides == sorted(sides):
         return "Scores too extreme"
     return "Scores too timid" if sides == sorted(sides, reverse=True) else "Scores too high here and too low there"
+
+
+def leaves_diagonal(model: ModelResult) -> bool:
+    """Whether the band of the curve excludes the diagonal along some scores."""
+    return any(any(stretches(curve)) for curve in _readable(model))
 
 
 def _is_open(model: ModelResult, *, over: bool) -> bool:
@@ -162,10 +168,17 @@ def _example(curve: SmoothReliability, nouns: _Nouns) -> Iterator[str]:
         return
     score = _round_score(curve, int(np.argmax(np.where(certain, weight, -1.0))))
     lines = (curve.reliability, curve.band_low, curve.band_high)
-    number, written, (about, low, high) = cases(score, *(float(np.interp(score, curve.score, line)) for line in lines))
+    number, written, shown = cases(score, *(float(np.interp(score, curve.score, line)) for line in lines))
+    of_cases = int(number.replace(",", ""))
+    for times in (1, 10, 100):
+        about, low, high = (times * one for one in shown)
+        expected, ends = float(written) * of_cases * times, (math.floor(low), math.ceil(high))
+        # A band that excludes the score excludes it in whole cases too.
+        if low <= expected <= high or not ends[0] <= expected <= ends[1]:
+            break
     yield (
-        f"Of {number} {nouns.case} {written}, about {round(about)} {nouns.happened} "
-        f"(the band goes from {math.floor(low)} to {math.ceil(high)})."
+        f"Of {of_cases * times:,} {nouns.case} {written}, about {round(about):,} {nouns.happened} "
+        f"(the band goes from {ends[0]:,} to {ends[1]:,})."
     )
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
-from calibdask.report.direction import direction, direction_sentences
+from calibdask.report.direction import direction, direction_sentences, leaves_diagonal
 from calibdask.report.headline import is_mean_gap, scale_of
 from calibdask.report.model_result import CalibrationTest, ModelResult
 from calibdask.results.cautions import FEWEST_ROWS, MANY_ROWS
@@ -173,6 +173,11 @@ class _Assessment:
             alone = "The interval alone does not distinguish error from chance." if self.error.has_interval else ""
             return f"{self._tested} {alone}".strip()
         zero = "begins at 0" if self.error.low == 0 else "extends to 0 or below"
+        if leaves_diagonal(self.model):
+            return (
+                f"The interval of the error {zero}, but the band of the curve excludes the diagonal along some scores: "
+                f"the error is a mean over all scores, in which a few of them may not show. {self._tested}"
+            ).strip()
         return (
             f"Chance may explain an error of this size: the interval {zero}. That does not show that the model is "
             f"calibrated; an error of {self.scale.number(self.error.high)}{self.scale.short_unit} fits the data as "

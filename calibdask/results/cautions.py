@@ -337,6 +337,25 @@ def overconfidence_excludes_chance(rows: float, confidence: float, accuracy: flo
     return rows >= _SUSPECT_ROWS and confidence - accuracy > max(_FAR, _CHANCE / np.sqrt(rows))
 
 
+def below_chance(rows: float, confidence: float, accuracy: float, classes: int) -> Iterator[str]:
+    """Predictions that are right significantly less often than guesses: as of columns in another order.
+
+    Examples
+    --------
+    >>> next(below_chance(20_000, 0.92, 0.024, 10)).partition(",")[0]
+    'Only 0.024 of the predictions are right'
+    >>> list(below_chance(20_000, 0.92, 0.1, 10))
+    []
+    """
+    chance = 1 / classes
+    far = accuracy < chance - _CHANCE * np.sqrt(chance / max(rows, 1.0))
+    if far and overconfidence_excludes_chance(rows, confidence, accuracy):
+        yield (
+            f"Only {figure(accuracy)} of the predictions are right, fewer than of guesses among {classes} classes, at "
+            f"a mean confidence of {figure(confidence)}. The columns of scores may be in another order than the labels."
+        )
+
+
 def permuted_columns(counts: npt.NDArray[np.int64], confidence: float) -> Iterator[str]:
     """Columns that fit far better in another order: rows by label and predicted class, and the mean confidence.
 

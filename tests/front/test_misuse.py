@@ -79,6 +79,24 @@ def test_every_model_is_checked_for_being_logits_or_probabilities(models: tuple[
         evaluate(logits=False)
 
 
+def test_reversed_columns_are_warned_of_with_any_metric_at_the_callers_line() -> None:
+    labels, scores = _LOGITS.argmax(1), np.eye(3)[_LOGITS.argmax(1)] * 0.8 + 0.2 / 3
+    labels, scores = np.tile(labels, 20), np.tile(scores, (20, 1))
+    labels, scores = labels[labels != 1], scores[labels != 1]
+    for metrics in (None, "ece"):
+        with pytest.warns(SuspectScoresWarning, match=r"columns of scores") as caught:
+            cd.evaluate(labels, scores[:, ::-1], metrics)
+        assert caught[0].filename == __file__
+    with pytest.warns(SuspectScoresWarning, match=r"fewer than of guesses among 3 classes"):
+        cd.check(labels, scores[:, ::-1], {"ece": 0.9}, n_boot=20)
+
+
+@pytest.mark.parametrize("limits", [{"ece": 0.02}, {"ece": (0.0, 0.1)}, "ece=0.02", ["ece=0.02"]], ids=repr)
+def test_limits_in_the_place_of_scores(limits: Any) -> None:
+    with pytest.raises(ValueError, match=r"second argument is y_prob, the scores, got limits; pass limits by keyword"):
+        cd.check("rows.parquet", limits, by="device")
+
+
 def test_a_map_of_logits_refuses_probabilities() -> None:
     fitted = cd.TemperatureScaling(logits=True).fit(np.where(np.arange(40) % 3, _LOGITS.argmax(1), 0), _LOGITS)
     with pytest.raises(ValueError, match=r"The map expects logits, .* like probabilities; give it the logits"):

@@ -224,3 +224,9 @@ def test_headings_are_whole_words() -> None:
         ["mean", "error", "of"],
         ["day", "rows", "events", "score", "frequency", "ece", "lo", "calibration"],
     ]
+
+
+def test_slices_of_confidence_count_right_predictions() -> None:
+    scores = np.tile([[0.7, 0.2, 0.1], [0.1, 0.8, 0.1]], (10, 1))
+    table = repr(cd.evaluate(np.arange(20) % 2, scores, cd.ECE(), by={"half": np.arange(20) // 10}).calib.table())
+    assert table.splitlines()[0].split() == ["half", "rows", "right", "mean", "confidence", "accuracy", "ece"]

@@ -167,6 +167,11 @@ def check(
         groups=groups,
         cluster_check=True,
     )
+    if _are_limits(y_prob):
+        raise ValueError(
+            "The second argument is y_prob, the scores, got limits; pass limits by keyword if a frame or file replaces "
+            f"labels and scores, as in check(data, limits={y_prob!r})."
+        )
     data = Data.of(y_true, y_prob, by, sample_weight, options)
     if baseline is not None:
         data = data.with_scores({_MODEL: data.scores, _BASELINE: baseline})
@@ -175,6 +180,14 @@ def check(
     choices |= {"profile": profile, "confidence": confidence, "n_boot": n_boot, "seed": seed}
     with warning_once():
         return Check(**choices).gate(data)
+
+
+def _are_limits(y_prob: Any) -> bool:
+    """Whether these are limits rather than scores."""
+    if isinstance(y_prob, Mapping):
+        return bool(y_prob) and all(isinstance(limit, int | float | tuple | str) for limit in y_prob.values())
+    texts = [y_prob] if isinstance(y_prob, str) else y_prob if isinstance(y_prob, list | tuple) else []
+    return bool(texts) and all(isinstance(text, str | Limit) for text in texts)
 
 
 @dataclass(frozen=True)

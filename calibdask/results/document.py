@@ -42,9 +42,10 @@ def numeric(value: float, shown: str) -> Cell:
     return Cell(shown, value=float(value) if math.isfinite(value) else None, numeric=True)
 
 
-def interval(low: float, high: float, shown: str, picture: Html | None = None) -> Cell:
+def interval(low: float | None, high: float | None, shown: str, picture: Html | None = None) -> Cell:
     """A cell with an interval: only finite ends are kept behind the text."""
-    parts = tuple((name, float(end)) for name, end in (("low", low), ("high", high)) if math.isfinite(end))
+    ends = (("low", low), ("high", high))
+    parts = tuple((name, float(end)) for name, end in ends if end is not None and math.isfinite(end))
     return Cell(shown, picture=Html() if picture is None else picture, numeric=True, parts=parts)
 
 

@@ -141,7 +141,7 @@ class TestCautions:
             (lambda: model_of(SURE, calibrated(SURE), **FEW), "of the scores are 1 or next to it"),
             (lambda: model_of(WRONG, np.r_[LABELS[:400], 0], **FEW), "In 1 row the observed label had the score 0"),
             (
-                lambda: model_of(WRONG, np.r_[LABELS[:400], 0], metrics=["log-loss(clip=0.001)"], **FEW),
+                lambda: model_of(WRONG, np.r_[LABELS[:400], 0], metrics={"loss": cd.LogLoss(clip=0.001)}, **FEW),
                 "In 1 row the observed label had a score below 0.001;",
             ),
             (lambda: model_of(MATRIX, CLASSES % 3, **FEW), "1 class never occurs as a label (3)"),

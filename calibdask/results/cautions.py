@@ -338,7 +338,7 @@ def overconfidence_excludes_chance(rows: float, confidence: float, accuracy: flo
 
 
 def below_chance(rows: float, confidence: float, accuracy: float, classes: int) -> Iterator[str]:
-    """Predictions that are right significantly less often than guesses: as of columns in another order.
+    """Predictions that are right less than half as often as guesses, and significantly: columns in another order.
 
     Examples
     --------
@@ -348,7 +348,7 @@ def below_chance(rows: float, confidence: float, accuracy: float, classes: int) 
     []
     """
     chance = 1 / classes
-    far = accuracy < chance - _CHANCE * np.sqrt(chance / max(rows, 1.0))
+    far = accuracy < chance / 2 and accuracy < chance - _CHANCE * np.sqrt(chance / max(rows, 1.0))
     if far and overconfidence_excludes_chance(rows, confidence, accuracy):
         yield (
             f"Only {figure(accuracy)} of the predictions are right, fewer than of guesses among {classes} classes, at "

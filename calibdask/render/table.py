@@ -161,9 +161,10 @@ class AnalysisTable(ResultTable):
 
     def to_dataframe(self) -> Any:
         """A pandas data frame with the lines of the analysis' CSV: of a comparison one for each model and metric."""
-        import pandas as pd
-
-        return pd.DataFrame([*self.lines])
+        names = dict.fromkeys(name for line in self.lines for name in line)
+        # The dimension has a name that no column has.
+        columns = {name: ("\0", [line.get(name) for line in self.lines]) for name in names}
+        return xr.Dataset(columns).to_dataframe().rename_axis(None)
 
 
 def _names_of_ends(part: PartResult) -> list[str]:

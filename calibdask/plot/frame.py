@@ -128,7 +128,9 @@ class Frame:
 
     def bars(self, drawn: Drawn) -> tuple[Array, Array]:
         """Borders, in places, and heights of the bars of rows beneath the picture."""
-        return self.axis.places(drawn.axis.spread(drawn.bars.size + 1)), drawn.bars
+        with np.errstate(divide="ignore"):
+            borders = self.axis.places(drawn.axis.spread(drawn.bars.size + 1))
+        return np.clip(borders, *self.across), drawn.bars
 
 
 def notes(shown: Mapping[str, Shown] | Shown) -> list[str]:

@@ -8,7 +8,7 @@ import xarray as xr
 from calibdask.analyses.auditing.audit_document import audit_document
 from calibdask.plot.frame import interval_name, notes
 from calibdask.plot.naming import axes_of
-from calibdask.render.drawing import curve_picture, diagram_picture
+from calibdask.render.drawing import common_frame, curve_picture, diagram_picture, overlay_notes
 from calibdask.render.text_table import clusters_text
 from calibdask.report.analysis_page import Origin, section_elements
 from calibdask.report.banners import AUDITED, AUDITED_TITLE
@@ -228,25 +228,30 @@ def _slices(models: Sequence[ModelResult]) -> Iterator[Element]:
     for model in models:
         for sliced in model.sliced:
             yield slice_table(model, sliced)
-            if figures := _worst(sliced, axes_of(model.kind)):
-                number = len(sliced.slices)
-                if number > _MOST_SLICES:
-                    yield Sentence(
-                        f"Diagrams of slices by {sliced.name}: the {len(figures)} worst of {number}.", quiet=True
-                    )
-                yield Figures(figures, small=True)
+            yield from _worst(sliced, axes_of(model.kind))
 
 
-def _worst(sliced: SlicesBy, names: tuple[str, str]) -> list[Figure]:
-    """Diagrams of the worst slices."""
-    figures = []
+def _worst(sliced: SlicesBy, names: tuple[str, str]) -> Iterator[Element]:
+    """Diagrams of the worst slices on common axes."""
+    shown: dict[str, BinnedReliability] = {}
     for piece in sliced.slices[:_MOST_SLICES]:
         for label, bins in piece.bins if len(piece.bins) == 1 else []:
-            title = f"{sliced.name} {piece.label}{f', class {label}' if label else ''}"
             if bins.count.size:
-                caption = _caption(f"{title}: {counted(int(bins.rows), 'row')}", bins)
-                figures.append(Figure(diagram_picture(bins, title, names), caption))
-    return figures
+                shown[f"{sliced.name} {piece.label}{f', class {label}' if label else ''}"] = bins
+    if not shown:
+        return
+    number, frame = len(sliced.slices), common_frame([*shown.values()])
+    if number > _MOST_SLICES:
+        yield Sentence(f"Diagrams of slices by {sliced.name}: the {len(shown)} worst of {number}.", quiet=True)
+    figures = [
+        Figure(diagram_picture(bins, title, names, frame), f"{title}: {counted(int(bins.rows), 'row')}.")
+        for title, bins in shown.items()
+    ]
+    yield Figures(figures, small=True)
+    intervals = {interval_name(bins) for bins in shown.values()} - {""}
+    words = [f"Bars: {joined(sorted(intervals))}s." if intervals else "", *overlay_notes(shown)]
+    if any(words):
+        yield Sentence(" ".join(filter(None, words)), quiet=True)
 
 
 def _tests(models: Sequence[ModelResult]) -> Iterator[Element]:

@@ -10,7 +10,7 @@ import click
 from calibdask.cli.command_line import command_line
 from calibdask.cli.data_names import named_data, source_of
 from calibdask.cli.gates import limits_file, limits_option
-from calibdask.cli.model_data import model_requests, same_rows, score_models
+from calibdask.cli.model_data import check_one_model, model_requests, same_rows, score_models
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.row_options import (
     by_option,
@@ -82,6 +82,7 @@ class RowsInput:
         from calibdask.progress import shown_progress
         from calibdask.storage.summary import Summary
 
+        check_one_model(analysis.name, self.request)
         request, store = self.request, self.request.opened()
         if isinstance(store, Summary):
             if self.features:

@@ -8,6 +8,7 @@ import click
 
 from calibdask.cli.analysis_command import run_with_defaults
 from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.model_data import check_one_model
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.param_types import MethodType
 from calibdask.cli.row_options import data_argument, features_option, row_options
@@ -109,6 +110,7 @@ def calibrate(
     from calibdask.storage.writers import check_apart, checked_output
 
     request = RowsRequest(data=data, **where)
+    check_one_model("calibrate", request)
     _check_features(features, method, request, compare=compare)
     if min_rows is not None and not request.by:
         choice = f'; --method "{_BY_FEATURES}(min_rows={min_rows})" is of groups' if features else ""

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from calibdask.storage.row_table import RowTable
 
 
+def check_one_model(command: str, request: RowsRequest) -> None:
+    """Raise UsageError for ``--score NAME=COLUMN``, which names several models, at a command of one."""
+    if score_models(request.score) is not None:
+        raise click.UsageError(f"{command} expects the scores of one model: --score COLUMN, without NAME=.")
+
+
 def score_models(score: Any) -> dict[str, str] | None:
     """The score columns of several models by their names, of ``--score NAME=COLUMN``; None for other columns.
 
@@ -182,9 +188,10 @@ def same_rows(
     if not share_a_file:
         labels = {name: (requests[name].data, table.labels) for name, table in tables.items()}
         first, *others = labels.values()
-        for check in (_check_as_many, _check_same_rows):
-            for other in others:
-                check(command, first, other)
+        for other in others:
+            _check_as_many(command, first, other)
+        for other in others:
+            _check_same_rows(command, first, other, key)
     return _of_common_rows(tables) if any(table.skip_missing for table in tables.values()) else tables
 
 
@@ -287,7 +294,7 @@ def _check_as_many(command: str, first: tuple[str, Any], second: tuple[str, Any]
         )
 
 
-def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, Any]) -> None:
+def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, Any], key: str | None) -> None:
     """Raise ValueError if labels differ: models can be compared only on identical rows."""
     from calibdask.engine.arrays import in_memory
 
@@ -296,6 +303,11 @@ def _check_same_rows(command: str, first: tuple[str, Any], second: tuple[str, An
     unequal = (labels != others) & ~_is_missing_value(labels) & ~_is_missing_value(others)
     differing = (unequal if unequal.ndim == 1 else unequal.any(axis=1)).sum()
     count = int(in_memory(differing))
+    if count and key is not None:
+        raise ValueError(
+            f"{command} expects a row to have one label, but {count:,} of {labels.shape[0]:,} labels of rows with the "
+            f"same {visible(key)} differ in {path} and {other}; correct them, or leave these rows out."
+        )
     if count:
         raise ValueError(
             f"{command} expects the same rows in the same order, but {count:,} of {labels.shape[0]:,} labels of {path} "

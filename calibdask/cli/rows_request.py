@@ -142,6 +142,11 @@ class RowsRequest:
             raise click.UsageError(
                 f"--zone has no effect on {name}, whose timestamps already have the zone {own}; omit --zone."
             )
+        if self.zone is not None and own is None:
+            sys.stderr.write(
+                f"calibdask: the timestamps of {visible(name)} have no time zone, and were taken as UTC; without "
+                "--zone they are taken as they are\n"
+            )
         return replace(table, by={**table.by, name: periods(table.by[name], self.every, self.zone)})
 
     def connected(self, table: "RowTable | None" = None) -> AbstractContextManager[Any]:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from calibdask.cli.help_groups import GroupedCommand
+from calibdask.cli.model_data import check_one_model
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.row_options import data_argument, row_options
 from calibdask.cli.rows_request import RowsRequest, rows_of
@@ -52,6 +53,7 @@ def verify(receipt: str, data: str, **where: Any) -> None:
     except OSError as error:
         raise click.UsageError(f"{receipt} cannot be read: {error.strerror}.") from error
     request = RowsRequest(data=data, **where)
+    check_one_model("verify", request)
     if not request.by:
         request = replace(request, by=tuple(map(str, given["request"].get("by", ()))))
     if request.groups is None:

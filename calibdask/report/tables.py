@@ -223,7 +223,7 @@ def _compared(models: Sequence[ModelResult], most: int = _MOST_COLUMNS) -> list[
     Of too many, errors are left out: models are told apart by their scores.
     """
     first, *others = models
-    shared = [part for part in first.metrics if all(part.variable in model.numbers for model in others)]
+    shared = [part for part in first.metrics if all(_has_same(model, part) for model in others)]
     errors = [part for part in shared if part.kind == "error" and not part.part]
     errors = [part for part in errors if is_mean_gap(part)] or errors
     errors.sort(key=lambda part: not first.is_headline(part))
@@ -232,6 +232,13 @@ def _compared(models: Sequence[ModelResult], most: int = _MOST_COLUMNS) -> list[
     own, proper = (_each_kind_once(parts) for parts in (errors, scores))
     own = own[: max(most - len(proper), 1)]
     return ([*own, *proper] or [part.variable for part in shared])[:most]
+
+
+def _has_same(model: ModelResult, part: PartResult) -> bool:
+    """Whether a model has this number, of the same setting: an ECE of P(y = 1) is not one of confidences."""
+    return part.variable in model.numbers and any(
+        own.variable == part.variable and own.setting == part.setting for own in model.metrics
+    )
 
 
 def _each_kind_once(parts: Sequence[PartResult]) -> list[str]:

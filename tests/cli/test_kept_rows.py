@@ -93,6 +93,11 @@ def test_periods_of_times_with_offsets(run: Run, tmp_path: Path) -> None:
         assert slices(run, tmp_path / name, *words, "--zone", "Europe/Paris") == days
     assert slices(run, tmp_path / "utc.csv", *words) == expected(TIMES.tz_convert("UTC").strftime("%Y-%m-%d"))
     assert slices(run, tmp_path / "paris.csv", *words) == days
+    FRAME.assign(ts=TIMES.tz_convert("UTC").tz_localize(None)).to_parquet(tmp_path / "naive.parquet")
+    status, _, err = run("evaluate", tmp_path / "naive.parquet", *words, "--zone", "Europe/Paris", "--metric", "brier")
+    assert status == 0
+    assert "the timestamps of ts have no time zone, and were taken as UTC; without --zone" in err
+    assert slices(run, tmp_path / "naive.parquet", *words) == expected(TIMES.tz_convert("UTC").strftime("%Y-%m-%d"))
 
 
 @pytest.mark.parametrize(

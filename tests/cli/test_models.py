@@ -187,6 +187,25 @@ def test_files_are_joined_on_a_key(other: str, run: Run, keyed: Path) -> None:
     assert one["metrics"]["brier_score"]["low"] == pytest.approx(low, rel=1e-12)
 
 
+def test_labels_of_a_key_differ(run: Run, keyed: Path, tmp_path: Path) -> None:
+    frame = pd.read_parquet(keyed / "new.parquet")
+    frame.loc[frame.index[:3], "label"] = 1 - frame.label.iloc[:3]
+    frame.to_parquet(tmp_path / "new.parquet")
+    status, _, err = run("compare", keyed / "old.parquet", tmp_path / "new.parquet", "--key", "id")
+    assert status == 2
+    assert "but 3 of 360 labels of rows with the same id differ in " in err
+
+
+@pytest.mark.parametrize(
+    "words", [("threshold", "--risk", "0.2"), ("audit", "--features", "id"), ("calibrate", "--compare")]
+)
+def test_commands_of_one_model(words: tuple[str, ...], run: Run, keyed: Path) -> None:
+    command, *options = words
+    status, _, err = run(command, keyed / "both.parquet", *COLUMNS, *options)
+    assert status == 2
+    assert f"{command} expects the scores of one model: --score COLUMN, without NAME=." in err
+
+
 def test_keys_that_do_not_join(run: Run, keyed: Path, tmp_path: Path) -> None:
     frame = pd.read_parquet(keyed / "new.parquet")
     frame.assign(id="0001").to_parquet(tmp_path / "same.parquet")

@@ -179,3 +179,14 @@ class TestDiagramsSideBySide:
         assert points_of(-0.0044, -0.0088, 0.000097) == ("−0.44", "−0.88", "0.01")
         assert figures(-0.0044, -0.0088, 0.0000097) == ("−0.0044", "−0.0088", "0.0000")
         assert shown_texts(-0.0000003, -0.00077, 0.00077, kind="difference") == ["+0.00000", "-0.00077", "+0.00077"]
+
+
+def test_errors_of_other_settings_are_not_compared() -> None:
+    from calibdask.report.tables import best_of
+
+    generator = np.random.default_rng(0)
+    scores = generator.random(500)
+    labels = (generator.random(500) < scores).astype(int)
+    measured = [measure(labels, one, **FEW) for one in (scores, np.stack([1 - scores, scores], 1))]
+    models = [ModelResult(name, one) for name, one in zip(("one", "two"), measured, strict=True)]
+    assert best_of(models).startswith("Brier score: lowest for ")

@@ -1,5 +1,6 @@
 """Slices of a report."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -106,6 +107,19 @@ class TestSlices:
         assert plain(day[:2]) == ["2026-01-06", "2026-01-07"]
         assert plain(np.datetime64("2026-01-06T06:30", "ns")) == "2026-01-06T06:30"
         assert plain(np.array("2026-01", "datetime64[M]")) == "2026-01"
+
+    def test_diagrams_have_common_axes(self, tmp_path: Path) -> None:
+        generator = np.random.default_rng(0)
+        scores = np.where(np.arange(ROWS) % 2, generator.beta(1, 60, ROWS), generator.beta(2, 3, ROWS))
+        group = np.where(np.arange(ROWS) % 2, "small", "large")
+        measured = measure(generator.random(ROWS) < scores, scores, by={"group": group}, **FEW)
+        html, _ = page_of(tmp_path, measured)
+        figures = re.findall(r"<figure>((?:(?!<figure>).)*?)<figcaption>group (?:small|large): ", html, re.S)
+        labels = [re.findall(r"<text[^>]*>([^<]*)</text>", figure) for figure in figures]
+        ticks = [[label for label in of_one if re.fullmatch(r"0\.[0-9]+", label)] for of_one in labels]
+        assert len(figures) == 2
+        assert len(ticks[0]) > 4
+        assert ticks[0] == ticks[1]
 
     def test_very_few_rows_come_last_without_an_interval(self) -> None:
         group = np.where(np.arange(ROWS) < 3, "tiny", "all others")

@@ -343,7 +343,7 @@ def below_chance(rows: float, confidence: float, accuracy: float, classes: int) 
     Examples
     --------
     >>> next(below_chance(20_000, 0.92, 0.024, 10)).partition(",")[0]
-    'Only 0.024 of the predictions are right'
+    'Only 0.0240 of the predictions are right'
     >>> list(below_chance(20_000, 0.92, 0.1, 10))
     []
     """

@@ -26,13 +26,13 @@ _LEAST_SHARE = 1e-4
 def rests_on(attributes: Mapping[str, Any]) -> list[str]:
     """Basis of the numbers of a result as text: rows, passes, replicates."""
     rows, passes = attributes["rows"], attributes["passes"]
-    of_models = f" of {attributes['rows_of']}" if "rows_of" in attributes else ""
-    words = [counted(rows, "row") + of_models]
+    words = [counted(rows, "row") + (f" of {attributes['rows_of']}" if "rows_of" in attributes else "")]
     words.append(f"{counted(passes, 'pass', 'passes')} over the data" if passes else "from their summary")
     if "population" in attributes:
         words.insert(1, str(attributes["population"]))
     if "ci" in attributes:
-        words.append(f"{100 * attributes['ci']:g} % intervals of {attributes.get('n_boot', 'no')} replicates")
+        replicates = f" of {attributes['n_boot']} replicates" if "n_boot" in attributes else ""
+        words.append(f"{100 * attributes['ci']:g} % intervals{replicates}")
     return words
 
 

@@ -123,8 +123,8 @@ def weighted_loops(labels: Any, scores: Any, weights: Any, min_size: int) -> tup
         spreads = [spread(rows, c) for c in classes]
         widest = spreads.index(max(spreads))
         sides = sides_of(rows, widest)
-        # Weighted sums of squares are rounded: which class varies most may not be known, and cells depend on it.
-        close = [c for c in classes if spreads[widest] - spreads[c] <= Fraction(1, 10**14)]
+        # Sums of squares are rounded to 2**-44 a row: which class varies most may not be known, and cells depend on it.
+        close = [c for c in classes if spreads[widest] - spreads[c] <= Fraction(1, 2**40)]
         assume(all(sides_of(rows, c) == sides for c in close))
         if min(map(len, sides)) >= min_size:
             waiting += sides

@@ -198,8 +198,8 @@ def test_vectors_of_scores() -> None:
 
 
 def test_further_dimensions_of_the_input() -> None:
-    models = xr.DataArray(np.stack([SCORES, SCORES[:, ::-1]]), dims=("model", "sample", "class"))
-    models = models.assign_coords(model=["straight", "reversed"], **{"class": list("abcd")})
+    models = xr.DataArray(np.stack([SCORES, 0.5 * SCORES + 0.5 * SCORES[:, ::-1]]), dims=("model", "sample", "class"))
+    models = models.assign_coords(model=["straight", "mixed"], **{"class": list("abcd")})
     labels = xr.DataArray(LABELS, dims="sample")
     summary = cd.summarize(labels, models, by={"day": DAY})
     assert summary["rows"].dims == ("model", "day")

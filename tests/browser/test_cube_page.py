@@ -57,7 +57,8 @@ def drawn(page: Any, expected: xr.DataArray, line: str, x: str) -> None:
         for a in expected[line].values
         for b in expected[x].values
     }
-    for _ in range(100):
+    # A minute: other tests may run beside these.
+    for _ in range(600):
         points = page.evaluate(_DRAWN)
         actual = {(name, along): value for name, along, value in points}
         if set(actual) == set(wanted) and all(

@@ -219,7 +219,7 @@ def filled(kind: Any, name: str) -> Any:
 NOT_SHOWN = {
     *("Document-name", "Document-headline", "Document-title", "Document-lead", "Document-foot", "Section-anchor"),
     *("Sentence-name", "Heading-anchor", "Links-items-0", "Finding-outcome", "Banner-icon", "Banner-link-0"),
-    *("Table-name", "Cell-mark"),
+    *("Table-name", "Cell-mark", "Cell-parts-0-0"),
 }
 # For JUnit alone.
 NOT_ON_PAGES = {Checks}

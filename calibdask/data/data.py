@@ -292,7 +292,7 @@ class Data:
         return population.input_of(read)
 
     def warn_of_labels(self) -> None:
-        """Warn if several labels of a summary count as negative; those of rows are known once they are read."""
+        """Warn if several labels of a summary count as negative; labels of rows are known once they are read."""
         if self.summary is not None:
             self.summary.notes.others.warn(of_summary=True)
 

@@ -73,7 +73,7 @@ def plain(array: Any, name: str = "An array") -> Any:
 
 
 class StrayValue(ValueError):
-    """A value that is no number, or no score: what was expected and found, the row, and what to do.
+    """A value that is no number, or no score: the expectation, the row and its value, and how to mend it.
 
     ``is_text`` says whether it is the text of a number; ``is_located`` whether the row is that of all rows, not of a
     block.

@@ -87,7 +87,7 @@ class OtherLabels(NamedTuple):
         return cls(tuple(sorted({*negative}, key=_order)[: _SHOWN + 1]))
 
     def merged(self, other: "OtherLabels") -> "OtherLabels":
-        """The labels of the rows of both, of which those of ``other`` come later."""
+        """The labels of the rows of both; the rows of ``other`` come later."""
         if self == other:
             return self
         return OtherLabels(
@@ -309,7 +309,7 @@ _said: ContextVar[set[str] | None] = ContextVar("said", default=None)
 
 @contextmanager
 def warning_once() -> Iterator[None]:
-    """Within this context the same labels are warned of once."""
+    """Within this context, warn once of equal labels."""
     token = None if _said.get() is not None else _said.set(set())
     try:
         yield

@@ -114,7 +114,7 @@ class Gate:
         return self.result.drop_vars(internal).assign(decisions).assign_attrs(about)
 
     def with_intervals(self, result: xr.Dataset) -> xr.Dataset:
-        """Another result of the same rows and level, with the intervals of the gate for the numbers of both."""
+        """Another result for these rows and this level, with the intervals of the gate for the numbers of both."""
         if result.attrs.get("ci") != self.confidence:
             return result
         ends = {_identity(one): one.values for one in self.result.data_vars.values() if "bound" in one.attrs}

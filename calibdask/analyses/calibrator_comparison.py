@@ -9,6 +9,7 @@ import xarray as xr
 from calibdask.analyses.analysis import Analysis, Heading
 from calibdask.calibrators.comparing.comparison import NONE, compared_calibrators, named_choices
 from calibdask.calibrators.comparing.cross_fitting import CalibratorChoice
+from calibdask.data.clusters import MEND_MISSING
 from calibdask.data.data import Data
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.slices import missing_slices
@@ -189,10 +190,7 @@ class CompareCalibrators(Analysis):
             several = ", ".join(map(str, (*(axis.name for axis in rows.batch), *data.slice_names)))
             raise ValueError(f"compare_calibrators expects the scores of one model, got several along {several}.")
         if missing_slices(rows.by) is not None:
-            raise ValueError(
-                "groups expects a value in every row, got missing ones; omit these rows, or give each a unique value "
-                "if it belongs to no other row."
-            )
+            raise ValueError(f"groups expects a value in every row, got missing ones{MEND_MISSING}")
         return compared_calibrators(rows, self.calibrators, self.folds, self.ci, self.seed)
 
     def document(self, result: xr.Dataset) -> Document:

@@ -34,7 +34,7 @@ def comparison_document(result: xr.Dataset) -> Document:
         elements.append(
             Sentence(f"No differences of {named(without)}: they have no number or fixed point.", quiet=True)
         )
-    # Rows and clusters are those of every model.
+    # All models have the same rows and clusters.
     facts = [*rests_on(result.attrs), clusters_text(result.isel(model=0))]
     elements.append(Sentence(", ".join(filter(None, facts)), quiet=True, name="rows"))
     return Document("Comparison of models", "", [Section("comparison", "", elements)], name="compare")

@@ -151,8 +151,7 @@ def summarize(
         recover=recover,
     )
     periods.check(data, out, overwrite=overwrite)
-    shares = ("prevalence", "train_prevalence", "sampling_rate")
-    if append is not None and any(where[name] is not None for name in shares[:2]):
+    if append is not None and any(where[name] is not None for name in ("prevalence", "train_prevalence")):
         raise click.UsageError(
             "--append adds rows as they are, whose frequencies differ from period to period: give --prevalence and "
             "--train-prevalence to the command that reads the store. --sampling-rate alone is possible."

@@ -122,6 +122,8 @@ def _numbers(values: Any) -> npt.NDArray[np.int64]:
 
 # The name of the clusters of rows among the arrays that users pass.
 CLUSTERS = "groups"
+# What to do about rows without a cluster.
+MEND_MISSING = "; omit these rows, or give each a unique value if it belongs to no other row."
 # Hashes of clusters have this many bits: every float64 of that size is exact, so that columns of frames can hold them.
 CLUSTER_BITS = 52
 
@@ -208,8 +210,7 @@ def _numbers_of_clusters(values: Any) -> npt.NDArray[np.int64]:
         position = np.argwhere(absent)[0].tolist()
         raise ValueError(
             f"groups expects a value in every row, got {int(absent.sum())} missing ones, the first in row "
-            f"{position[0] if len(position) == 1 else position} of its block; omit these rows, or give each a unique "
-            "value if it belongs to no other row."
+            f"{position[0] if len(position) == 1 else position} of its block{MEND_MISSING}"
         )
     array = np.asarray(values)
     if array.dtype.kind not in "iubfmMOUST":

@@ -200,7 +200,7 @@ class RowNotes:
         return replace(self, excluded=counts, rows=self.rows * parts)
 
     def of_periods(self, labels: Iterable[Any]) -> "RowNotes":
-        """The notes on one of the periods that were added together; the counts are those of all of them."""
+        """The notes on one of the periods that were added together, with the counts of all these periods."""
         if not any((self.excluded or {}).values()):
             return self
         counted = {"rows": self.rows, **(self.excluded or {})}

@@ -59,7 +59,7 @@ def save(plot: Any, path: str | Path, *, title: str = "calibdask", lead: str = "
     if isinstance(plot, Mapping):
         raise ValueError(f"Several plots expect an .html file, got {str(path)!r}.")
     if not _is_styled(plot):
-        # Drawn by Matplotlib it would lose what it was told for Bokeh: colours, logarithmic axes, sizes.
+        # Matplotlib would ignore its Bokeh options: colours, logarithmic axes, sizes.
         raise ValueError(
             f"{suffix} expects a plot of calibdask.plot, got {type(plot).__name__}. Write .html; or call "
             "hvplot.extension('matplotlib') before plotting, then "

@@ -10,6 +10,7 @@ from typing import Any
 
 import xarray as xr
 
+from calibdask.analyses.analysis import population_sentences
 from calibdask.analyses.calibrator_comparison import CompareCalibrators
 from calibdask.analyses.clustered import clustered_panel
 from calibdask.analyses.evaluation import evaluate, usual_metrics
@@ -223,8 +224,7 @@ def measure(
         check = Check(**given, confidence=ci, n_boot=n_boot, seed=seed)
     if check is not None:
         measured = _decided(measured, judged, check, with_receipt=with_receipt)
-    population = measured.result.attrs.get("population")
-    notes = (*measured.notes, f"All numbers are {population}.") if population else measured.notes
+    notes = (*measured.notes, *(sentence.words for sentence in population_sentences(measured.result)))
     weights = "given" if data.weights is not None and not measured.weights else measured.weights
     return replace(measured, source=source, weights=weights, notes=notes)
 

@@ -180,7 +180,7 @@ def beside_metrics(data: Input, chosen: Mapping[str, Estimator]) -> Input:
 
 
 def names_beside(names: Sequence[Hashable], variables: Container[Hashable]) -> list[Hashable]:
-    """Names of slices, those of variables with underscores behind them.
+    """Names of slices, with underscores appended to names of variables.
 
     Examples
     --------

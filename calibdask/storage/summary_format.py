@@ -180,7 +180,7 @@ def with_notes(dataset: xr.Dataset, notes: RowNotes) -> xr.Dataset:
 
 
 def stored_notes(dataset: xr.Dataset) -> RowNotes:
-    """The notes of a summary; those of summaries that were concatenated, or added by xarray, are merged."""
+    """The notes of a summary; notes of summaries that were concatenated, or added by xarray, are merged."""
     if NOTES not in dataset.variables:
         return RowNotes(None)
     notes, parts = xr.broadcast(dataset[NOTES], dataset.get(PARTS, xr.DataArray(1)))

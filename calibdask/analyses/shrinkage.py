@@ -25,11 +25,20 @@ from calibdask.results.format import PLAIN, counted, figure, percent, plain, sli
 from calibdask.statistics.exact import Array
 
 Measure = Literal["mean-gap", "observed-expected"]
+# Slices are many and small from this number on, if half of them have fewer rows than that.
+_MANY_SLICES, _SMALL_ROWS = 20, 1000
 # Fewer slices say too little of how effects differ.
 _FEWEST_SLICES, _FEW_SLICES = 3, 20
 _ROUNDS = 4
 _MOST_LINES = 20
 _LEAST_DISPERSION = 0.01
+_BEYOND = (
+    "Beyond limit: the probability for {1} effects with a standard deviation of {0}. Intervals hold for any "
+    "distribution of effects and every standard deviation that fits the slices, so that they may extend beyond a limit "
+    "that is unlikely to be exceeded."
+)
+# Probabilities are not known better than this.
+_LEAST_SHOWN = 0.001
 _ENDS = ("raw", "shrunken", "low", "high")
 _VARIABLES: Mapping[str, PartInfo] = {
     "raw": PartInfo("of the rows of the slice alone", "statistic"),
@@ -99,7 +108,8 @@ def shrink_slices(
     -----
     *Gaps.* y_k ~ N(theta_k, v_k) and theta_k ~ (mu, tau**2), whatever their distribution. v_k = sum w**2 p (1 - p) /
     (sum w)**2 over its rows, with p = s + theta_k; tau**2 by Paule & Mandel [3]_. The estimate is w_k y_k + (1 - w_k)
-    mu with w_k = tau**2 / (tau**2 + v_k). Ranking raw gaps of small slices ranks noise; the shrunken gaps have a
+    mu with w_k = t / (t + v_k), where t is tau**2 less the standard error that it has without effects: slices whose
+    effects are not told from noise are pooled. Ranking raw gaps of small slices ranks noise; the shrunken gaps have a
     smaller mean squared error than the raw gaps, and than the overall mean. Intervals [1]_ are w_k sqrt(v_k) times a
     critical value that allows for the bias of shrinking, by the fourth moment of the effects and an upper limit of the
     second: at least 95 % of all slices are covered, for any distribution of effects. This holds on average: slices with
@@ -109,7 +119,9 @@ def shrink_slices(
     events that are not rare: the estimate is the posterior mean, and each end is the outer one of the posterior
     quantile and the end of the interval of gaps, (O_k - E_k) / E_k.
 
-    ``exceeds`` is the posterior probability for normal (gamma) effects. One pass, 120 bytes for each slice; rows,
+    ``exceeds`` is the posterior probability for normal (gamma) effects with the estimated variance: intervals, which
+    allow for other distributions and larger variances, may extend beyond a limit that is unlikely to be exceeded. One
+    pass, 120 bytes for each slice; rows,
     chunks and summaries give the same numbers, summaries to 1e-8.
 
     References
@@ -197,25 +209,12 @@ class SliceShrinkage(Analysis):
                 f"shrink_slices expects at least {_FEWEST_SLICES} slices with rows, whose effects it compares; got "
                 f"{int(filled.sum())}."
             )
-        estimates = self._gaps(sums, filled) if self.measure == "mean-gap" else self._ratios(sums, filled)
+        is_gap = self.measure == "mean-gap"
+        own = sums.at(filled)
+        estimates = shrunken_gaps(own, self.confidence, self.limit) if is_gap else self._ratios(own)
         return self._dataset(rows, sums, filled, estimates)
 
-    def _gaps(self, sums: SliceSums, filled: Any) -> "ShrunkenEffects":
-        own = sums.at(filled)
-        raw = (own.outcome - own.score) / own.weight
-        shrunken = np.full(raw.shape, float((own.outcome - own.score).sum() / own.weight.sum()))
-        for _ in range(_ROUNDS):
-            noise = own.noise(shrunken)
-            effects = NormalEffects.of(raw, noise)
-            shrunken = effects.shrunken(raw, noise)
-        reach = effects.reach(noise, self.confidence)
-        beyond = None if self.limit is None else effects.beyond(raw, noise, self.limit)
-        ends = np.maximum(shrunken - reach, -1.0), np.minimum(shrunken + reach, 1.0)
-        moments = {"mean": effects.mean, "deviation": effects.variance**0.5, "kurtosis": effects.kurtosis}
-        return ShrunkenEffects(raw, shrunken, *ends, beyond, np.abs(shrunken), moments)
-
-    def _ratios(self, sums: SliceSums, filled: Any) -> "ShrunkenEffects":
-        own = sums.at(filled)
+    def _ratios(self, own: SliceSums) -> "ShrunkenEffects":
         if not (own.score > 0).all() or not own.outcome.any():
             raise ValueError("observed-expected expects events, and scores above 0 in every slice.")
         raw = own.outcome / own.score
@@ -277,6 +276,10 @@ class SliceShrinkage(Analysis):
             sentences.append(Sentence(f"{slices} slices say little of how effects differ.", quiet=True))
         left = slices - len(shown)
         more = [Sentence(f"{counted(left, 'slice')} with smaller effects are not shown.", quiet=True)] if left else []
+        if "exceeds" in result:
+            more.append(
+                Sentence(_BEYOND.format(figure(result.attrs["deviation"]), "normal" if is_gap else "gamma"), quiet=True)
+            )
         table = Table(f"{title}, the largest first", columns, [_cells(one) for one in shown], name="slices")
         elements = [*sentences, table, *more, *population_sentences(result)]
         return Document("Slices, shrunk", "", [Section("slices", "", elements)], name=self.name)
@@ -299,8 +302,12 @@ def _cells(one: "RankedSlice") -> list[Cell]:
     cells.append(number(shrunken, PLAIN.estimate(shrunken, low, high)))
     cells.append(interval(low, high, PLAIN.span(low, high)))
     if "exceeds" in one.numbers:
-        cells.append(number(float(one.numbers["exceeds"]), percent(float(one.numbers["exceeds"]))))
+        cells.append(number(float(one.numbers["exceeds"]), _probability(float(one.numbers["exceeds"]))))
     return cells
+
+
+def _probability(share: float) -> str:
+    return f"< {percent(_LEAST_SHOWN)}" if share < _LEAST_SHOWN else percent(share)
 
 
 @dataclass(frozen=True)
@@ -314,6 +321,32 @@ class ShrunkenEffects:
     exceeds: Array | None
     size: Array
     moments: Mapping[str, float]
+
+
+def are_many_and_small(rows: Any) -> bool:
+    """Whether slices with these numbers of rows are so many and so small that their raw gaps rank noise.
+
+    Examples
+    --------
+    >>> are_many_and_small(np.full(300, 50)), are_many_and_small(np.full(300, 10_000)), are_many_and_small(np.ones(5))
+    (True, False, False)
+    """
+    return len(rows) >= _MANY_SLICES and bool(np.median(rows) < _SMALL_ROWS)
+
+
+def shrunken_gaps(sums: SliceSums, confidence: float, limit: float | None = None) -> ShrunkenEffects:
+    """Mean gaps of slices with rows, shrunk towards their mean, with intervals that hold on average."""
+    raw = (sums.outcome - sums.score) / sums.weight
+    shrunken = np.full(raw.shape, float((sums.outcome - sums.score).sum() / sums.weight.sum()))
+    for _ in range(_ROUNDS):
+        noise = sums.noise(shrunken)
+        effects = NormalEffects.of(raw, noise)
+        shrunken = effects.shrunken(raw, noise)
+    reach = effects.reach(noise, confidence)
+    beyond = None if limit is None else effects.beyond(raw, noise, limit)
+    ends = np.maximum(shrunken - reach, -1.0), np.minimum(shrunken + reach, 1.0)
+    moments = {"mean": effects.mean, "deviation": effects.variance**0.5, "kurtosis": effects.kurtosis}
+    return ShrunkenEffects(raw, shrunken, *ends, beyond, np.abs(shrunken), moments)
 
 
 @dataclass(frozen=True)

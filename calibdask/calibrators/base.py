@@ -12,7 +12,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from calibdask.calibrators.fit_input import aligned_rows, label_vector, labels_and_scores, score_columns
-from calibdask.calibrators.fitted import Numbers, Sliced, fitted
+from calibdask.calibrators.fitted import Numbers, Sliced, fit_slices, fitted
 from calibdask.calibrators.mapping import BlockMap, MapsRows, RowMap, mapped_rows, warn_of_unknown
 from calibdask.calibrators.stored import from_dict, to_dict
 from calibdask.data.data import Data
@@ -70,6 +70,10 @@ class Calibrator(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[misc]  # 
     @abstractmethod
     def _map(self, numbers: Numbers) -> BlockMap:
         """The map of one slice, from scores to scores of equal shape; ``numbers`` have no slice axis."""
+
+    def _fit_slices(self, data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
+        """The map of every slice, by itself, and of all rows; ``all_rows`` are the pooled rows of a summary."""
+        return fit_slices(self, data, all_rows, min_rows)
 
     def _setting(self, layout: Layout) -> Setting:
         """The columns of scores and outcomes that it is fitted to; both outcomes have to occur."""

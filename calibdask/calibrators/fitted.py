@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Numbers of maps by name, float64, with a leading axis of slices where there are slices.
 Numbers = Mapping[str, Array]
 Marks = npt.NDArray[np.bool_]
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -84,27 +85,31 @@ def fitted(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_ro
         raise ValueError(f"fit expects the scores of one model, got several along {names}; fit one per model.")
     if not _is_whole(min_rows) or min_rows < 1:
         raise ValueError(f"min_rows expects a positive whole number of rows, got {min_rows!r}.")
-    sliced = _sliced(calibrator, data, all_rows, min_rows)
+    sliced = calibrator._fit_slices(data, all_rows, min_rows)
     return replace(sliced, cautions=(*sliced.cautions, *calibrator._cautions(sliced)))
 
 
-def _sliced(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
-    requests = with_counts(calibrator)
+def fit_slices(calibrator: "Calibrator", data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
+    """Fit the map of every slice by itself, and that of all rows."""
     if not data.by:
-        return _of_all(calibrator, _fit(requests, data))
-    slices: Fit
-    whole: Fit
-    if all_rows is None:
-        pooled = view_requests(Pooled(), with_counts(calibrator))
-        estimates: Any = run_requests({"slices": requests, "all": pooled}, data.source).estimates
-        slices, whole = estimates["slices"], estimates["all"]
-    else:
-        slices = _fit(requests, data)
-        whole = _fit(with_counts(calibrator), all_rows)
+        return _of_all(calibrator, _answered({"all": with_counts(calibrator)}, data)["all"])
+    slices, whole = slices_and_all(calibrator, with_counts(calibrator), data, all_rows)
     # A map of all classes together needs two of them, maps of each by itself need all.
     both = slices.both.all(-1) if calibrator.by_column else slices.both.any(-1)
     few = (slices.rows < min_rows) | ~both | unfitted(calibrator, slices)
-    return _of_slices(slices, _of_all(calibrator, whole), data.by, few, min_rows)
+    return _of_slices(slices, whole, data.by, few, min_rows)
+
+
+def slices_and_all(
+    calibrator: "Calibrator", of_slices: Requests[Answer], data: Input, all_rows: Input | None
+) -> tuple[Answer, Sliced]:
+    """An answer on the slices, and the map of all rows, in the same passes unless these are other data."""
+    if all_rows is None:
+        pooled = view_requests(Pooled(), with_counts(calibrator))
+        answers = _answered({"slices": of_slices, "all": pooled}, data)
+    else:
+        answers = _answered({"slices": of_slices}, data) | _answered({"all": with_counts(calibrator)}, all_rows)
+    return answers["slices"], _of_all(calibrator, answers["all"])
 
 
 @dataclass(frozen=True)
@@ -118,10 +123,8 @@ class Fit:
     events: Array
 
 
-def _fit(requests: Requests[Fit], data: Input) -> Fit:
-    answer: Any = run_requests({"fit": requests}, data.source).estimates["fit"]
-    fit: Fit = answer
-    return fit
+def _answered(requests: Mapping[str, Requests[Any]], data: Input) -> dict[str, Any]:
+    return {**run_requests(requests, data.source).estimates}
 
 
 def with_counts(calibrator: "Calibrator") -> Requests[Fit]:
@@ -180,9 +183,12 @@ def _of_slices(slices: "Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks,
             f"alike, and have the map of all rows: {shown}.",
         )
     events = np.concatenate([slices.events, whole.events])
-    # Maps are applied by the columns of users.
-    columns = tuple(Axis(axis.given_name, axis.size, axis.labels) for axis in axes)
-    return Sliced(numbers, np.append(slices.rows, whole.rows), columns, pooled, cautions, events)
+    return Sliced(numbers, np.append(slices.rows, whole.rows), given_columns(axes), pooled, cautions, events)
+
+
+def given_columns(axes: tuple[Axis, ...]) -> tuple[Axis, ...]:
+    """Axes by the names of the columns of users, by which maps are applied."""
+    return tuple(Axis(axis.given_name, axis.size, axis.labels) for axis in axes)
 
 
 def _joined(values: Array, of_all: Array, few: Marks) -> Array:

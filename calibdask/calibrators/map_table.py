@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from calibdask.calibrators.base import Calibrator
-from calibdask.results.format import plain
-from calibdask.safe_text import visible
+from calibdask.results.format import counted, figure, percent, plain
+from calibdask.safe_text import listed, visible
 
 _ERROR = "_se"
 # What is shown only where it is not 0.
@@ -65,6 +65,20 @@ class MapTable:
         return cls((*heads, *of_classes, "rows", *counted, *shown), lines, further)
 
 
+def shrunken_notes(calibrator: Calibrator) -> list[str]:
+    """Sentences on the numbers of slices that were shrunk, and how far; none without such."""
+    numbers = calibrator._sliced.numbers
+    if "own_weight" not in numbers:
+        return []
+    own, deviation = numbers["own_weight"][:-1], numbers["deviation"][-1]
+    least, middle, most = (percent(float(share)) for share in np.quantile(own, (0.0, 0.5, 1.0)))
+    return [
+        f"The intercepts of {counted(len(own), 'slice')} are shrunk towards their mean; the slope is that of all rows.",
+        f"They differ by a standard deviation of {listed(figure(float(one)) for one in deviation)}; the rows of a "
+        f"slice have a weight of {least} to {most} in its intercept, {middle} in the median.",
+    ]
+
+
 def rows_behind(calibrator: Calibrator) -> int:
     """Rows of positive weight that it was fitted to."""
     return int(calibrator._sliced.rows[-1])
@@ -84,8 +98,8 @@ def _parameters(calibrator: Calibrator) -> dict[str, Any]:
 
 
 def _is_left_out(name: str, values: Any) -> bool:
-    """Whether it says that nothing had to be done."""
-    return name in _UNLESS_0 and not values.any()
+    """Whether it says that nothing had to be done, or a sentence has it."""
+    return name == "deviation" or (name in _UNLESS_0 and not values.any())
 
 
 def _is_documented(calibrator: Calibrator, name: str) -> bool:

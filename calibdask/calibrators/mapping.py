@@ -38,9 +38,11 @@ class RowMap:
             return self.maps[-1](values)
         # An empty part tells the shape, which intervals of a vector have with two columns.
         calibrated = np.empty((len(values), *self.maps[-1](values[:0]).shape[1:]))
-        for code in np.unique(codes).tolist():
-            here = codes == code
-            calibrated[here] = self.maps[code](values[here])
+        # By one sort: looking for the rows of each of many slices would take slices times rows.
+        order = np.argsort(codes, kind="stable")
+        distinct, first = np.unique(codes[order], return_index=True)
+        for code, rows in zip(distinct.tolist(), np.split(order, first[1:]), strict=False):
+            calibrated[rows] = self.maps[code](values[rows])
         return calibrated
 
     def probabilities(self, scores: Any, codes: Any = None) -> Array:

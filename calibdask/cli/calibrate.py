@@ -1,6 +1,7 @@
 """``calibdask calibrate``: scored rows in, a map out that corrects their scores."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,11 @@ def _text(word: str) -> str:
     metavar="N",
     help="With --by: use the map of all rows for smaller slices.  [default: 100]",
 )
+@click.option(
+    "--shrink",
+    is_flag=True,
+    help="With --by, for many small slices: shrink their intercepts by empirical Bayes, with the slope of all rows.",
+)
 @row_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing map.")
 def calibrate(
@@ -97,6 +103,7 @@ def calibrate(
     method: Expression | None,
     features: tuple[str, ...],
     min_rows: int | None,
+    shrink: bool,
     overwrite: bool,
     **where: Any,
 ) -> None:
@@ -115,6 +122,8 @@ def calibrate(
     if min_rows is not None and not request.by:
         choice = f'; --method "{_BY_FEATURES}(min_rows={min_rows})" is of groups' if features else ""
         raise click.UsageError(f"--min-rows has no effect without --by: there are no slices{choice}.")
+    if shrink:
+        method = _shrinking(method, request, min_rows, features=features, compare=compare)
     if compare:
         if out is not None or method is not None or request.by:
             raise click.UsageError(
@@ -167,6 +176,22 @@ def _check_features(
         )
     if features and request.by:
         raise click.UsageError("--by has no effect with --features: name the column among them.")
+
+
+def _shrinking(
+    method: Expression | None, request: RowsRequest, min_rows: int | None, *, features: Sequence[str], compare: bool
+) -> Expression:
+    """The method with shrunken intercepts."""
+    if not request.by:
+        raise click.UsageError("--shrink expects slices: --by COLUMN.")
+    unused = {"--compare": compare, "--features": features, "--min-rows": min_rows is not None}
+    if given := [option for option, is_given in unused.items() if is_given]:
+        raise click.UsageError(f"{given[0]} has no effect with --shrink: every slice has an intercept.")
+    if method is not None and method.keyword != "platt":
+        raise click.UsageError(
+            f"--shrink has no effect with --method {method.keyword}: only platt has intercepts by slice that shrink."
+        )
+    return replace(method or parse_method("platt"), choices={**(method.choices if method else {}), "shrink": True})
 
 
 def _fitted(
@@ -222,7 +247,7 @@ def _show(calibrator: "Calibrator", why: str, *, to_stderr: bool) -> None:
     """Print the fitted map and its notes."""
     from calibdask.analyses.multicalibration.improvement_table import improvement_lines
     from calibdask.analyses.multicalibration.scaling import MulticalibratedScaling
-    from calibdask.calibrators.map_table import MapTable
+    from calibdask.calibrators.map_table import MapTable, shrunken_notes
     from calibdask.render.text_layout import plain_columns
 
     if isinstance(calibrator, MulticalibratedScaling):
@@ -235,6 +260,7 @@ def _show(calibrator: "Calibrator", why: str, *, to_stderr: bool) -> None:
     left = len(table.lines) - _MOST_LINES
     notes = [f"{left:,} lines before these are in the map."] if left > 0 else []
     notes += [f"Further numbers, in the map: {listed(table.further)}."] if table.further else []
+    notes += shrunken_notes(calibrator)
     notes += ["Standard errors are in parentheses."] if any("(" in cell for row in table.lines for cell in row) else []
     for line in (*lines, *([""] if notes else []), *notes):
         click.echo(visible(line), err=to_stderr)

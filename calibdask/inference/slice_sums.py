@@ -1,5 +1,6 @@
 """Sums of each slice that tell its mean gap and the sampling variance of that."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +31,11 @@ class SliceSums:
         """Sums of some slices."""
         return SliceSums(*(getattr(self, name)[chosen] for name in self.__dataclass_fields__))
 
+    @classmethod
+    def joined(cls, parts: Sequence["SliceSums"]) -> "SliceSums":
+        """The slices of all parts, one after the other."""
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
+
     def noise(self, effect: Array) -> Array:
         """Sampling variances of the gaps, sum w**2 p (1 - p) / (sum w)**2 with p = s + effect."""
         mean = self.square_score + effect * self.square
@@ -40,10 +46,10 @@ class SliceSums:
         return np.maximum(variance, 1e-12)
 
 
-def slice_sums() -> Requests[SliceSums]:
-    """Ask for the sums of all slices, in the setting that metrics have by default."""
+def slice_sums(chosen: str | int | None = None) -> Requests[SliceSums]:
+    """Ask for the sums of all slices, in a setting of one column; None: the one that metrics have by default."""
     layout = yield from Layout()
-    setting = layout.setting(None)
+    setting = layout.setting(chosen)
     edges = yield from BinEdges(Uniform(1), setting)
     plain_sums, squares = yield from with_squares(BinSums(setting, edges, "squares"))
 

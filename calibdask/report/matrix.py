@@ -22,7 +22,7 @@ from calibdask.results.document import Cell, Table, number, text
 from calibdask.results.format import PLAIN, counted, joined, percent, slice_text
 from calibdask.results.values import Results, Value
 
-_MOST_ROWS = 60
+_MOST_ROWS, _MOST_SMALL = 60, 12
 # Of more models there is room for pictures and icons only.
 _MOST_WIDE = 4
 _WHOLE = "all rows"
@@ -144,7 +144,9 @@ class _Gaps:
                 place = f"{sliced.name}={piece.label}"
                 counts[place] = (piece.rows, piece.events)
                 ratios[place] = piece.observed_expected
-                if GAP in piece.numbers:
+                if sliced.shrunken is not None and piece.label in sliced.shrunken.gaps:
+                    values[place] = sliced.shrunken.gaps[piece.label]
+                elif GAP in piece.numbers:
                     values[place] = piece.numbers[GAP]
         return cls(values, counts, ratios)
 
@@ -153,12 +155,14 @@ def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
     """Without limits: frequency less score of all rows and of slices by model, in the order of the first model."""
     given = [_Gaps.of(model) for model in models]
     places = list(dict.fromkeys(place for own in given for place in own.values))
+    # Of many small slices, which a sentence is about, the largest shrunken gaps come first, and suffice.
+    small = any(sliced.shrunken is not None for sliced in models[0].sliced)
     ends = [end for own in given for value in own.values.values() for end in (value.value, value.low, value.high)]
     if not any(isinstance(end, float) for end in ends):
         return None
     reach = forest_range([end for end in ends if isinstance(end, float)])
     wide = len(models) <= _MOST_WIDE
-    shown = places[:_MOST_ROWS]
+    shown = places[: _MOST_SMALL if small else _MOST_ROWS]
     rows = [
         [text(place), *_counted(place, [own.counts for own in given])]
         + [
@@ -170,6 +174,8 @@ def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
     rows.append([Cell(), Cell(), Cell(), *(Cell(picture=forest_axis(reach)) for _ in given)])
     hidden = len(places) - len(shown)
     notes = ["Intervals are pointwise: among many slices, some exclude 0 by chance."] if len(places) > 2 else []
+    if small:
+        notes = ["Gaps of small slices are shrunk (empirical Bayes); their intervals hold on average over the slices."]
     notes += [f"{counted(hidden, 'further slice')} not shown here."] if hidden > 0 else []
     name = gap_name(models[0].kind)
     level = "" if models[0].level is None else f", {percent(models[0].level)} intervals; the line is 0"

@@ -7,9 +7,11 @@ import numpy as np
 
 from calibdask.analyses.gating.profiles import profile_of
 from calibdask.estimators.expression import parse_metrics
+from calibdask.render.text_table import clusters_text
 from calibdask.report.headline import headline_of
 from calibdask.report.measuring import CLASSES, CURVE, DIAGRAM, GAP, MARKS, SMOOTH, SPREAD, Measured
 from calibdask.report.slices import Slice, ratio_of, slices_of
+from calibdask.report.small_slices import ShrunkenSlices
 from calibdask.results.build import unused_rows
 from calibdask.results.reliability import BinnedReliability, SmoothReliability, reliability_variables
 from calibdask.results.values import PartResult, Results, Value
@@ -22,11 +24,15 @@ _OWN = {DIAGRAM, CURVE, MARKS, SMOOTH, GAP, SPREAD, CLASSES}
 
 @dataclass(frozen=True, eq=False)
 class SlicesBy:
-    """The slices by one column, the worst first by the first of these calibration errors."""
+    """The slices by one column, the worst first by the first of these calibration errors.
+
+    Many small slices are ordered by their shrunken gaps.
+    """
 
     name: str
     errors: list[PartResult]
     slices: list[Slice]
+    shrunken: ShrunkenSlices | None = None
 
     @property
     def error(self) -> PartResult | None:
@@ -207,7 +213,14 @@ class ModelResult:
 
     def _slices_by(self, name: str, results: Results) -> SlicesBy:
         errors = sorted(results.errors, key=lambda part: not self.is_headline(part))
-        return SlicesBy(name, errors, slices_of(results.dataset, errors[0].variable if errors else "", self.models))
+        slices = slices_of(results.dataset, errors[0].variable if errors else "", self.models)
+        # Weights and clusters leave fewer independent rows than are counted.
+        is_plain = not self.measured.weights and not clusters_text(self.measured.result)
+        shrunken = ShrunkenSlices.of(slices, self.level or USUAL_LEVEL) if is_plain else None
+        if shrunken is not None:
+            place = {label: number for number, label in enumerate(shrunken.gaps)}
+            slices = sorted(slices, key=lambda piece: place.get(piece.label, len(place)))
+        return SlicesBy(name, errors, slices, shrunken)
 
     def is_headline(self, part: PartResult) -> bool:
         """Whether a part of another result is computed as the headline is."""

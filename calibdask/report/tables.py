@@ -293,7 +293,9 @@ def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
             text(piece.label),
             _rows_cell(piece.rows),
             drawn_cell(piece.numbers.get(sliced.variable), reach),
-            text("–") if np.isnan(piece.least) else number(piece.least, figure(piece.least)),
+            value_cell(sliced.shrunken.gaps.get(piece.label))
+            if sliced.shrunken is not None
+            else (text("–") if np.isnan(piece.least) else number(piece.least, figure(piece.least))),
             *(value_cell(piece.numbers.get(name)) for name in columns),
             *(number(mean, figure(mean)) for _, mean in zip(means, piece.means, strict=False)),
         ]
@@ -302,7 +304,8 @@ def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
     rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), Cell(), *(Cell() for _ in (*columns, *means))])
     numeric = ((title, True) for title in (*columns.values(), *means))
     drawn = _interval(model) if model.level is None else f"pointwise {_interval(model)}"
-    headings = [(sliced.name, False), ("rows", True), (drawn, False), ("at least, adjusted", True), *numeric]
+    ranked = "at least, adjusted" if sliced.shrunken is None else f"{gap_name(model.kind)}, shrunken"
+    headings = [(sliced.name, False), ("rows", True), (drawn, False), (ranked, True), *numeric]
     return Table(f"{model.name} by {sliced.name}, the worst first", headings, rows, _slice_notes(model, sliced))
 
 
@@ -311,14 +314,19 @@ def _slice_notes(model: ModelResult, sliced: SlicesBy) -> str:
     if sliced.error is not None and model.headline is not None and not model.is_headline(sliced.error):
         notes.append(f"Slices are measured by {_which(sliced.error)}, all rows by {_which(model.headline)}.")
     least = [piece.least for piece in sliced.slices if np.isfinite(piece.least)]
-    if least:
+    if sliced.shrunken is not None:
+        notes.append(
+            "Ordered by shrunken gaps (empirical Bayes), whose intervals hold on average over the slices: calibration "
+            "errors and raw gaps of slices this small are mostly noise."
+        )
+    elif least:
         of_models = f" of each of {model.models} models" if model.models > 1 else ""
         notes.append(
             f"Ordered by lower confidence bounds, simultaneous for all "
             f"{counted(sliced.judged, 'slice')}{of_models} at a time (Bonferroni). "
             f"{_above_zero(least)}; ties are ordered by pointwise intervals."
         )
-    if any(piece.is_tiny for piece in sliced.slices):
+    if sliced.shrunken is None and any(piece.is_tiny for piece in sliced.slices):
         notes.append(
             f"Slices of fewer than {TOO_FEW_IN_A_SLICE} rows come last, without intervals: they are too small."
         )

@@ -1,12 +1,13 @@
 """Variables of a summary whose periods lie in arrays of their own, each with the slices that the period has."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import xarray as xr
 
 from calibdask.errors import Damaged, Unavailable
 from calibdask.storage.checked_store import CheckedStore, Chunks, GroupManifest
@@ -15,6 +16,8 @@ from calibdask.storage.location import Location
 from calibdask.storage.manifest import ArrayRecord, content_hash
 from calibdask.storage.period_log import Period
 from calibdask.storage.slice_labels import Labels, positions
+from calibdask.storage.sparse_cells import placed, settled
+from calibdask.storage.sparse_files import has_lists
 from calibdask.storage.summary import Summary
 from calibdask.storage.zarr_files import StoredArray
 
@@ -133,6 +136,37 @@ class PeriodArray:
             raise
         except (ValueError, KeyError) as error:
             raise period.damaged(str(error).rstrip(".")) from error
+
+
+def occupied_arrays(
+    periods: Sequence[Period],
+    labels: Mapping[str, Labels],
+    last: Summary,
+    read: Callable[[Period], xr.Dataset],
+    manifests: "Manifests",
+) -> dict[str, Any]:
+    """The histograms on all periods and slices, in memory, where some periods list their occupied cells; else none.
+
+    ``read`` reads the summary of a period; ``last`` is that of the last one.
+    """
+    if not any(has_lists(manifests.of(period)) for period in periods):
+        return {}
+    names, before = last.histogram_variables, len(last.batch)
+    parts: dict[str, list[Any]] = {name: [] for name in names}
+    for number, period in enumerate(periods):
+        dataset = read(period)
+        at = [positions(period.slices[name], own) for name, own in labels.items()]
+        for name in names:
+            data = dataset.variables[name].data
+            rest = data.ndim - before - 1 - len(at)
+            parts[name].append((data, [*[None] * before, np.array([number]), *at, *[None] * rest]))
+    sizes = len(periods), *(own.size for own in labels.values())
+    arrays = {}
+    for name in names:
+        first = parts[name][0][0].shape
+        shape = (*first[:before], *sizes, *first[before + len(sizes) :])
+        arrays[name] = settled(placed(shape, parts.pop(name)), math.prod((*first[:before], *sizes)))
+    return arrays
 
 
 class Manifests:

@@ -36,7 +36,7 @@ from calibdask.storage.leases import Lease, sweep
 from calibdask.storage.location import Location
 from calibdask.storage.manifest import content_hash
 from calibdask.storage.open_store import PERIODS
-from calibdask.storage.period_arrays import Manifests, PeriodArray, chunk_sizes
+from calibdask.storage.period_arrays import Manifests, PeriodArray, chunk_sizes, occupied_arrays
 from calibdask.storage.period_head import FOLDER, Head, check_mark
 from calibdask.storage.period_labels import check_kind, other_spelling, overlap, within
 from calibdask.storage.period_log import (
@@ -54,8 +54,9 @@ from calibdask.storage.period_totals import ArchiveMembers, PeriodSumsArray, sum
 from calibdask.storage.repeated_groups import write_repeated
 from calibdask.storage.retry import with_retries
 from calibdask.storage.slice_labels import Labels, as_index, positions, united
+from calibdask.storage.sparse_files import decoded
 from calibdask.storage.summary import Summary
-from calibdask.storage.summary_format import extra_attributes, rows_of, stored_notes, with_notes
+from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes, rows_of, stored_notes, with_notes
 from calibdask.storage.summary_totals import TOTALS, with_fill, with_totals
 from calibdask.storage.writers import checked_output, texts_settled
 from calibdask.storage.zarr_files import open_group
@@ -264,7 +265,8 @@ class PeriodStore:
             Manifests(self.location).of(period)
             node = open_group(location)
             with location.reading("a period"), texts_settled():
-                return xr.open_zarr(node.store, group=node.path or None, consolidated=False, chunks=None)
+                opened = xr.open_zarr(node.store, group=node.path or None, consolidated=False, chunks=None)
+                return decoded(opened, MARK, FORMAT)
         except (Unavailable, PermissionError):
             raise
         except ValueError as error:
@@ -294,6 +296,7 @@ class PeriodStore:
         labels = united_slices(periods)
         rows = _rows(periods, labels, models)
         members, manifests = ArchiveMembers(), Manifests(self.location)
+        occupied = occupied_arrays(periods, labels, last, self.part, manifests)
         root = f"{node.path}/" if node.path else ""
         variables: dict[str, Any] = {"rows": (dims, rows)}
         totals: dict[str, Any] = {"rows": (dims[: batch + 1], rows.sum(tuple(range(batch + 1, rows.ndim))))}
@@ -302,7 +305,7 @@ class PeriodStore:
                 own = variable.shape[len(dims) :]
                 place = (self.location, node.store.unchecked, root, str(name))
                 array = PeriodArray(*place, periods, labels, models, own, variable.dtype, manifests)
-                variables[str(name)] = (variable.dims, array.lazy())
+                variables[str(name)] = (variable.dims, occupied[str(name)] if name in occupied else array.lazy())
                 of_all = PeriodSumsArray(self.location, str(name), periods, models, own, members)
                 totals[str(name)] = ((*dims[: batch + 1], *variable.dims[len(dims) :]), of_all.lazy())
         axes = {str(dims[batch]): np.array([period.label for period in periods])}

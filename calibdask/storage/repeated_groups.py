@@ -20,7 +20,7 @@ from numcodecs import vlen, zstd
 
 from calibdask.storage.checked_store import chunk_numbers, grid_of, sealed_group, with_checksum
 from calibdask.storage.manifest import IDENTITY, MANIFEST
-from calibdask.storage.sparse_cells import SparseCells
+from calibdask.storage.sparse_cells import SparseCells, settled
 from calibdask.storage.writers import texts_settled, write_dataset
 
 _Chunks = Mapping[str, tuple[int, ...]]
@@ -74,7 +74,11 @@ def write_repeated(dataset: xr.Dataset, folder: Path, chunks: _Chunks) -> None:
         Must not exist.
     chunks : mapping of str to tuple of int
     """
-    dataset = _whole(dataset)
+    dataset = _settled(dataset)
+    if any(isinstance(variable.data, SparseCells) for variable in dataset.variables.values()):
+        # The numbers of occupied cells differ from period to period, and so does the metadata.
+        write_dataset(dataset, folder)
+        return
     variables = {name: _by_conventions(name, variable) for name, variable in dataset.variables.items()}
     structure = _structure(dataset, variables, chunks)
     layout = _known.get(structure)
@@ -90,10 +94,13 @@ def write_repeated(dataset: xr.Dataset, folder: Path, chunks: _Chunks) -> None:
             _known.popitem(last=False)
 
 
-def _whole(dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset with all cells of its variables, which are few for one period of many."""
+def _settled(dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset with all cells of its variables where these are few, as they are for one period of many."""
     sparse = {name: one for name, one in dataset.data_vars.items() if isinstance(one.variable.data, SparseCells)}
-    return dataset.assign({name: one.variable.copy(data=np.asarray(one.variable.data)) for name, one in sparse.items()})
+    slices = math.prod(dataset["rows"].shape) if sparse else 0
+    return dataset.assign(
+        {name: one.variable.copy(data=settled(one.variable.data, slices)) for name, one in sparse.items()}
+    )
 
 
 def _by_conventions(name: Hashable, variable: xr.Variable) -> xr.Variable:

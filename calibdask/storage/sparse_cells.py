@@ -182,6 +182,12 @@ def settled(array: Any, slices: int) -> Any:
     return np.asarray(array)
 
 
+def placed(shape: Sequence[int], parts: Sequence[tuple[Any, _Mapping]]) -> SparseCells:
+    """Arrays at places of a larger one (see `SparseCells.mapped`), as one; what comes to one place is added up."""
+    moved = [sparse_cells(array).mapped(places, shape) for array, places in parts]
+    return _of(shape, np.concatenate([one.at for one in moved]), np.concatenate([one.values for one in moved]))
+
+
 def _of(shape: Sequence[int], places: Counts, values: npt.NDArray[Any]) -> SparseCells:
     state = summed(places, values[None])
     return SparseCells(shape, state.at, state.sums[0])
@@ -273,13 +279,13 @@ def _concatenate(arrays: Sequence[Any], axis: int = 0, **options: Any) -> Any:
     axis %= parts[0].ndim
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts)
-    start, moved = 0, []
+    start, mapped = 0, []
     for part in parts:
         places: list[Any] = [None] * part.ndim
         places[axis] = start + np.arange(part.shape[axis])
-        moved.append(part.mapped(places, shape))
+        mapped.append((part, places))
         start += part.shape[axis]
-    return _of(shape, np.concatenate([one.at for one in moved]), np.concatenate([one.values for one in moved]))
+    return placed(shape, mapped)
 
 
 def _stack(arrays: Sequence[Any], axis: int = 0, **options: Any) -> Any:

@@ -6,7 +6,7 @@ distances from one to the next, which compress well.
 
 import json
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,13 @@ _SELECTED = (
     "This summary lists the occupied cells of many small slices, of which some are no longer there; open the file by "
     "calibdask.open_summary before slices are selected or added up."
 )
+_STEPS_OF = "_steps"
 _DIMS, _SIZES, _SLICES, _STEPS = "sparse_dims", "sparse_sizes", "sparse_slices", "sparse_steps"
+
+
+def has_lists(names: Iterable[str]) -> bool:
+    """Whether arrays of these names are those of a summary with lists of occupied cells."""
+    return any(name.endswith(_STEPS_OF) for name in names)
 
 
 def encoded(dataset: xr.Dataset, mark: str) -> xr.Dataset:
@@ -30,9 +36,9 @@ def encoded(dataset: xr.Dataset, mark: str) -> xr.Dataset:
     for name, variable in dataset.data_vars.items():
         cells = variable.variable.data
         if isinstance(cells, SparseCells):
-            steps = f"{name}_steps"
+            steps = f"{name}{_STEPS_OF}"
             places = np.diff(cells.at, prepend=0)
-            shared = (key for key, one in lists.items() if key.endswith("_steps") and np.array_equal(one.data, places))
+            shared = (key for key, one in lists.items() if key.endswith(_STEPS_OF) and np.array_equal(one.data, places))
             steps = next(shared, steps)
             lists[steps] = xr.Variable((steps,), places)
             texts = {_DIMS: [*map(str, variable.dims)], _SIZES: cells.shape, _SLICES: [*map(str, dataset["rows"].dims)]}

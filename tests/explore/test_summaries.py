@@ -19,7 +19,9 @@ from calibdask.explore.summaries.page_metrics import (
     without_interval,
 )
 from calibdask.explore.summaries.pool import Pool, Selection, pool_of
+from calibdask.explore.summaries.shrunken_ranking import SHRUNKEN, ShrunkenRanking
 from calibdask.explore.summaries.slice_ranking import RANKING_METRICS, RankingMetric, SliceRanking
+from calibdask.explore.summaries.slice_table import SliceTable, ranking_text
 from calibdask.explore.summaries.sparse_sums import SparseSums
 from calibdask.storage.open_store import open_store
 from calibdask.storage.summary import Summary
@@ -355,6 +357,23 @@ def test_worst_first_is_the_order_of_worst_slices(name: str) -> None:
         np.testing.assert_array_equal(order, ranking.order()[: order.size])
     assert [indexers["site"] for indexers in ranking.indexers()] == slices["site"].values.tolist()
     assert ranking.settled == 59
+
+
+def test_many_small_slices_are_ordered_by_shrunken_gaps() -> None:
+    summary = by_site()
+    ranking = ShrunkenRanking(Pool(summary), ["site"], Selection(), None)
+    assert ranking.advance(60)
+    expected = cd.shrink_slices(summary.sum("half"))
+    order = expected.site.values[np.argsort(expected["rank"].values, kind="stable")][1:]
+    slices = ranking.dataset()
+    np.testing.assert_array_equal(slices["site"], order)
+    for ours, theirs in (("value", "shrunken"), ("low", "low"), ("mean_gap_high", "high")):
+        np.testing.assert_array_equal(slices[ours], expected[theirs].sel(site=order))
+    assert "shrunk by empirical Bayes" in ranking_text(ranking)
+    table = SliceTable(Pool(summary), {}, lambda _: None, lambda: None)
+    assert table.metric.value == SHRUNKEN
+    with pytest.raises(ValueError, match="no single mean gap"):
+        ShrunkenRanking(Pool(summary), ["site"], Selection(), "classwise")
 
 
 def test_the_first_ranks_need_not_all_intervals() -> None:

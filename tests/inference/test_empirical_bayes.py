@@ -54,12 +54,14 @@ def test_effects_are_shrunken_by_their_noise() -> None:
     values = truth + rng.normal(size=2000)
     effects = NormalEffects.of(values, noise)
     assert effects.variance == pytest.approx(0.25, abs=0.08)
-    share = effects.variance / (effects.variance + 1)
+    # One standard error less.
+    assert 0.5 * effects.variance < effects.certain_variance < effects.variance
+    share = effects.certain_variance / (effects.certain_variance + 1)
     np.testing.assert_allclose(effects.shrunken(values, noise), effects.mean + share * (values - effects.mean))
-    deviation = np.sqrt(share)
-    expected = stats.norm.sf(4, effects.shrunken(values, noise), deviation) + stats.norm.cdf(
-        -4, effects.shrunken(values, noise), deviation
-    )
+    # Probabilities are those of the variance itself.
+    share = effects.variance / (effects.variance + 1)
+    centre, deviation = effects.mean + share * (values - effects.mean), np.sqrt(share)
+    expected = stats.norm.sf(4, centre, deviation) + stats.norm.cdf(-4, centre, deviation)
     np.testing.assert_allclose(effects.beyond(values, noise, 4.0), expected, atol=1e-12)
 
 

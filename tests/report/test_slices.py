@@ -11,6 +11,7 @@ import calibdask as cd
 from calibdask.report import measure
 from calibdask.report.model_result import ModelResult
 from calibdask.report.slices import slices_of
+from calibdask.report.small_slices import ShrunkenSlices
 from calibdask.report.verdict import worst_slices
 from calibdask.results.format import plain, points
 from tests.report.page_reader import page_of
@@ -37,6 +38,20 @@ class TestSlices:
         assert any(sentence.startswith(f"Worst by country: fr, off by {value} points") for sentence in said)
         halves = [sentence for sentence in said if sentence.startswith("Worst by half: ")]
         assert [", and cannot be distinguished from all rows or " in sentence for sentence in halves] == [True]
+
+    def test_many_small_slices_are_ranked_by_shrunken_gaps(self) -> None:
+        by = {"campaign": np.arange(ROWS) // 100}
+        slices = slices_of(cd.evaluate(LABELS, TRUTH, [cd.ECE(), cd.ReliabilityDiagram()], by=by))
+        shrunken = ShrunkenSlices.of(slices, 0.95)
+        assert shrunken is not None
+        expected = cd.shrink_slices(LABELS, by, y_prob=TRUTH)
+        order = expected.campaign.values[np.argsort(expected["rank"].values)].astype(str).tolist()
+        assert list(shrunken.gaps)[:3] == order[:3]
+        first = expected.sel(campaign=int(order[0]))
+        gap = shrunken.gaps[order[0]]
+        np.testing.assert_allclose([gap.value, gap.low, gap.high], [first.shrunken, first.low, first.high], atol=2e-3)
+        assert shrunken.sentence("campaign").startswith("40 slices of campaign, most of them small: ")
+        assert ShrunkenSlices.of(slices[:10], 0.95) is None
 
     @pytest.mark.parametrize("summarized", [False, True])
     def test_slices_have_the_bins_of_all_rows(self, summarized: bool) -> None:

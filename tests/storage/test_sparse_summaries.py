@@ -139,17 +139,27 @@ def test_shell_writes_and_shrinks_small_slices(tmp_path: Path, capsys: pytest.Ca
     assert "campaign" in capsys.readouterr().out
 
 
-def test_watch_of_small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_watch_of_small_slices_also_in_a_store_of_periods(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     labels, scores, campaign, _ = rows()
-    by = {"day": np.arange(labels.size) % 2, "campaign": campaign % 150}
+    by = {"day": np.arange(labels.size) % 2, "campaign": campaign}
     sparse = cd.summarize(labels, scores, by=by, settings=["binary"])
     assert isinstance(sparse["class_1_count"].variable.data, SparseCells)
-    few = {"day": slice(None), "campaign": slice(0, 30)}
     with monkeypatch.context() as patch:
         patch.setattr(sparse_grid, "SMALL_BYTES", 1 << 60)
         whole = cd.summarize(labels, scores, by=by, settings=["binary"])
-    watched = [cd.watch(one.isel(few), by="campaign") for one in (sparse, whole)]
+    watched = [cd.watch(one, by="campaign") for one in (sparse, whole)]
     xr.testing.assert_identical(*watched)
+    # A day of all slices, and one of a few, which is stored whole.
+    cd.append(sparse.isel(day=[0]), tmp_path / "store.zarr")
+    size = sum(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
+    assert size < 0.02 * whole.isel(day=0).nbytes
+    cd.append(sparse.isel(day=[1], campaign=slice(20, 60)), tmp_path / "store.zarr")
+    stored = cd.open_summary(tmp_path / "store.zarr")
+    assert isinstance(stored["class_1_count"].variable.data, SparseCells)
+    kept = whole.where((whole.day == 0) | whole.campaign.isin(range(20, 60)), 0)
+    for name in ("class_1_count", "class_1_offset"):
+        np.testing.assert_array_equal(np.asarray(stored[name].variable.data), kept[name].transpose(*stored[name].dims))
+    assert float(cd.watch(stored, by="campaign").gap[0, 0]) == float(watched[0].gap[0, 0])
 
 
 def test_metrics_that_need_all_cells_say_so(monkeypatch: pytest.MonkeyPatch) -> None:

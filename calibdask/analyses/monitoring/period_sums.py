@@ -12,12 +12,16 @@ import xarray as xr
 from calibdask.inference.sequential.cells import Index, PeriodCells
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridState
+from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.settings import Setting
 from calibdask.storage.slice_labels import texts_of
+from calibdask.storage.sparse_cells import SparseCells
 from calibdask.storage.summary import Summary
 
 # Histograms are read for so many slices, classes and periods at a time.
 _AT_ONCE = 256
+# The same, of histograms that hold their occupied cells alone.
+_MOST_OCCUPIED = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +108,12 @@ class PeriodSums:
         if numbers.size <= _AT_ONCE:
             yield numbers.ravel(), self._with_neighbours(position, _AT_ONCE // max(1, numbers.size))
             return
+        if (occupied := self._occupied(position)) is not None:
+            state, grid = occupied
+            for start in range(0, numbers.size, _MOST_OCCUPIED):
+                block = slice(start, min(start + _MOST_OCCUPIED, numbers.size))
+                yield np.arange(block.start, block.stop), PeriodCells.of_occupied(state, block, grid)
+            return
         longest = int(np.argmax(shape))
         step = max(1, _AT_ONCE * shape[longest] // numbers.size)
         axis = list(self.slices)[longest]
@@ -112,6 +122,16 @@ class PeriodSums:
             at = slice(start, start + step)
             block = numbers[(slice(None),) * longest + (at,)]
             yield block.ravel(), PeriodCells.of_histogram(*self._read(period.isel({axis: at})))
+
+    def _occupied(self, position: int) -> tuple[SparseGridState, Grid] | None:
+        """The occupied cells of a period, where they alone are stored."""
+        variables = map(self.summary.dataset.variables.__getitem__, self.summary.histogram_variables)
+        if not any(isinstance(variable.data, SparseCells) for variable in variables):
+            return None
+        source = Summary.of(self.summary.dataset.isel({self.period: position})).source
+        histogram = source.finest(self.setting)
+        occupied = source.occupied(histogram)
+        return None if occupied is None else (occupied, histogram.grid)
 
     def _with_neighbours(self, position: int, periods: int) -> PeriodCells:
         """All cells of a period, which is read with its neighbours: opening a summary takes longer than its numbers."""

@@ -1,5 +1,6 @@
 """Platt scaling: logistic regression on the logit of the score."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -10,7 +11,16 @@ from scipy import optimize, special
 
 from calibdask.calibrators.curves.columns import Curve
 from calibdask.calibrators.curves.likelihood import LogitCalibrator, fit_notes, fit_terms, smoothed
-from calibdask.calibrators.fitted import Numbers, Sliced
+from calibdask.calibrators.curves.shrunken_intercepts import (
+    FEWEST_SLICES,
+    ShrunkenIntercepts,
+    SlicePoints,
+    column_of,
+    slice_points,
+)
+from calibdask.calibrators.fitted import Numbers, Sliced, given_columns, slices_and_all
+from calibdask.data.input import Input
+from calibdask.engine.axes import Axis
 from calibdask.estimators.checks import check_flags
 from calibdask.estimators.regression.column_points import ColumnPoints, Undetermined
 from calibdask.estimators.regression.logistic import fit_logistic, standard_errors
@@ -38,6 +48,10 @@ class PlattScaling(LogitCalibrator):
         With ``slope=False``: the mean that the calibrated scores of the fitted rows shall have, such as a long-run
         default rate (central tendency), in place of the observed rate. The intercept is chosen for this mean; outcomes
         are not used, and its standard error is 0.
+    shrink : bool, default False
+        For slices (``by``): the slope is that of all rows, and the intercept of each slice is shrunk towards the mean
+        of all slices according to its noise, by empirical Bayes. Meant for many small slices; there need to be three,
+        and ``min_rows`` has no effect.
     smooth_targets : bool, default False
         Outcomes count as (N+ + 1) / (N+ + 2) and 1 / (N- + 2) instead of 1 and 0, with N+ and N- the weights of the two
         classes, as in [1]_.
@@ -54,6 +68,10 @@ class PlattScaling(LogitCalibrator):
     coef_se_, intercept_se_ : of the same shape
         Their standard errors, from the inverse of the Hessian, with weights in the sandwich form; 0 for a slope that is
         not fitted.
+    own_weight_ : of the same shape
+        With ``shrink``: the weight of the rows of a slice in its intercept, 0 (that of all slices) to 1 (not shrunk).
+    deviation_ : of the same shape
+        With ``shrink``: the standard deviation of intercepts between slices; equal for all of them.
     smoothed_ : of the same shape
         1 if outcomes were smoothed because a score separates them.
     clipped_ : of the same shape
@@ -68,7 +86,8 @@ class PlattScaling(LogitCalibrator):
     ------
     ValueError
         If there are fewer than two distinct scores and the slope is fitted, or all outcomes are equal; if ``mean`` is
-        not between 0 and 1, or is given with a slope, with smoothed targets or for several classes.
+        not between 0 and 1, or is given with a slope, with smoothed targets or for several classes; if ``shrink`` is
+        given with ``mean``, or with fewer than three slices.
 
     Warns
     -----
@@ -82,6 +101,11 @@ class PlattScaling(LogitCalibrator):
     serve as rows, which changes parameters by about a thousandth of their standard error; by more, and with a warning,
     if many scores are within 4e-9 of 0 or 1 (``merged_``). Scores of 0 and 1 are clipped at the smallest normal number
     of their type.
+
+    *Shrinkage.* With the logit z of the map of all rows, q = sigmoid(z + a_k) in slice k, with random intercepts a_k of
+    variance tau**2, by penalised quasi-likelihood and Paule & Mandel, as `calibdask.shrink_slices` for gaps. Slices
+    without rows have the mean intercept; ``intercept_se_`` of a slice is the posterior standard deviation given the map
+    of all rows.
 
     References
     ----------
@@ -110,12 +134,14 @@ class PlattScaling(LogitCalibrator):
         *,
         slope: bool = True,
         mean: float | None = None,
+        shrink: bool = False,
         smooth_targets: bool = False,
         setting: Literal["classwise", "confidence"] | None = None,
         logits: bool = False,
     ) -> None:
         self.slope = slope
         self.mean = mean
+        self.shrink = shrink
         self.smooth_targets = smooth_targets
         self.setting = setting
         self.logits = logits
@@ -148,13 +174,49 @@ class PlattScaling(LogitCalibrator):
         numbers = {"intercept": fit.coefficients.item(), "coef": 1.0, "intercept_se": error, "coef_se": 0.0}
         return {**numbers, **fit_notes(points, was_smoothed=False)}
 
+    def _fit_slices(self, data: Input, all_rows: Input | None, min_rows: int) -> Sliced:
+        if not self.shrink:
+            return super()._fit_slices(data, all_rows, min_rows)
+        slices = math.prod(axis.size for axis in data.by)
+        if not data.by or slices < FEWEST_SLICES:
+            raise ValueError(
+                f"shrink expects at least {FEWEST_SLICES} slices (by), whose intercepts it compares; got "
+                f"{slices if data.by else 'none'}."
+            )
+        self._check()
+        of_slices, whole = slices_and_all(self, slice_points(self._setting(data.source.layout)), data, all_rows)
+        return self._with_intercepts(of_slices, whole, data.by)
+
+    def _with_intercepts(self, of_slices: SlicePoints, whole: Sliced, axes: tuple[Axis, ...]) -> Sliced:
+        """The map of all rows, with the intercepts of slices."""
+        points, count = of_slices.points, len(of_slices.rows)
+        numbers = {name: np.repeat(values, count + 1, 0) for name, values in whole.numbers.items()}
+        numbers |= {"own_weight": np.ones_like(numbers["coef"]), "deviation": np.zeros_like(numbers["coef"])}
+        for column in range(points.shape[2]):
+            intercept, coef, clip = (float(whole.numbers[name][0, column]) for name in ("intercept", "coef", "clip"))
+            if np.isnan(intercept):
+                continue
+            chosen, slices = column_of(points, column)
+            logit = intercept + coef * logits_of(points.score[chosen], clip)
+            sums = points.weight[chosen], points.outcome[chosen], points.square[chosen]
+            shrunken = ShrunkenIntercepts.of(logit, slices, count, sums)
+            numbers["intercept"][:-1, column] += shrunken.intercept
+            numbers["intercept_se"][:-1, column] = shrunken.error
+            numbers["own_weight"][:-1, column] = shrunken.own_weight
+            numbers["deviation"][:, column] = shrunken.deviation
+        rows = np.append(of_slices.rows, whole.rows)
+        events = None if whole.events is None else np.concatenate([of_slices.events, whole.events])
+        return Sliced(numbers, rows, given_columns(axes), (), whole.cautions, events)
+
     def _check(self) -> None:
-        check_flags(slope=self.slope, smooth_targets=self.smooth_targets)
+        check_flags(slope=self.slope, shrink=self.shrink, smooth_targets=self.smooth_targets)
         mean: Any = self.mean
         if mean is None:
             return
         if isinstance(mean, bool) or not isinstance(mean, Real) or not 0 < float(mean) < 1:
             raise ValueError(f"mean expects a number between 0 and 1 such as 0.025, got {mean!r}.")
+        if self.shrink:
+            raise ValueError("shrink has no effect with mean, which uses no outcomes; omit one of them.")
         if self.slope or self.smooth_targets:
             raise ValueError("mean expects slope=False and no smooth_targets: the intercept alone is moved.")
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.analyses.shrinkage import are_many_and_small
 from calibdask.estimators.estimator import Estimator
 from calibdask.explore.cancellation import error_text
 from calibdask.explore.html_widgets import html_pane, html_table, table_frame
@@ -16,6 +17,7 @@ from calibdask.explore.summaries.page_metrics import RowChoice
 from calibdask.explore.summaries.page_texts import simultaneous
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
+from calibdask.explore.summaries.shrunken_ranking import SHRUNKEN, ShrunkenRanking
 from calibdask.explore.summaries.slice_ranking import RANKING_METRICS, RankingMetric, SliceRanking
 from calibdask.explore.summaries.slices_over_time import period_dims
 from calibdask.markup import Html
@@ -79,8 +81,9 @@ class SliceTable:
         import panel as pn
 
         self._pool, self._own, self._choose = pool, own, choose
-        names = list(dict.fromkeys([*RANKING_METRICS, *own]))
-        self._query = RankingQuery((), Selection(), names[0], None, 0)
+        names = list(dict.fromkeys([*RANKING_METRICS, SHRUNKEN, *own]))
+        usual = SHRUNKEN if pool.slices and _are_many_and_small(pool) else names[0]
+        self._query = RankingQuery((), Selection(), usual, None, 0)
         self._rankings: dict[RankingQuery, SliceRanking] = {}
         self._errors: dict[RankingQuery, str] = {}
         self._complete: set[RankingQuery] = set()
@@ -89,7 +92,7 @@ class SliceTable:
         self.dims = pn.widgets.CheckButtonGroup(
             options=list(pool.slices), value=_usual_dims(pool), variant="outline", margin=(25, 10, 5, 10)
         )
-        self.metric = pn.widgets.Select(label="Ordered by", options=names, width=220)
+        self.metric = pn.widgets.Select(label="Ordered by", options=names, value=usual, width=220)
         self.note = html_pane(sizing_mode="stretch_width")
         self._all_intervals = pn.widgets.Button(label="intervals of all slices", variant="outline", visible=False)
         self.table = pn.Column(sizing_mode="stretch_width")
@@ -170,12 +173,17 @@ class SliceTable:
 
     def _ranking(self, query: RankingQuery) -> SliceRanking:
         if query not in self._rankings:
-            if query.metric in RANKING_METRICS:
-                metric = RankingMetric.usual(query.metric, query.setting, query.bins)
-            else:
-                metric = RankingMetric.from_estimator(self._own[query.metric], query.setting)
-            self._rankings[query] = SliceRanking(self._pool, query.dims, query.selection, metric)
+            self._rankings[query] = self._new_ranking(query)
         return self._rankings[query]
+
+    def _new_ranking(self, query: RankingQuery) -> SliceRanking:
+        if query.metric == SHRUNKEN:
+            return ShrunkenRanking(self._pool, query.dims, query.selection, query.setting)
+        if query.metric in RANKING_METRICS:
+            metric = RankingMetric.usual(query.metric, query.setting, query.bins)
+        else:
+            metric = RankingMetric.from_estimator(self._own[query.metric], query.setting)
+        return SliceRanking(self._pool, query.dims, query.selection, metric)
 
     def _fill(self, slices: xr.Dataset, query: RankingQuery) -> None:
         """Put lines into the table, a new one if its columns are others."""
@@ -233,6 +241,12 @@ def _usual_dims(pool: Pool) -> list[str]:
     return others if others and few else (others or list(pool.slices))[:1]
 
 
+def _are_many_and_small(pool: Pool) -> bool:
+    """Whether the slices that are told apart at first rank noise unless they are shrunk."""
+    rows = pool.group_rows(pool.groups(_usual_dims(pool), Selection()))
+    return are_many_and_small(rows[rows > 0])
+
+
 def _gap_cells(slices: xr.Dataset) -> list[Html]:
     """Mean gaps with intervals as pictures, on one scale, and in points; none of slices that are not measured yet."""
     ends = np.stack([100 * slices[name].values for name in ("mean_gap", "mean_gap_low", "mean_gap_high")])
@@ -260,7 +274,9 @@ def ranking_text(ranking: SliceRanking) -> str:
     """How certain the order of a ranking is."""
     slices, empty = len(ranking.rows), int((ranking.rows == 0).sum())
     count = f"{slices - empty:,} slices{f', and {empty:,} without rows' if empty else ''}"
-    if not ranking.has_intervals:
+    if isinstance(ranking, ShrunkenRanking):
+        order = ", ordered by mean gaps that are shrunk by empirical Bayes; intervals hold on average over the slices."
+    elif not ranking.has_intervals:
         order = ", in the order of their values: this metric has no intervals."
     elif ranking.done():
         order = (
@@ -274,7 +290,7 @@ def ranking_text(ranking: SliceRanking) -> str:
             f"{simultaneous(ranking.judged, 'slices')} (Bonferroni)."
         )
     few = int(((ranking.rows > 0) & (ranking.rows < TOO_FEW_IN_A_SLICE)).sum())
-    if few:
+    if few and not isinstance(ranking, ShrunkenRanking):
         least = TOO_FEW_IN_A_SLICE
         order += f" {few:,} of them have fewer than {least} rows, too few to rely on, however narrow the interval."
     if slices - empty > _MOST_LINES:

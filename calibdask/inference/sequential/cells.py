@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.statistics.bins.grid import UNIT, Grid, GridState
-from calibdask.statistics.exact import Array
+from calibdask.statistics.bins.sparse_grid import SparseGridState
+from calibdask.statistics.exact import Array, Counts
 
 Index = npt.NDArray[np.intp]
 
@@ -85,20 +86,37 @@ class PeriodCells:
         # Each outcome by itself: sums along an axis of two are slow.
         mass, offset = ([part[..., outcome].ravel() for outcome in (0, 1)] for part in (state.mass, state.offset))
         at = np.flatnonzero(mass[0] | mass[1])
-        process, cell = np.divmod(at, size)
-        others, events = (part[at].astype(np.float64) for part in mass)
-        distances = [part[at] * UNIT for part in offset]
+        sums = [[part[at] for part in both] for both in (mass, offset)]
+        return cls._of_cells(at, *sums, grid, state.mass.size // (2 * size))
+
+    @classmethod
+    def of_occupied(cls, state: SparseGridState, processes: slice, grid: Grid) -> "PeriodCells":
+        """As `of_histogram`, to the last bit, of some processes of the occupied cells of a histogram."""
+        size = 2 * grid.size
+        first, last = np.searchsorted(state.at, (processes.start * size, processes.stop * size))
+        both, outcome = np.divmod(state.at[first:last] - processes.start * size, 2)
+        is_first = np.diff(both, prepend=-1) > 0
+        at = both[is_first]
+        sums = np.zeros((2, 2, at.size), np.int64)
+        sums[:, outcome, np.cumsum(is_first) - 1] = state.sums[:, first:last]
+        return cls._of_cells(at, [*sums[0]], [*sums[1]], grid, processes.stop - processes.start)
+
+    @classmethod
+    def _of_cells(cls, at: Counts, mass: list[Counts], offset: list[Counts], grid: Grid, count: int) -> "PeriodCells":
+        """Of cells with rows, numbered through all processes, with the sums of each outcome."""
+        process, cell = np.divmod(at, grid.size)
+        others, events = (part.astype(np.float64) for part in mass)
+        distances = [part * UNIT for part in offset]
         edge, unit = (part[cell] for part in grid.nearer)
         low, high = grid.edges[cell], grid.edges[cell + 1]
         square = (low + high) * (others * edge + distances[0] * unit) - low * high * others
         square += (2 - low - high) * (events - (events * edge + distances[1] * unit)) - (1 - low) * (1 - high) * events
-        count = others + events
-        mean = edge + unit * ((distances[0] + distances[1]) / count)
+        rows = others + events
+        mean = edge + unit * ((distances[0] + distances[1]) / rows)
         group = np.searchsorted(GROUP_EDGES, (grid.edges[:-1] + grid.edges[1:]) / 2).astype(np.intp)[cell]
         # A unit of positions, which are rounded to the nearest, and the rounding of float64.
         slack = grid.width * UNIT + 2 * float(np.finfo(np.float64).eps)
-        processes = state.mass.size // (2 * size)
-        return cls(processes, process, group, count, events, mean, np.maximum(square, 0.0), slack)
+        return cls(count, process, group, rows, events, mean, np.maximum(square, 0.0), slack)
 
     def by_process(self, values: Array) -> Array:
         """Sums over the cells of each process, (processes,)."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.errors import Damaged, Unavailable
+from calibdask.statistics.bins.sparse_grid import is_sparse
 from calibdask.storage.checked_store import CheckedStore, Chunks, GroupManifest
 from calibdask.storage.documents import parse_json
 from calibdask.storage.location import Location
@@ -149,9 +151,9 @@ def occupied_arrays(
 
     ``read`` reads the summary of a period; ``last`` is that of the last one.
     """
-    if not any(has_lists(manifests.of(period)) for period in periods):
-        return {}
     names, before = last.histogram_variables, len(last.batch)
+    if not any(_lists_cells(period, last, manifests) for period in periods):
+        return {}
     parts: dict[str, list[Any]] = {name: [] for name in names}
     for number, period in enumerate(periods):
         dataset = read(period)
@@ -167,6 +169,18 @@ def occupied_arrays(
         shape = (*first[:before], *sizes, *first[before + len(sizes) :])
         arrays[name] = settled(placed(shape, parts.pop(name)), math.prod((*first[:before], *sizes)))
     return arrays
+
+
+def _lists_cells(period: Period, last: Summary, manifests: "Manifests") -> bool:
+    """Whether a period lists its occupied cells; of few slices none does, whose manifests are not read yet."""
+    slices, axes = period.rows.size, last.dataset["rows"].ndim
+    most = max((math.prod(last.dataset[name].shape[axes:]) for name in last.histogram_variables), default=0)
+    if not is_sparse(0, slices * most, slices):
+        return False
+    # What is damaged is said as it is read.
+    with suppress(Damaged):
+        return has_lists(manifests.of(period))
+    return False
 
 
 class Manifests:

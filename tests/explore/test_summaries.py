@@ -370,7 +370,7 @@ def test_many_small_slices_are_ordered_by_shrunken_gaps() -> None:
     for ours, theirs in (("value", "shrunken"), ("low", "low"), ("mean_gap_high", "high")):
         np.testing.assert_array_equal(slices[ours], expected[theirs].sel(site=order))
     assert "shrunk by empirical Bayes" in ranking_text(ranking)
-    table = SliceTable(Pool(summary), {}, lambda _: None, lambda: None)
+    table = SliceTable(Pool(summary.sum("half")), {}, lambda _: None, lambda: None)
     assert table.metric.value == SHRUNKEN
     with pytest.raises(ValueError, match="no single mean gap"):
         ShrunkenRanking(Pool(summary), ["site"], Selection(), "classwise")

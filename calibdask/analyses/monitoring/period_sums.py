@@ -111,8 +111,8 @@ class PeriodSums:
         if (occupied := self._occupied(position)) is not None:
             state, grid = occupied
             for start in range(0, numbers.size, _MOST_OCCUPIED):
-                block = slice(start, min(start + _MOST_OCCUPIED, numbers.size))
-                yield np.arange(block.start, block.stop), PeriodCells.of_occupied(state, block, grid)
+                here = slice(start, min(start + _MOST_OCCUPIED, numbers.size))
+                yield np.arange(here.start, here.stop), PeriodCells.of_occupied(state, here, grid)
             return
         longest = int(np.argmax(shape))
         step = max(1, _AT_ONCE * shape[longest] // numbers.size)

@@ -86,8 +86,8 @@ class PeriodCells:
         # Each outcome by itself: sums along an axis of two are slow.
         mass, offset = ([part[..., outcome].ravel() for outcome in (0, 1)] for part in (state.mass, state.offset))
         at = np.flatnonzero(mass[0] | mass[1])
-        sums = [[part[at] for part in both] for both in (mass, offset)]
-        return cls._of_cells(at, *sums, grid, state.mass.size // (2 * size))
+        mass, offset = ([part[at] for part in both] for both in (mass, offset))
+        return cls._of_cells(at, mass, offset, grid, state.mass.size // (2 * size))
 
     @classmethod
     def of_occupied(cls, state: SparseGridState, processes: slice, grid: Grid) -> "PeriodCells":

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -63,7 +63,7 @@ def evaluate(
     seed: int = 0,
     keep_replicates: bool = False,
     groups: Any = None,
-    soft_labels: bool = False,
+    soft_labels: bool | Literal["raters"] = False,
     task: Task | None = None,
     logits: bool = False,
     labels: Any = None,
@@ -159,11 +159,13 @@ def evaluate(
         The population to which the numbers refer, if its prevalence differs from the sample or the training data; the
         attribute ``population`` of the result and of its variables describes it. This takes one more pass, which counts
         labels.
-    soft_labels : bool, default False
-        Whether labels are shares, as of several raters, of judges or of ties: ``y_true`` between 0 and 1 for scores
-        P(y = 1), or rows of K shares that add up to 1 for scores of K classes. Losses, errors and means are
-        expectations over a label drawn from the shares; whole rows are resampled. Held in memory. Shares that are all 0
-        or 1 give the same bits as labels. Metrics that count labels raise an error.
+    soft_labels : bool or "raters", default False
+        Whether labels are shares, as of judges or of ties: ``y_true`` between 0 and 1 for scores P(y = 1), or rows of K
+        shares that add up to 1 for scores of K classes. Losses, errors and means are expectations over a label drawn
+        from the shares; whole rows are resampled. Held in memory. Shares that are all 0 or 1 give the same bits as
+        labels. Metrics that count labels raise an error; without ``metrics``, each error is followed by its
+        `NoiseFloor`. Rows may be mappings from names of classes to numbers, and slices have different classes.
+        ``"raters"``: a column of ``y_true`` for each rater; ``rater_disagreement`` is the chance that two differ.
 
     Returns
     -------
@@ -268,8 +270,7 @@ def evaluate(
         check_names(named, names_beside(dims, named), class_dim)
     if data.options.soft_labels:
         panel = partial(_panel_of, full=metrics is not None)
-        own = partial(evaluated, choice=choice, class_dim=class_dim)
-        return evaluated_soft(data, metrics, panel, own, has_names=has_names)
+        return evaluated_soft(data, metrics, panel, choice, class_dim, evaluated, has_names=has_names)
     read = data.read(takes_groups=True)
     if data.top is not None:
         metrics = _of_top_scores(metrics, data.top, read)

@@ -1,23 +1,30 @@
 """Evaluation of soft labels: which metrics are defined, and what results say."""
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-import numpy as np
 import xarray as xr
 
+from calibdask.analyses.soft_floor import floors, with_floors
 from calibdask.data.data import Data
 from calibdask.data.input import Input
-from calibdask.data.soft_labels import soft_data
+from calibdask.data.soft_labels import SoftRows
+from calibdask.estimators.about import PartInfo
 from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.hypothesis_tests.noise_floor import NoiseFloor
 from calibdask.estimators.metrics import Metrics, named_metrics, refuse_unsupported, supported_metrics
-from calibdask.results.build import DEFAULT_PANEL
+from calibdask.inference.choice import IntervalChoice
+from calibdask.results.build import DEFAULT_PANEL, beside_metrics, variable_attributes
 from calibdask.statistics.layout import Layout
 
 # Metrics of a source where the user named none, and the evaluation of some.
 Panel = Callable[[Input], Mapping[str, Estimator]]
-Evaluation = Callable[[Input, Metrics | None], xr.Dataset]
+Evaluation = Callable[[Input, Metrics | None, IntervalChoice | None, str], xr.Dataset]
 
+# The variable of results, and what it is.
+DISAGREEMENT = "rater_disagreement"
+_OF_RATERS = PartInfo("chance that labels of two raters of a row differ", "statistic")
 # Of metrics that count labels, or test against labels that are drawn, by class.
 _UNDEFINED = {
     "ConformalThreshold": "a set holds a label or does not",
@@ -26,46 +33,72 @@ _UNDEFINED = {
     "ConsistencyBars": "its bars are those of labels that are drawn",
     "Refinement": "its maps are fitted to labels",
 }
+# Settings that do not depend on which column a class is in.
+_WITHOUT_CLASSES = ("", "confidence", "top-k", "label")
 
 
 def evaluated_soft(
-    data: Data, metrics: Metrics | None, panel: Panel, evaluated: Evaluation, *, has_names: bool
+    data: Data,
+    metrics: Metrics | None,
+    panel: Panel,
+    choice: IntervalChoice | None,
+    class_dim: str,
+    evaluation: Evaluation,
+    *,
+    has_names: bool,
 ) -> xr.Dataset:
     """The result of rows whose labels are shares; ``has_names`` says whether metrics were named.
 
     Shares that are all 0 or 1 are evaluated as the labels that they are.
     """
-    parts = soft_data(data)
-    read = parts.read(takes_groups=True)
-    if parts.weights is None:
-        return evaluated(read, metrics)
+
+    def evaluated(read: Input, chosen: Metrics | None) -> xr.Dataset:
+        return evaluation(read, chosen, choice, class_dim)
+
+    rows = SoftRows.of(data)
+    are_hard = rows.are_hard
+    read = (rows.hard_data if are_hard else rows.parts).read(takes_groups=True)
     layout = read.source.layout
+    refusal = partial(soft_refusal, layout=layout, are_hard=are_hard, same_classes=rows.same_classes)
     if has_names:
         assert metrics is not None
         chosen = named_metrics(metrics)
-        check_soft(chosen, layout)
+        refuse_unsupported("soft_labels", chosen, refusal, "Leave the metric out.")
+    elif are_hard and rows.same_classes:
+        return with_raters(evaluated(read, metrics), rows, read)
     else:
-        chosen = soft_panel(panel(read), layout)
-    result = evaluated(read, chosen)
+        chosen = supported_metrics(panel(read), refusal)
+        if not are_hard and data.options.population is None:
+            chosen = with_floors(chosen, len(rows.group))
+    if are_hard:
+        return with_raters(evaluated(read, chosen), rows, read)
+    of_replicates = {name: metric for name, metric in chosen.items() if isinstance(metric, NoiseFloor)}
+    others = {name: metric for name, metric in chosen.items() if name not in of_replicates}
+    if of_replicates and data.options.population is not None:
+        raise ValueError("NoiseFloor of soft labels does not support population; omit one of the two.")
+    beside = beside_metrics(read, chosen)
+    result = evaluated(beside, others or {"mean_gap": named_metrics("mean-gap")["mean_gap"]})
+    variables: dict[Any, xr.Variable] = {} if not others else {**result.variables}
+    variables |= floors(rows, of_replicates, beside, class_dim)
+    named = [name for name in variables if name not in result.coords]
+    order = {name: place for place, name in enumerate(chosen)}
+    named.sort(key=lambda name: order.get(str(variables[name].attrs.get("metric", "")), len(order)))
+    result = xr.Dataset({name: variables[name] for name in named}, result.coords, result.attrs)
     if metrics is None:
         result = result.assign_attrs(panel=DEFAULT_PANEL)
-    has_groups = data.options.groups is not None
-    return with_rows_counted(result, len(data.labels), has_groups=has_groups)
+    return with_raters(_of_whole_rows(result, rows), rows, beside)
 
 
-def check_soft(metrics: Mapping[str, Estimator], layout: Layout) -> None:
-    """Refuse metrics that are not defined for soft labels.
-
-    Raises
-    ------
-    ValueError
-        If there is one; the message says why.
-    """
-    refuse_unsupported("soft_labels", metrics, lambda metric: soft_refusal(metric, layout), "Leave the metric out.")
-
-
-def soft_refusal(metric: Estimator, layout: Layout) -> str:
+def soft_refusal(metric: Estimator, layout: Layout, *, are_hard: bool = False, same_classes: bool = True) -> str:
     """Why a metric is not defined for soft labels, as a clause; empty where it is."""
+    if not same_classes and metric.measured_setting(layout).partition(" ")[0] not in _WITHOUT_CLASSES:
+        return "it is measured by class, and slices have different classes"
+    if are_hard:
+        return ""
+    if isinstance(metric, NoiseFloor):
+        if not metric.statistic.supports_weights:
+            return "its statistic does not support weights"
+        return soft_refusal(metric.statistic, layout, same_classes=same_classes)
     if metric.is_test(layout):
         return "its p-value holds for labels that are 0 or 1"
     if getattr(metric, "debias", False):
@@ -73,22 +106,30 @@ def soft_refusal(metric: Estimator, layout: Layout) -> str:
     return _UNDEFINED.get(type(metric).__name__, "") or metric.cluster_refusal(layout)
 
 
-def soft_panel(panel: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
-    """The metrics of a panel that are defined for soft labels."""
-    return supported_metrics(panel, lambda metric: soft_refusal(metric, layout))
+def soft_panel(panel: Mapping[str, Estimator], layout: Layout, rows: int) -> dict[str, Estimator]:
+    """The metrics of a panel that are defined for soft labels, with noise floors of errors."""
+    return with_floors(supported_metrics(panel, partial(soft_refusal, layout=layout)), rows)
 
 
-def with_rows_counted(result: xr.Dataset, rows: int, *, has_groups: bool) -> xr.Dataset:
-    """A result of parts of rows with the numbers of rows: the sums of their weights, which are 1 for each row."""
+def with_raters(result: xr.Dataset, rows: SoftRows, read: Input) -> xr.Dataset:
+    """The result with the disagreement of raters, if there are several."""
+    if rows.votes is None:
+        return result
+    counts = rows.row_counts
+    mean = rows.votes.mean_disagreement(rows.group, counts.size, rows.weights).reshape(counts.shape)
+    attributes = variable_attributes(DISAGREEMENT, "", _OF_RATERS) | {"estimator": "soft_labels='raters'"}
+    return result.assign({DISAGREEMENT: xr.Variable([axis.name for axis in read.by], mean, attributes, fastpath=True)})
+
+
+def _of_whole_rows(result: xr.Dataset, rows: SoftRows) -> xr.Dataset:
+    """A result of parts of rows with the numbers of rows."""
     coordinates: dict[str, Any] = {}
-    if {"events", "frequency"} <= set(result.coords):
-        events, frequency, counted = (result[name].values for name in ("events", "frequency", "rows"))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            total = np.rint(events / frequency)
-        own = np.where(frequency > 0, total, counted).astype(np.int64)
-        coordinates["rows"] = result["rows"].copy(data=own)
-    result = result.assign_coords(coordinates).assign_attrs(rows=rows, soft_labels="shares of labels")
-    if has_groups:
+    if "rows" in result.coords:
+        counted = result["rows"]
+        own = rows.row_counts.reshape(counted.shape)
+        coordinates["rows"] = xr.Variable(counted.dims, own, counted.attrs, fastpath=True)
+    result = result.assign_coords(coordinates).assign_attrs(rows=len(rows.group), soft_labels="shares of labels")
+    if rows.clusters is not None:
         return result
     # Rows are independent here: the clusters are their parts.
     effects = [name for name in result.data_vars if str(name).endswith("_design_effect")]

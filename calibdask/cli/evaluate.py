@@ -145,8 +145,9 @@ _USUAL = (
 @click.option(
     "--soft-labels",
     is_flag=True,
-    help="Labels are shares, such as those of judges or raters: of y = 1, or of each class in columns or lists.",
+    help="Labels are shares, such as those of judges: of y = 1, or of each class in columns, lists or objects.",
 )
+@click.option("--raters", is_flag=True, help="Soft labels are the shares of several raters, the columns of --label.")
 @click.option(
     "--shrink",
     is_flag=True,
@@ -239,8 +240,9 @@ def evaluate(**given: Any) -> None:
             }
         # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
         if request.tests is None and any(isinstance(store, StoredRows) for store in stores.values()):
-            request.chosen(request.panel(2, vector=True))
+            request.chosen(request.panel(2, vector=True, rows=0))
 
+        from calibdask.analyses.soft_evaluation import DISAGREEMENT
         from calibdask.cli.evaluations import evaluated
         from calibdask.cli.tables import as_json, console, show
         from calibdask.results.build import DEFAULT_PANEL
@@ -256,6 +258,7 @@ def evaluate(**given: Any) -> None:
     names = [name for name in evaluation.chosen if name not in PICTURES]
     if request.tests is not None:
         names = [BANDWIDTH, *request.tests.metrics]
+    names += [DISAGREEMENT] if DISAGREEMENT in dataset else []
     figures = Results(dataset).only(names)
     figures = figures.assign_attrs(request.map_attributes)
     if request.weight is not None:

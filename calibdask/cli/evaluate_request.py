@@ -52,6 +52,7 @@ class EvaluateRequest(RowsRequest):
         """Request from the parameters of the command; the remaining ones are options of metrics."""
         own = {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
         own["metrics"] = tuple(expression for expressions in own["metrics"] for expression in expressions)
+        own["soft_labels"] |= own["raters"]
         tests = given.pop("panel") == TESTS
         options = {name: value for name, value in given.items() if name not in ("conventions", "consistency")}
         if not tests:
@@ -155,8 +156,8 @@ class EvaluateRequest(RowsRequest):
         if self.seed is not None and self.ci is None and not draws:
             raise click.UsageError("--seed has no effect without --ci, or a metric such as skce that draws at random.")
 
-    def panel(self, classes: int, vector: bool) -> dict[str, Any]:
-        """The metrics of data when none are named."""
+    def panel(self, classes: int, vector: bool, rows: int) -> dict[str, Any]:
+        """The metrics of data of so many rows when none are named."""
         from calibdask.estimators.panel import default_metrics
 
         panel = default_metrics(classes, vector, full=self.full)
@@ -167,7 +168,7 @@ class EvaluateRequest(RowsRequest):
         from calibdask.statistics.layout import Layout
 
         layout = Layout(classes=classes, vector=vector, weighted=self.soft_labels, clustered=True)
-        return soft_panel(panel, layout) if self.soft_labels else clustered_panel(panel, layout)
+        return soft_panel(panel, layout, rows) if self.soft_labels else clustered_panel(panel, layout)
 
     def report_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
         """Options of `calibdask.report.measure` for a report that shows these metrics besides."""

@@ -46,7 +46,7 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
         unsupported: list[str] = []
         if tests is None:
             left_out: dict[str, str] = {}
-            chosen = request.chosen(request.panel(shape.classes, shape.vector))
+            chosen = request.chosen(request.panel(shape.classes, shape.vector, _known_rows(table)))
             chosen, unsupported = _supported(request, chosen, layout)
         else:
             left_out = tests.reasons(_row_count(table.labels), vector=shape.vector)
@@ -74,6 +74,9 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
 
 def _supported(request: EvaluateRequest, chosen: dict[str, Any], layout: "Layout") -> tuple[dict[str, Any], list[str]]:
     """The metrics that support weights and clusters, and sentences on the others; all of them, if none does."""
+    if request.soft_labels:
+        # Evaluation knows which metrics are defined.
+        return chosen, []
     layout = replace(layout, clustered=request.groups is not None)
 
     def reason(metric: Any) -> str:
@@ -204,6 +207,12 @@ def _row_count(labels: Any) -> int:
         _lengths, dtype=np.int64, meta=np.empty(0, np.int64), chunks=((1,) * labels.numblocks[0],)
     )
     return int(counts.sum().compute(scheduler=scheduler()))
+
+
+def _known_rows(table: "RowTable") -> int:
+    """The number of rows; 0 where chunks do not know their size."""
+    rows = table.scores.shape[0]
+    return 0 if rows != rows else int(rows)
 
 
 def _lengths(block: Any) -> Any:

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import click
 
@@ -60,6 +60,7 @@ class RowsRequest:
     cluster_check: bool = False
     map_path: str | None = None
     soft_labels: bool = False
+    raters: bool = False
 
     def opened(self) -> "Store":
         """Open DATA: scored rows, a summary, of the population that was asked for, the cube of a study or a result."""
@@ -201,7 +202,8 @@ class RowsRequest:
         from calibdask.data.data import Data
         from calibdask.data.options import InputOptions
 
-        return Data.of(table, options=InputOptions(**self.reading_of_population, soft_labels=self.soft_labels))
+        soft: bool | Literal["raters"] = "raters" if self.raters else self.soft_labels
+        return Data.of(table, options=InputOptions(**self.reading_of_population, soft_labels=soft))
 
     def fingerprint_of(self, table: "RowTable") -> str:
         """Fingerprint of labels, scores and weights, in one pass; empty for several problems at once."""

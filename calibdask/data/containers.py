@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 
 from calibdask.data.streams import Batches
-from calibdask.engine.arrays import is_dask, rows_of_lists
-from calibdask.storage.arrow_columns import list_width, to_numpy
+from calibdask.engine.arrays import is_dask, matrix_of_mappings, rows_of_lists
+from calibdask.storage.arrow_columns import class_names, list_width, to_numpy
 
 # Rows of a batch where the container lets us choose.
 _BATCH_ROWS = 1 << 17
@@ -136,13 +136,20 @@ def _series(frame: Any, name: Any) -> Any:
     if series.ndim > 1:
         raise ValueError(f"The frame has several columns called {name!r}; rename them.")
     if isinstance(series.dtype, np.dtype):
-        return rows_of_lists(series.to_numpy(), f"Column {name!r}")
+        return matrix_of_mappings(rows_of_lists(series.to_numpy(), f"Column {name!r}"))
     arrow_type = getattr(series.dtype, "pyarrow_dtype", None)
     if arrow_type is not None and list_width(arrow_type) is not None:
         import pyarrow
 
-        return to_numpy(pyarrow.Array.from_pandas(series))
+        return _values(pyarrow.Array.from_pandas(series))
     return _numbers(series).to_numpy()
+
+
+def _values(column: Any) -> Any:
+    """A column of Arrow as array; of structs of numbers with the names of their classes."""
+    classes = class_names(column.type)
+    values = to_numpy(column)
+    return xr.DataArray(values, {"class": list(classes)}, ("sample", "class")) if classes else values
 
 
 def _numbers(part: Any) -> Any:
@@ -187,7 +194,7 @@ def _table_columns(table: Any) -> MemoryColumns:
     def column(name: Any) -> np.ndarray:
         if table.column_names.count(name) > 1:
             raise ValueError(f"The table has several columns called {name!r}; rename them.")
-        return to_numpy(table.column(name))
+        return _values(table.column(name))
 
     return MemoryColumns(table.column_names, column, column)
 
@@ -219,7 +226,7 @@ def _narwhals_columns(container: Any) -> MemoryColumns | DaskColumns | StreamCol
     if isinstance(frame, nw.DataFrame):
         # One column at a time: what is not needed is not converted.
         def column(name: Any) -> np.ndarray:
-            return to_numpy(frame.select(name).to_arrow().column(0))
+            return _values(frame.select(name).to_arrow().column(0))
 
         return MemoryColumns(frame.columns, column, column)
     if isinstance(frame, nw.LazyFrame):

@@ -61,8 +61,8 @@ class InputOptions:
         The population that the rows are weighted to, and their scores corrected for.
     groups : array of shape (n,), or name of a column, optional
         The cluster of each row, such as a patient: rows of different clusters are independent, others need not be.
-    soft_labels : bool
-        Whether labels are shares: of y = 1, or of each class.
+    soft_labels : bool or "raters"
+        Whether labels are shares, of y = 1 or of each class; or columns of raters.
     cluster_check : bool
         Whether columns that look like identifiers are read too, and checked for dependent rows if there are no groups.
     groups_name : str
@@ -88,7 +88,7 @@ class InputOptions:
     population: Any = None
     groups: Any = None
     groups_name: str = ""
-    soft_labels: bool = False
+    soft_labels: bool | Literal["raters"] = False
     cluster_check: bool = False
 
     def __post_init__(self) -> None:
@@ -96,8 +96,10 @@ class InputOptions:
             raise ValueError(f"task expects 'binary', 'multiclass', 'multilabel' or None, got {self.task!r}.")
         if not isinstance(self.logits, bool):
             raise ValueError(f"logits expects True or False, got {self.logits!r}; the scores themselves are y_prob.")
-        if not isinstance(self.soft_labels, bool):
-            raise ValueError(f"soft_labels expects True or False, got {self.soft_labels!r}; the shares are y_true.")
+        if not isinstance(self.soft_labels, bool) and self.soft_labels != "raters":
+            raise ValueError(
+                f"soft_labels expects True, False or 'raters', got {self.soft_labels!r}; the shares are y_true."
+            )
         if not isinstance(self.skip_missing, bool):
             raise ValueError(f"skip_missing expects True or False, got {self.skip_missing!r}.")
         if not self.groups_name and self.groups is not None:

@@ -254,6 +254,31 @@ def rows_of_lists(array: np.ndarray, name: str) -> np.ndarray:
     return matrix
 
 
+def matrix_of_mappings(cells: np.ndarray, class_dim: str = "class") -> Any:
+    """A matrix (n, names) of an array of mappings from names of classes to numbers, with the names as a coordinate.
+
+    A name that a cell lacks, or has no value for, is NaN, and so is a row without a cell. Other arrays are unchanged.
+
+    Examples
+    --------
+    >>> cells = np.array([{"yes": 0.8, "no": 0.2}, {"no": 1}], object)
+    >>> matrix_of_mappings(cells).values.tolist(), matrix_of_mappings(cells)["class"].values.tolist()
+    ([[0.8, 0.2], [nan, 1.0]], ['yes', 'no'])
+    """
+    if cells.dtype.kind != "O" or cells.ndim != 1:
+        return cells
+    if not isinstance(next((cell for cell in cells if cell is not None and cell == cell), None), Mapping):
+        return cells
+    rows = [cell if isinstance(cell, Mapping) else {} for cell in cells]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    matrix = np.full((len(rows), len(names)), np.nan)
+    place = {name: k for k, name in enumerate(names)}
+    for i, row in enumerate(rows):
+        for name, value in row.items():
+            matrix[i, place[name]] = np.nan if value is None else value
+    return xr.DataArray(matrix, {class_dim: names}, ("sample", class_dim))
+
+
 def merged_in_float64(values: Any) -> int | None:
     """The first whole number so large that float64 does not tell it from its neighbours; None without any.
 

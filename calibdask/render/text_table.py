@@ -180,11 +180,11 @@ def clusters_text(dataset: xr.Dataset) -> str:
         return ""
     clusters, worth = dataset.coords["clusters"], dataset.coords["effective_rows"]
     # Of a summary, and of more clusters than are kept, the number is an estimate.
-    is_estimate = dataset.attrs.get("passes") == 0 or int(clusters.sum()) > MOST_CLUSTERS
+    is_estimate = dataset.attrs.get("passes") == 0 or int(clusters.values.sum()) > MOST_CLUSTERS
     about = "about " if is_estimate else ""
     name = dataset.attrs.get("groups", "groups")
     of_name = "" if name == "groups" else f" ({visible(str(name))})"
-    least, most = int(clusters.min()), int(clusters.max())
+    least, most = int(clusters.values.min()), int(clusters.values.max())
     if clusters.ndim:
         if least == most:
             return f"{about}{least:,} clusters{of_name} in each slice"

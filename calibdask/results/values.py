@@ -300,14 +300,14 @@ class Results:
 
     @property
     def shown(self) -> tuple[PartResult, ...]:
-        """The numbers that tables show: all, or one per metric for the default panel."""
+        """The numbers that tables show: all, or the main one of each metric that has one for the default panel."""
         if self.dataset.attrs.get("panel") != DEFAULT_PANEL:
             # Without slices the rows behind a number are among the words on it.
             return tuple(part for part in self.numbers if self.shared_dims or (part.part, part.kind) != BEHIND)
         first: dict[str, PartResult] = {}
         for word in ("", "pvalue", "score"):
             first |= {part.metric: part for part in self.numbers if part.part == word and part.metric not in first}
-        return tuple(first[name] for name in dict.fromkeys(part.metric for part in self.numbers) if name in first)
+        return tuple(part for part in self.numbers if first.get(part.metric, part) is part)
 
     @property
     def totals(self) -> dict[str, xr.DataArray]:

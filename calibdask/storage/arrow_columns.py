@@ -11,7 +11,7 @@ def to_numpy(column: Any) -> np.ndarray:
 
     Missing numbers and booleans become NaN, missing texts None, missing dates NaT; decimals become the nearest float64.
     Dates with a time zone become those of the clock there.
-    Lists are the rows of a matrix, (n, K), missing ones of NaN.
+    Lists are the rows of a matrix, (n, K), missing ones of NaN, and so are structs of numbers, in order of their names.
 
     Raises
     ------
@@ -33,6 +33,8 @@ def to_numpy(column: Any) -> np.ndarray:
         column = column.cast(column.type.value_type)
     if _is_list(column.type):
         return _matrix(column)
+    if class_names(column.type):
+        return np.stack([to_numpy(compute.struct_field(column, name)) for name in class_names(column.type)], axis=1)
     if types.is_decimal(column.type):
         # Through texts, which are rounded correctly; a cast to double is not always.
         column = column.cast(pyarrow.string()).cast(pyarrow.float64())
@@ -55,11 +57,14 @@ def dtype_of(arrow_type: Any) -> np.dtype[Any]:
 
     if _is_list(arrow_type):
         return dtype_of(arrow_type.value_type)
+    if class_names(arrow_type):
+        # A row may lack some.
+        return np.dtype(np.float64)
     return to_numpy(pyarrow.chunked_array([], type=arrow_type)).dtype
 
 
 def list_width(arrow_type: Any) -> int | None:
-    """How many values each list of a column has: -1 if the type does not say it, None for what are no lists.
+    """How many values each list, or struct of numbers, has: -1 if the type does not say it, None for single values.
 
     Examples
     --------
@@ -68,8 +73,27 @@ def list_width(arrow_type: Any) -> int | None:
     (5, None)
     """
     if not _is_list(arrow_type):
-        return None
+        return len(class_names(arrow_type)) or None
     return int(getattr(arrow_type, "list_size", -1))
+
+
+def class_names(arrow_type: Any) -> tuple[str, ...]:
+    """Names of the numbers in a struct of two or more, such as shares of classes; none of any other type.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> class_names(pyarrow.struct([("yes", pyarrow.float64()), ("no", pyarrow.float64())]))
+    ('yes', 'no')
+    """
+    from pyarrow import types
+
+    if not types.is_struct(arrow_type) or arrow_type.num_fields < 2:
+        return ()
+    fields = [arrow_type.field(k) for k in range(arrow_type.num_fields)]
+    some = (types.is_integer, types.is_floating, types.is_null)
+    are_numbers = all(any(is_kind(field.type) for is_kind in some) for field in fields)
+    return tuple(field.name for field in fields) if are_numbers else ()
 
 
 def _is_list(arrow_type: Any) -> bool:

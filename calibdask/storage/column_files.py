@@ -27,10 +27,12 @@ from calibdask.storage.column_blocks import (
 )
 from calibdask.storage.column_reader import ColumnReader, FilePart, Header
 from calibdask.storage.column_types import (
+    by_class,
     check_types,
     common_type,
     converted,
     dtype_with_missing,
+    floating,
     is_whole,
     keep_as_text,
     lists_in,
@@ -113,6 +115,7 @@ class ColumnFiles:
             columns = table_arrays(table, choice.slicing)
             return choice.collect(names, partial(stacked, columns), columns.__getitem__)
         types = _on_clocks(self._types(files, parts, wanted, choice, names), choice)
+        types, names = by_class(types, names, location.url)
         schema = schema_of(types)
         refuse_texts_in(self.reader, location.url, types, (*names.scores, choice.weight), partial(_sections, parts))
         check_types(location, choice, names, schema)
@@ -236,7 +239,7 @@ class ColumnFiles:
         if whole:
             return types
         may_lack = {name for name in open_names if labels_alone or MISSING in kinds[name]}
-        return {name: _floating(kind) if name in may_lack else kind for name, kind in types.items()}
+        return {name: floating(kind) if name in may_lack else kind for name, kind in types.items()}
 
     def _kinds(self, sections: Sequence[PartRange], names: Sequence[str]) -> Iterable[dict[str, frozenset[str]]]:
         def kinds(section: PartRange) -> dict[str, frozenset[str]]:
@@ -334,14 +337,6 @@ def _types_of_kinds(
 def _on_clocks(types: Mapping[str, Any], choice: ColumnChoice) -> dict[str, Any]:
     """The types, of times with offsets those on the clocks there, unless instants are wanted."""
     return {name: kind if name in choice.instants else clock_type(kind) for name, kind in types.items()}
-
-
-def _floating(kind: Any) -> Any:
-    """Numbers that may be missing or fractions in rows that were not read yet."""
-    import pyarrow
-    from pyarrow import types
-
-    return pyarrow.float64() if types.is_integer(kind) else kind
 
 
 def _fit_together(parts: Sequence[_Placed]) -> bool:

@@ -1,12 +1,13 @@
 """Types of columns: the one that several files have together, and which can be scores, labels or slices."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from calibdask.safe_text import message, visible
-from calibdask.storage.arrow_columns import dtype_of, list_width, to_numpy
+from calibdask.safe_text import listed, message, visible
+from calibdask.storage.arrow_columns import class_names, dtype_of, list_width, to_numpy
 from calibdask.storage.columns import ColumnNames
 from calibdask.storage.location import Location
 from calibdask.storage.row_table import ColumnChoice
@@ -14,6 +15,8 @@ from calibdask.storage.text_types import OFFSETS, typed
 
 # Larger whole numbers are no floating-point numbers any more.
 _EXACT = 2**53
+# Names of classes in all rows together.
+_MOST_NAMES = 4096
 
 
 def common_type(kinds: Iterable[Any]) -> Any:
@@ -67,12 +70,61 @@ def converted(column: Any, kind: Any) -> Any:
 
     if column.type == kind:
         return column
+    if class_names(kind) and types.is_struct(column.type):
+        return _with_fields(column, kind)
     if is_text(column.type) and not is_text(kind):
         return typed(column, kind)
     if types.is_null(column.type) or column.null_count == len(column):
         return pyarrow.chunked_array([pyarrow.nulls(len(column), kind)])
     plain = column.cast(plain_type(column.type)) if column.type != plain_type(column.type) else column
     return plain.cast(kind)
+
+
+def _with_fields(column: Any, kind: Any) -> Any:
+    """A column of structs with the fields of another type, in their order; missing ones are null."""
+    import pyarrow
+
+    there = {column.type.field(k).name for k in range(column.type.num_fields)}
+    chunks = []
+    for chunk in column.chunks:
+        fields = [kind.field(k) for k in range(kind.num_fields)]
+        arrays = [
+            pyarrow.compute.struct_field(chunk, field.name).cast(field.type)
+            if field.name in there
+            else pyarrow.nulls(len(chunk), field.type)
+            for field in fields
+        ]
+        chunks.append(pyarrow.StructArray.from_arrays(arrays, fields=fields, mask=chunk.is_null()))
+    return pyarrow.chunked_array(chunks, kind)
+
+
+def by_class(types: Mapping[str, Any], names: ColumnNames, url: str) -> tuple[dict[str, Any], ColumnNames]:
+    """Types and names of columns, whose structs of numbers are columns of the classes of the scores, by name.
+
+    Raises
+    ------
+    ValueError
+        If labels are of a class that no score is of.
+    """
+    import pyarrow
+
+    classes = class_names(types[names.scores[0]]) if len(names.scores) == 1 else ()
+    if not classes:
+        return dict(types), names
+    if len(classes) > _MOST_NAMES:
+        raise ValueError(
+            f"{url}: column {visible(names.scores[0])!r} has {len(classes):,} names of classes in all; questions with "
+            "different answers expect common names, such as their letters, a, b and c."
+        )
+    kind = pyarrow.struct([(name, pyarrow.float64()) for name in classes])
+    own = class_names(types[names.labels[0]]) if len(names.labels) == 1 else ()
+    if strange := [name for name in own if name not in classes]:
+        raise ValueError(
+            f"{url}: column {visible(names.labels[0])!r} has the class {visible(strange[0])!r}, and the scores are of "
+            f"{listed(classes)}; use the same names in both."
+        )
+    typed_columns = {**types, names.scores[0]: kind, **({names.labels[0]: kind} if own else {})}
+    return typed_columns, replace(names, classes=classes)
 
 
 def values_of(column: Any, *, exact: bool) -> np.ndarray:
@@ -177,6 +229,14 @@ def mixed_labels_as_texts(types: Mapping[str, Any], labels: Sequence[Any]) -> di
     return {**types, **({labels[0]: pyarrow.string()} if is_mixed else {})}
 
 
+def floating(kind: Any) -> Any:
+    """Numbers that may be missing or fractions in rows that were not read yet."""
+    import pyarrow
+    from pyarrow import types
+
+    return pyarrow.float64() if types.is_integer(kind) else kind
+
+
 def is_text(kind: Any) -> bool:
     """Whether a type of Arrow holds texts."""
     from pyarrow import types
@@ -216,6 +276,8 @@ def _numeric_field(kind: Any) -> str:
 
 def _item(kind: Any) -> Any:
     """The type of values in lists, or of the values themselves."""
+    if class_names(kind):
+        return kind.field(0).type
     return kind if list_width(kind) is None else kind.value_type
 
 

@@ -136,9 +136,13 @@ class StoredRows:
                 _check_numbers(self.url, f"{self.holds} {name!r}", values)
         scores, classes = table.scores, table.names.classes
         if classes is not None:
+            import pandas as pd
             import xarray as xr
 
-            scores = xr.DataArray(scores, {"class": list(classes)}, ("sample", "class"))
+            # Of an array xarray would ask whether it is one of Dask, and import that.
+            plain = xr.Variable(("sample", "class"), scores, fastpath=True)
+            names = xr.IndexVariable(("class",), pd.Index(list(classes), dtype=object), fastpath=True)
+            scores = xr.DataArray(plain, {"class": names})
         return replace(
             table,
             scores=scores,

@@ -39,7 +39,7 @@ def test_what_is_refused() -> None:
     scores = np.linspace(0.1, 0.9, 50)
     with pytest.raises(TypeError, match="statistic expects"):
         cd.NoiseFloor(statistic="ece")  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="soft_labels is not supported"):
-        cd.evaluate(scores, scores, cd.NoiseFloor(), soft_labels=True)
+    with pytest.raises(ValueError, match="its correction is that of labels"):
+        cd.evaluate(scores, scores, cd.NoiseFloor(statistic=cd.ECE(norm="l2", debias=True)), soft_labels=True)
     with pytest.raises(ValueError, match="groups is not supported"):
         cd.evaluate((scores > 0.5).astype(int), scores, cd.NoiseFloor(), groups=np.arange(50) // 2)

@@ -76,7 +76,7 @@ def test_equal_to_weighting_rows_by_hand(population: cd.Population, weighted: bo
     scores, weights = by_hand(population, LABELS, SCORES, base)
     expected = cd.evaluate(LABELS, scores, METRICS, sample_weight=weights, by={"c": COUNTRY})
     for name in expected:
-        np.testing.assert_allclose(result[name], expected[name], rtol=1e-9, atol=1e-12, err_msg=str(name))
+        np.testing.assert_allclose(result[name], expected[name], rtol=1e-12, atol=1e-13, err_msg=str(name))
         assert result[name].attrs["population"] == population.text
     assert result.attrs["population"] == population.text
 

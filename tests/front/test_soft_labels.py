@@ -56,6 +56,10 @@ def test_hard_shares_have_the_bits_of_their_labels(by: Any) -> None:
     classes = ROWS.argmax(1)
     one_hot = cd.evaluate(np.eye(3)[classes], MATRIX, soft_labels=True, by=None, ci=0.9, n_boot=20)
     xr.testing.assert_identical(one_hot, cd.evaluate(classes, MATRIX, ci=0.9, n_boot=20))
+    scores = [dict(zip("abc", row, strict=True)) for row in MATRIX.tolist()]
+    rows = [{"label": {"abc"[k]: 1}, "score": row} for k, row in zip(classes, scores, strict=True)]
+    named = [{**row, "label": "abc"[k]} for k, row in zip(classes, rows, strict=True)]
+    xr.testing.assert_identical(cd.evaluate(rows, soft_labels=True), cd.evaluate(named))
 
 
 def test_it_is_the_expectation_over_drawn_labels() -> None:
@@ -117,17 +121,134 @@ def test_clusters_of_rows() -> None:
     [
         (SHARES + 0.5, {}, "the first is row"),
         (np.where(np.arange(3000) == 7, np.nan, SHARES), {}, "row 7"),
-        (np.stack([SHARES, SHARES], 1), {}, "got shapes"),
+        (np.stack([SHARES, SHARES, SHARES], 1)[:, :, None], {}, "has 3 dimensions"),
+        (np.stack([SHARES, 2 * SHARES], 1), {}, "of rater 1 in row"),
+        (np.full((3000, 2), "yes"), {}, "name the positive class by pos_label"),
         (SHARES, {"metrics": cd.ECE(norm="l2", debias=True)}, "its correction"),
         (SHARES, {"metrics": cd.SpiegelhalterTest()}, "not supported by spiegelhalter_test"),
         (SHARES, {"metrics": cd.ConformalThreshold()}, "a set holds a label or does not"),
         (SHARES, {"metrics": cd.SKCE()}, "not supported by skce"),
-        (SHARES, {"sample_weight": np.ones(3000)}, "does not support sample_weight"),
+        (SHARES, {"sample_weight": -np.ones(3000)}, "the first is row 0: -1"),
+        (SHARES, {"soft_labels": "judges"}, "expects True, False or 'raters'"),
+        (SHARES, {"metrics": cd.NoiseFloor(), "population": cd.Population(prevalence=0.1)}, "does not support popul"),
     ],
 )
 def test_what_is_refused(labels: Any, options: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        cd.evaluate(labels, SCORES, soft_labels=True, **options)
+        cd.evaluate(labels, SCORES, **{"soft_labels": True, **options})
+
+
+def test_weights() -> None:
+    weights = RNG.integers(0, 4, 3000) / 4
+    result = cd.evaluate(SHARES, SCORES, [cd.MeanGap(), cd.ECE(bins=10)], soft_labels=True, sample_weight=weights)
+    assert float(result.mean_gap) == pytest.approx(np.average(SHARES - SCORES, weights=weights), abs=1e-12)
+    gaps = np.bincount(np.ceil(SCORES * 10).astype(int), weights * (SHARES - SCORES))
+    assert float(result.ece) == pytest.approx(np.abs(gaps).sum() / weights.sum(), rel=1e-9)
+    assert int(result.rows) == (weights > 0).sum()
+    labels = (SHARES > 0.5).astype(int)
+    soft = cd.evaluate(labels / 1, SCORES, soft_labels=True, sample_weight=weights)
+    xr.testing.assert_identical(soft, cd.evaluate(labels, SCORES, sample_weight=weights))
+
+
+def test_raters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    votes = np.where(RNG.random((3000, 3)) < 0.2, np.nan, RNG.random((3000, 3)) < SCORES[:, None])
+    votes[:, 0] = np.where(np.isnan(votes).all(-1), 1, votes[:, 0])
+    by = {"question": QUESTION}
+    result = cd.evaluate(votes, SCORES, cd.MeanGap(), soft_labels=True, by=by)
+    shares = np.nanmean(votes, -1)
+    gap = pd.Series(shares - SCORES).groupby(QUESTION).mean()
+    np.testing.assert_allclose(result.mean_gap, gap, atol=1e-12)
+    raters = (~np.isnan(votes)).sum(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        disagreement = 2 * shares * (1 - shares) * raters / (raters - 1)
+    expected = pd.Series(disagreement).groupby(QUESTION).mean()
+    np.testing.assert_allclose(result.rater_disagreement, expected, atol=1e-12)
+    path = tmp_path / "raters.csv"
+    pd.DataFrame(votes, columns=["anna", "ben", "cleo"]).assign(score=SCORES, g=QUESTION).to_csv(path, index=False)
+    command = ["evaluate", str(path), "--label", "anna,ben,cleo", "--raters", "--by", "g", "--metric", "mean-gap"]
+    assert main([*command, "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    found = [one["metrics"]["rater_disagreement"]["value"] for one in document["slices"]]
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+    words = np.array(["a", "b", "c", None], object)[RNG.integers(0, 4, (1500, 3))]
+    words[:, 1] = "b"
+    named = pd.DataFrame(MATRIX, columns=["a", "b", "c"])
+    of_raters = cd.evaluate(words, named, cd.LogLoss(), soft_labels="raters")
+    counts = np.stack([(words == name).sum(-1) for name in "abc"], -1)
+    shares = counts / counts.sum(-1, keepdims=True)
+    assert float(of_raters.log_loss) == pytest.approx(-(shares * np.log(MATRIX)).sum(1).mean(), rel=1e-12)
+
+
+def decisions() -> tuple[list[dict[str, Any]], dict[str, tuple[list[str], Any, Any]]]:
+    """Rows as mappings, whose classes differ by question, and the arrays of each question."""
+    classes = {"a": ["yes", "no"], "b": ["yes", "no", "maybe"], "c": ["x", "y", "no"]}
+    rows, arrays = [], {}
+    for name, own in classes.items():
+        scores = RNG.dirichlet(np.ones(len(own)), 200).round(6)
+        shares = np.stack([RNG.multinomial(4, row / row.sum()) / 4 for row in scores])
+        arrays[name] = own, shares, scores
+        for i, (share, score) in enumerate(zip(shares, scores, strict=True)):
+            # In any order, and without what nobody has chosen.
+            label = {own[k]: float(share[k]) for k in RNG.permutation(len(own)) if share[k] > 0}
+            score = dict(zip(own, score.tolist(), strict=True))
+            rows.append({"question": name, "document": i // 4, "label": label, "score": score})
+    return rows, arrays
+
+
+def test_classes_that_differ_by_question(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows, arrays = decisions()
+    metrics = [cd.BrierScore(), cd.LogLoss(), cd.MeanGap()]
+    result = cd.evaluate(rows, metrics=metrics, by="question", soft_labels=True)
+    for name, (_, shares, scores) in arrays.items():
+        alone = cd.evaluate(shares, scores, metrics, soft_labels=True)
+        for metric in alone.data_vars:
+            # Of two classes alone the sum over both is twice the score.
+            factor = 2 if metric == "brier_score" and name == "a" else 1
+            expected = factor * float(alone[metric])
+            assert float(result[metric].sel(question=name)) == pytest.approx(expected, rel=1e-12), metric
+    labels, scores = ([row[name] for row in rows] for name in ("label", "score"))
+    listed = cd.evaluate(labels, scores, metrics, by={"question": [row["question"] for row in rows]}, soft_labels=True)
+    xr.testing.assert_allclose(listed, result)
+    path = tmp_path / "decisions.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert main(["evaluate", str(path), "--soft-labels", "--by", "question", "--groups", "document", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    for one in document["slices"]:
+        numbers = one["metrics"]
+        assert numbers["log_loss"]["value"] == pytest.approx(float(result.log_loss.sel(one["by"])))
+        for error in ("ece", "cutoff_error", "smooth_ece"):
+            assert 0 < numbers[f"{error}_floor"]["mean"] < numbers[f"{error}_floor"]["high"]
+    with pytest.raises(ValueError, match="slices have different classes"):
+        cd.evaluate(rows, metrics=cd.ECE(setting="classwise"), by="question", soft_labels=True)
+    with pytest.raises(ValueError, match=r"row 3 has a share of 'maybe', and the scores of its slice \(question=a\)"):
+        cd.evaluate(
+            [{**row, "label": {"maybe": 1.0}} if i == 3 else row for i, row in enumerate(rows)],
+            metrics=metrics,
+            by="question",
+            soft_labels=True,
+        )
+
+
+@pytest.mark.parametrize("size", [1, 5])
+def test_the_noise_floor_is_the_error_of_simulated_models(size: int) -> None:
+    """Of four raters whose tastes decisions of one document share half of the time, and of an overconfident model."""
+    rng = np.random.default_rng(3)
+    clusters = np.arange(3000) // size
+    scores = rng.random(3000)
+
+    def drawn(truth: Any) -> Any:
+        taste, own = rng.random((3000, 4))[clusters], rng.random((3000, 4))
+        return (np.where(rng.random((3000, 4)) < 0.5, taste, own) < truth[:, None]).mean(-1)
+
+    bins = np.ceil(scores * 15).astype(int)
+    errors = [np.abs(np.bincount(bins, drawn(scores) - scores)).sum() / 3000 for _ in range(1000)]
+    groups = None if size == 1 else clusters
+    metrics = [{"ece": cd.ECE(), "floor": cd.NoiseFloor(resamples=300, seed=seed)} for seed in range(10)]
+    truth = 0.2 + 0.6 * scores
+    results = [cd.evaluate(drawn(truth), scores, chosen, soft_labels=True, groups=groups) for chosen in metrics]
+    floors = np.mean([(float(one.floor_mean), float(one.floor_high)) for one in results], axis=0)
+    np.testing.assert_allclose(floors, [np.mean(errors), np.quantile(errors, 0.95)], rtol=0.03)
+    assert all(float(one.ece) > float(one.floor_high) for one in results)
 
 
 def test_rows_that_do_not_add_up_are_named() -> None:

@@ -20,6 +20,7 @@ from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.views.drawn_labels import DrawnLabels, drawn_labels
+from calibdask.statistics.views.drawn_shares import DrawnShares
 from calibdask.statistics.views.view import view_requests
 
 # Values within this relative difference count as equal, since those of resampled rows are rounded sums.
@@ -144,7 +145,7 @@ class ConsistencyTest(Estimator):
         return {"statistic": Number(observed.values, notes=notes), "pvalue": Number(pvalue, notes=notes)}
 
 
-def drawing_notes(view: DrawnLabels) -> dict[str, Any]:
+def drawing_notes(view: DrawnLabels | DrawnShares) -> dict[str, Any]:
     """Assumptions of numbers from labels that are drawn from the scores, and where these numbers are undefined."""
     notes = {"assumes": "rows are independent", "null_hypothesis": "the model is calibrated"}
     if view.weights is not None and np.isnan(view.weights.values).any():
@@ -152,7 +153,7 @@ def drawing_notes(view: DrawnLabels) -> dict[str, Any]:
     return notes
 
 
-def has_unknown_weights(view: DrawnLabels, values: Array) -> npt.NDArray[np.bool_]:
+def has_unknown_weights(view: DrawnLabels | DrawnShares, values: Array) -> npt.NDArray[np.bool_]:
     """Whether labels are drawn whose weight is unknown, since no row has them, by (batch, groups)."""
     if view.weights is None:
         return np.zeros(values.shape, np.bool_)

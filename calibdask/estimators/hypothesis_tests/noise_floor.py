@@ -18,7 +18,8 @@ from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
-from calibdask.statistics.views.drawn_labels import drawn_labels
+from calibdask.statistics.views.drawn_labels import DrawnLabels, drawn_labels
+from calibdask.statistics.views.drawn_shares import DrawnShares
 from calibdask.statistics.views.view import view_requests
 
 
@@ -47,11 +48,16 @@ class NoiseFloor(Estimator):
 
     Notes
     -----
-    Parts: ``mean`` over the replicates, and ``high``, exceeded by 5 % of them. Rows are assumed to be independent and
-    labels to be 0 or 1; clusters and soft labels are not supported. Weights may depend on the outcome, as in
-    `ConsistencyTest`, which compares the error with the same replicates; with weights, both are NaN if all outcomes are
-    equal. Replicates are a batch axis of the statistic: this takes R times its cost and memory. The result does
-    not depend on chunks.
+    Parts: ``mean`` over the replicates, and ``high``, exceeded by 5 % of them. Rows are assumed to be independent;
+    clusters are supported with soft labels only. Weights may depend on the outcome, as in `ConsistencyTest`, which
+    compares the error with the same replicates; with weights, both are NaN if all outcomes are equal. Replicates are a
+    batch axis of the statistic: this takes R times its cost and memory. The result does not depend on chunks.
+
+    *Soft labels* vary less than labels that are drawn from the scores, and by how much, the scores do not say. So the
+    shares of a replicate are (1 - c) s + c e, with e a label drawn from the scores s, and c**2 the variance of the
+    shares around their mean over that of a label, estimated in cells of neighbouring scores of each slice. Rows of a
+    cluster (``groups=``) draw the label with a common random number as often as the covariance of their errors
+    requires.
 
     References
     ----------
@@ -108,8 +114,11 @@ class NoiseFloor(Estimator):
 
     @override
     def estimate(self) -> Requests[Estimate]:
+        return (yield from self.of_view((yield from drawn_labels(self.resamples, self.seed))))
+
+    def of_view(self, view: DrawnLabels | DrawnShares) -> Requests[Estimate]:
+        """The floor of replicates that a view shows."""
         layout = yield from Layout()
-        view = yield from drawn_labels(self.resamples, self.seed)
         drawn = single_part(self.statistic, (yield from view_requests(view, self.statistic.estimate())))
         values = drawn.values.reshape(self.resamples, layout.batch, *drawn.values.shape[1:])
         mean, high = values.mean(0), np.quantile(values, 0.95, axis=0)

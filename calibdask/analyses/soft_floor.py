@@ -1,0 +1,156 @@
+"""Noise floors of rows whose labels are shares: errors of calibrated models with shares that vary as much."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from calibdask.data.input import Input
+from calibdask.data.soft_labels import LEAST, SoftRows
+from calibdask.engine.plan import run_requests
+from calibdask.estimators.binned.ece import ECE
+from calibdask.estimators.estimator import Estimator
+from calibdask.estimators.hypothesis_tests.noise_floor import NoiseFloor
+from calibdask.estimators.ordered.cutoff import CutoffError
+from calibdask.estimators.smooth.smooth_ece import SmoothECE
+from calibdask.results.build import DatasetBuilder
+from calibdask.statistics.exact import Array
+from calibdask.statistics.frozen import FrozenArray
+from calibdask.statistics.views.drawn_shares import DrawnShares
+
+# Rows that share a gap, and rows that share a variance, of a slice; at most so many cells of the latter.
+_GAP_ROWS, _SPREAD_ROWS, _MOST_CELLS = 40, 200, 8
+# Replicates of errors of a panel, whose means are then known within 2 %; of very many rows fewer.
+_REPLICATES: dict[type, int] = {ECE: 500, CutoffError: 200, SmoothECE: 200}
+_MOST_DRAWS, _FEWEST = 20_000_000, 50
+# Steps of smoothed errors of replicates of n rows, over 1 / sqrt(n): the less noise, the smaller the bandwidth.
+_STEP, _COARSEST = 0.1, 1 / 300
+_FLOOR = "floor"
+
+
+def with_floors(panel: Mapping[str, Estimator], rows: int) -> dict[str, Estimator]:
+    """A panel with the noise floor of each error behind it."""
+    both: dict[str, Estimator] = {}
+    for name, metric in panel.items():
+        both[name] = metric
+        replicates = _REPLICATES.get(type(metric))
+        if replicates is not None:
+            few = max(_FEWEST, min(replicates, _MOST_DRAWS // max(1, rows)))
+            statistic = metric
+            if isinstance(metric, SmoothECE):
+                step = max(metric.step, min(_COARSEST, _STEP / max(1, rows) ** 0.5))
+                statistic = replace(metric, step=step)
+            both[f"{name}_{_FLOOR}"] = NoiseFloor(statistic=statistic, resamples=few)
+    return both
+
+
+def floors(rows: SoftRows, chosen: Mapping[str, NoiseFloor], read: Input, class_dim: str) -> Mapping[str, xr.Variable]:
+    """The variables of noise floors; ``read`` has the axes of the result."""
+    if not chosen:
+        return {}
+    row, label, low, high = _intervals(rows)
+    spread, shared = _null_spread(rows)
+    n = len(rows.group)
+    clusters = np.zeros(n, np.int64) if rows.clusters is None else rows.clusters
+    weights = np.ones(n) if rows.weights is None else rows.weights
+    of_parts = [
+        FrozenArray(of) for of in (row, clusters[row], low, high, spread[row], weights[row], shared[rows.group][row])
+    ]
+    source = rows.rows_of(row, label, None).read().source
+    requests = {
+        name: floor.of_view(DrawnShares(floor.resamples, floor.seed, *of_parts)) for name, floor in chosen.items()
+    }
+    estimates = run_requests(requests, source).estimates
+    builder = DatasetBuilder(read, class_dim)
+    assumes = {} if rows.clusters is None else {"assumes": "rows of different clusters are independent"}
+    for name, floor in chosen.items():
+        parts = {part: replace(values, notes={**values.notes, **assumes}) for part, values in estimates[name].items()}
+        builder.add(name, floor, parts, {}, (*read.batch, *read.by))
+    return builder.variables
+
+
+def _intervals(rows: SoftRows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Array, Array]:
+    """Row and class of each part, and the random numbers between which it is drawn, of the largest scores first."""
+    scores = np.asarray(rows.scores, np.float64)
+    if rows.data.options.logits:
+        scores = _probabilities(scores)
+    every = np.stack([1 - scores, scores], -1).clip(0, 1) if scores.ndim == 1 else scores.clip(0, 1)
+    every = every / every.sum(-1, keepdims=True)
+    # Of a vector the outcome has the smallest numbers, whatever its score.
+    order = np.argsort(-every, axis=-1, kind="stable") if scores.ndim == 2 else np.array([[1, 0]]).repeat(len(every), 0)
+    ends = np.cumsum(np.take_along_axis(every, order, -1), -1)
+    high = np.empty_like(every)
+    np.put_along_axis(high, order, ends, -1)
+    row, label = (places.astype(np.int64) for places in np.nonzero(every > LEAST))
+    return row, label, (high - every)[row, label], high[row, label]
+
+
+def _probabilities(logits: Array) -> Array:
+    if logits.ndim == 1:
+        return np.asarray(1 / (1 + np.exp(-logits)))
+    shifted = np.exp(logits - logits.max(-1, keepdims=True))
+    return np.asarray(shifted / shifted.sum(-1, keepdims=True))
+
+
+def _null_spread(rows: SoftRows) -> tuple[Array, Array]:
+    """Standard deviation of the shares over that of a label, by row, and the share of common numbers, by slice.
+
+    Of the class with the largest score, or of y = 1. Neighbours by score in a slice share a gap, and more of them a
+    variance around it.
+    """
+    scores = np.asarray(rows.scores, np.float64)
+    scores = _probabilities(scores) if rows.data.options.logits else scores
+    if scores.ndim == 1:
+        score, share = scores, rows.shares[:, 0]
+    else:
+        top = scores.argmax(-1)
+        score, share = (values[np.arange(len(top)), top] for values in (scores, rows.shares))
+    spread = np.ones(len(score))
+    shared = np.zeros(int(rows.group.max(initial=0)) + 1)
+    for g in np.unique(rows.group).tolist():
+        at = np.flatnonzero(rows.group == g)
+        # Equal rows in any order.
+        at = at[np.lexsort((share[at], score[at]))]
+        error = share[at] - score[at]
+        gaps = _cells(at.size, max(1, at.size // _GAP_ROWS))
+        cells = _cells(at.size, max(1, min(_MOST_CELLS, at.size // _SPREAD_ROWS)))
+        count = np.bincount(gaps)
+        mean = (np.bincount(gaps, error) / count)[gaps]
+        variance = (error - mean) ** 2 * (count / np.maximum(count - 1, 1))[gaps]
+        rate = np.clip(score[at] + mean, 0.0, 1.0)
+        # The variance of a label, of which that of the mean gap is missing.
+        of_label = rate * (1 - rate) + variance / count[gaps]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.bincount(cells, variance) / np.bincount(cells, of_label)
+        spread[at] = np.sqrt(np.clip(np.nan_to_num(ratio, nan=1.0), 0.0, 1.0))[cells]
+        if rows.clusters is not None:
+            shared[g] = _common(rows.clusters[at], error - mean, rate, spread[at])
+    return spread, shared
+
+
+def _cells(rows: int, cells: int) -> npt.NDArray[np.int64]:
+    """Numbers of cells of equally many neighbours."""
+    return np.arange(rows) * cells // max(1, rows)
+
+
+def _common(cluster: npt.NDArray[np.int64], error: Array, rate: Array, spread: Array) -> float:
+    """How often rows draw with the number of their cluster, such that errors of pairs have the observed covariance."""
+    observed = _pairs(cluster, error)
+    # Rows in order of their rate: of a pair with one number the covariance is c c' (min(p, p') - p p').
+    order = np.lexsort((rate, cluster))
+    cluster, rate, spread = cluster[order], rate[order], spread[order]
+    after = np.cumsum(spread[::-1])[::-1]
+    last = np.searchsorted(cluster, cluster, side="right")
+    behind = np.append(after, 0.0)
+    of_minima = (rate * spread * (after - spread - behind[last])).sum()
+    most = of_minima - _pairs(cluster, spread * rate)
+    return float(np.sqrt(np.clip(observed / most, 0.0, 1.0))) if most > 0 else 0.0
+
+
+def _pairs(cluster: npt.NDArray[np.int64], values: Array) -> float:
+    """Sum of the products of all pairs within clusters."""
+    inverse = np.unique(cluster, return_inverse=True)[1]
+    sums = np.bincount(inverse, values)
+    return float(((sums**2).sum() - (values**2).sum()) / 2)

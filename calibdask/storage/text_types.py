@@ -168,7 +168,8 @@ def _fraction_kinds(texts: Any) -> set[str]:
     import pyarrow
     from pyarrow import compute
 
-    values = texts.cast(pyarrow.float64())
+    # -0.0 is equal to 0.0, so its sign, which is lost here, cannot be had back.
+    values = compute.add(texts.cast(pyarrow.float64()), 0.0)
     same = compute.equal(values.cast(pyarrow.string()), texts)
     kinds = {_FRACTION} if compute.any(same).as_py() else set()
     # Arrow writes 1e-05 and 2.0 otherwise.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from numpy.typing import NDArray
@@ -84,10 +84,13 @@ def check(names: list[str], scores: Array, labels: Array, setting: str) -> None:
         labels, scores, {name: dataclasses.replace(ESTIMATORS[name], setting=setting) for name in names}
     )
     for name in names:
-        values = expected[name].values
+        found, values = actual[name], expected[name].values
         # The benchmark's grid of smoothed estimators is the coarser one.
         limit = 2e-4 + 2e-3 * values if name in SMOOTHED else 1e-12
-        assert (np.abs(actual[name] - values) <= limit).all(), (name, scores.shape, actual[name], values)
+        if name.startswith("rms"):
+            # The root of a square that is 0 but for rounding is as large as 1e-8.
+            found, values = found**2, values**2
+        assert (np.abs(found - values) <= limit).all(), (name, scores.shape, actual[name], expected[name].values)
 
 
 BINNED_CASES = pairwise([7, 30, 67, 500], KINDS, [2, 3, 5, 7], SETTINGS)
@@ -121,6 +124,7 @@ def few_rows(draw: st.DrawFn) -> tuple[Array, Array]:
 
 @settings(max_examples=60, deadline=None)
 @given(few_rows(), st.sampled_from(SETTINGS))
+@example((np.float32([[[0, 1]] * 5]), np.array([[0, 1, 1, 1, 1]])), "confidence")
 def test_binned_estimators_of_few_rows(rows: tuple[Array, Array], setting: str) -> None:
     check(BINNED, *rows, setting)
 

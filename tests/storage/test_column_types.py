@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyarrow import feather, parquet
 
@@ -211,6 +211,7 @@ _NUMBERS = ["".join(parts) for parts in itertools.product(_SIGNS, _DIGITS, _ENDS
 
 @settings(deadline=None)
 @given(st.lists(st.sampled_from(_NUMBERS), min_size=1, max_size=6))
+@example(["0.0", "-0.0"])
 def test_numbers_of_texts_do_not_depend_on_how_they_are_cut(texts: list[str]) -> None:
     column = pa.chunked_array([texts])
     whole = kinds_of(column)

@@ -148,6 +148,27 @@ class GridState(NamedTuple):
         """The sums at an index of the leading axes."""
         return GridState.of(itemgetter(index), self)
 
+    def occupied(self) -> "tuple[Counts, GridState]":
+        """The cells that have rows, and the sums over them; of more than half of all cells, all."""
+        of_rows = self.rows if self.weighted else self.mass
+        cells = np.flatnonzero((of_rows != 0).any((0, 1, 2, 4)))
+        size = of_rows.shape[3]
+        if 2 * cells.size > size:
+            return np.arange(size), self
+        return cells, GridState.of(lambda sums: sums[..., cells, :] if sums.shape[3] else sums, self)
+
+    def placed_in(self, cells: Counts, size: int) -> "GridState":
+        """Sums over some cells among others without rows, ``size`` in all."""
+
+        def placed(sums: npt.NDArray[Any]) -> npt.NDArray[Any]:
+            if sums.shape[3] in (0, size):
+                return sums
+            every = np.zeros((*sums.shape[:3], size, 2), sums.dtype)
+            every[..., cells, :] = sums
+            return every
+
+        return GridState.of(placed, self)
+
     @property
     def weighted(self) -> bool:
         """Whether there are weights."""
@@ -279,14 +300,14 @@ class GridHistogram(Statistic[GridState]):
 
     def reweighted(self, state: GridState, weigh: Weigh) -> GridState:
         """Sums of w, w * position and w**2, and rows."""
-        of_rows = state.rows if state.weighted else state.mass
-        square = state.square if state.weighted else state.mass
+        cells, state = state.occupied()
+        of_rows, square = (state.rows, state.square) if state.weighted else (state.mass, state.mass)
         return GridState(
             weigh(np.asarray(state.mass, np.float64), 0, 1),
             weigh(state.distance, 0, 1),
             weigh(np.asarray(square, np.float64), 0, 2),
             weigh(of_rows, 0, 0),
-        )
+        ).placed_in(cells, self.grid.size)
 
     has_calibrated_form = True
 
@@ -294,7 +315,8 @@ class GridHistogram(Statistic[GridState]):
         self, state: GridState, total: Callable[[Any, int], Any], noise: Callable[[Any, int], Any]
     ) -> GridState:
         """The rows of each cell, with outcomes that add up to their scores, plus noise; some sums may be negative."""
-        edge, step = (values[:, None] for values in self.grid.nearer)
+        cells, state = state.occupied()
+        edge, step = (values[cells, None] for values in self.grid.nearer)
         residual = -(edge * state.mass + step * state.distance)
         residual[..., 1] += state.mass[..., 1]
         of_rows, square = (state.rows, state.square) if state.weighted else (state.mass, state.mass)
@@ -307,7 +329,7 @@ class GridHistogram(Statistic[GridState]):
             distance[..., None] * of_outcomes,
             total(np.asarray(square, np.float64), 0),
             np.rint(total(of_rows, 0)).astype(np.int64),
-        )
+        ).placed_in(cells, self.grid.size)
 
     def from_histograms(self, histograms: Histograms) -> GridState:
         """One of the histograms, or derived from one."""

@@ -233,5 +233,5 @@ def _weighted_sums(factor: Array, sums: Sums) -> Array:
     if 2 * rows.size * columns.size > sums.size:
         return np.asarray(factor @ sums)
     total = np.zeros((len(factor), sums.shape[1]))
-    total[:, columns] = factor[:, rows] @ sums[np.ix_(rows, columns)]
+    total[:, columns] = factor[:, rows] @ sums[rows][:, columns]
     return total

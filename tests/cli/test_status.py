@@ -106,9 +106,14 @@ def test_errors_that_cannot_be_printed_keep_their_status(words: str, stderr: str
 
 
 @pytest.mark.parametrize(
-    "words", ["check DATA --limit ece=0.9", "evaluate DATA", "evaluate DATA --out e.json", "--help"]
+    ("words", "closed"),
+    [
+        ("check DATA --limit ece=0.9", ">&-"),
+        ("evaluate DATA", "<&- >&-"),
+        ("evaluate DATA --out e.json", "<&- >&- 2>&-"),
+        *(("--help", closed) for closed in (">&-", "<&- >&-", "<&- >&- 2>&-")),
+    ],
 )
-@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_a_closed_output_fails_like_a_full_one(words: str, closed: str, data: str, tmp_path: Path) -> None:
     command = f"{sys.executable} -m calibdask {words.replace('DATA', data)} {closed}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=300, cwd=tmp_path)

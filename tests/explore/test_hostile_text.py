@@ -85,29 +85,35 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(part)
 
 
-def raw_properties(*items: Any) -> set[tuple[str, str]]:
-    """The properties of models that hold an element of a hostile text: escaped once, or not at all."""
-    root = pn.Column(*items).get_root()
+# The name of a model's class, that of a property, and a text of it.
+Shown = tuple[str, str, str]
+
+
+def shown_texts(*items: Any) -> set[Shown]:
+    """All texts of the models of what is shown."""
     return {
-        (type(model).__name__, name)
-        for model in root.references()
+        (type(model).__name__, name, text)
+        for model in pn.Column(*items).get_root().references()
         for name, value in model.properties_with_values(include_defaults=False).items()
         if name not in NEVER_SHOWN
         for text in strings(value)
-        # Panes of Panel are escaped once more on their way.
-        if f"<b {MARK}" in (unescape(text) if type(model).__name__ == "HTML" else text)
     }
 
 
-def formulas(*items: Any) -> set[str]:
+def raw_properties(shown: set[Shown]) -> set[tuple[str, str]]:
+    """The properties of models that hold an element of a hostile text: escaped once, or not at all."""
+    # Panes of Panel are escaped once more on their way.
+    return {
+        (model, name) for model, name, text in shown if f"<b {MARK}" in (unescape(text) if model == "HTML" else text)
+    }
+
+
+def formulas(shown: set[Shown]) -> set[str]:
     """The texts in which Bokeh would find formulas."""
     return {
         text
-        for model in pn.Column(*items).get_root().references()
-        for name, value in model.properties_with_values(include_defaults=False).items()
-        if name in FORMULAS or (type(model).__name__, name) in TITLES
-        for text in strings(value)
-        if re.search(r"\$\$|\\[\[(]", text)
+        for model, name, text in shown
+        if (name in FORMULAS or (model, name) in TITLES) and re.search(r"\$\$|\\[\[(]", text)
     }
 
 
@@ -156,8 +162,9 @@ def test_no_widget_takes_a_text_for_html(kind: str, tmp_path: Path) -> None:
     path = getattr(marked_text, kind)(tmp_path / "store.zarr")
     found: set[tuple[str, str]] = set()
     for page in PAGES[kind](path):
-        found |= raw_properties(*page.side, *page.main)
-        assert formulas(*page.side, *page.main) == set()
+        shown = shown_texts(*page.side, *page.main)
+        found |= raw_properties(shown)
+        assert formulas(shown) == set()
     assert found - TEXTS == set()
     # The texts are there.
     assert len(found) > 3
@@ -183,7 +190,7 @@ def test_sliders_show_labels_as_words() -> None:
     slider = range_widget(hostile("column"), labels).get_root()
     # What is above the handles would be HTML, and so would a title with a formula.
     assert slider.tooltips is False
-    assert formulas(pn.Column(range_widget(hostile("column"), labels))) == set()
+    assert formulas(shown_texts(range_widget(hostile("column"), labels))) == set()
     assert slider.format.args["texts"] == labels.tolist()
     discrete = pn.Column(label_slider(dict.fromkeys(labels, 1))).get_root()
     assert [model.tooltips for model in discrete.references() if hasattr(model, "tooltips")] == [False]
@@ -200,15 +207,15 @@ def test_widgets_of_html_take_other_texts_for_words() -> None:
         pn.widgets.MultiChoice(options=label),
         pn.widgets.DiscreteSlider(label=text, options=label),
     ):
-        assert raw_properties(widget) - TEXTS, widget
+        assert raw_properties(shown_texts(widget)) - TEXTS, widget
     pane, table = html_pane(text), html_table(frame, html=["cell"], **remote)
     box, slider = multi_choice(label, label="box"), label_slider(label, label=text)
     root = pn.Column(pane, table, box, slider)
-    assert raw_properties(root) <= TEXTS
+    assert raw_properties(shown_texts(root)) <= TEXTS
     # What is replaced later is no different.
     pane.object, box.options, slider.value = Html("<i>{}</i>").format(text), {text: 1}, 2
     table.value = frame.rename(columns={text: hostile("other")})
-    assert raw_properties(root) <= TEXTS
+    assert raw_properties(shown_texts(root)) <= TEXTS
 
 
 @pytest.mark.parametrize("pagination", [None, "local", "remote"])

@@ -7,6 +7,11 @@ from collections.abc import Generator
 from typing import Any
 
 import pytest
+from hypothesis import settings
+
+# The same examples in every run, so that a test fails by a change alone; --hypothesis-profile=default draws others.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 # Before NumPy is loaded, here and in processes that tests start: another thread for small matrices waits busily.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -33,8 +33,8 @@ class NormalEffects:
     certain_variance: float
 
     @classmethod
-    def of(cls, values: Array, noise: Array) -> "NormalEffects":
-        """Of estimates with sampling variances ``noise``.
+    def of(cls, values: Array, noise: Array, *, for_intervals: bool = True) -> "NormalEffects":
+        """Of estimates with sampling variances ``noise``; without ``for_intervals`` there is no upper limit.
 
         The variance is the root t of Paule & Mandel [1]_, sum_k (y_k - mean)**2 / (v_k + t) = K - 1 with the mean
         weighted by 1 / (v_k + t), but at least 2 / sum (1 / v), below which it is not told from 0; the kurtosis is that
@@ -61,7 +61,8 @@ class NormalEffects:
         floor = 1 + 32 * float((noise**4).sum()) / (variance**2 * count * max(float((noise**2).sum()), 1e-300))
         kurtosis = min(max(fourth / variance**2, floor, 1.0), _MOST_KURTOSIS)
         certain = max(variance - _chance(distance**2 / (noise + variance), noise), least)
-        return cls(mean, variance, kurtosis, max(variance, most_variance(values, noise)), certain)
+        most = max(variance, most_variance(values, noise)) if for_intervals else variance
+        return cls(mean, variance, kurtosis, most, certain)
 
     def share(self, noise: Array) -> Array:
         """The weight of an estimate itself, t / (t + v)."""

@@ -19,6 +19,7 @@ from calibdask.statistics.score_sums import ScoreSumsState
 _MOST_CELLS = 1 << 24
 # Sums of weights in another order differ by rounding.
 _ROUNDING = 1e-9
+_CELLS_TOGETHER = 1 << 20
 _NUMBERS = "iuf"
 # Sums that overflow become negative.
 _FROM_ZERO = "numbers from 0 on (a cell holds up to 2**33 rows; where there are more, keep slices apart)"
@@ -81,15 +82,22 @@ def check_histogram(name: str, state: GridState, rows: Any) -> None:
 def check_occupied(name: str, state: SparseGridState, shape: Sequence[int], rows: Any) -> None:
     """As `check_histogram`, of the occupied cells of a histogram of this shape."""
     parts = ("count", "offset", "square", "rows")[: len(state.sums)]
-    for part, values in zip(parts, state.sums, strict=True):
-        check_sums(f"{name}_{part}", values)
     if not state.weighted and state.rows.max(initial=0) > MOST_ROWS:
         _refuse(f"{name}_count", _FROM_ZERO, str(state.rows.max()))
-    full = state.sums[0] * (1.0 + _ROUNDING if state.weighted else 1 / UNIT)
-    if (beyond := state.sums[1] > full).any():
-        _refuse(f"{name}_offset", "positions from 0 to 1 in a cell", _first_value(state.sums[1][beyond]))
-    strata = math.prod(shape[:3])
-    totals = np.bincount(state.at // math.prod(shape[3:]), state.rows, strata).reshape(shape[1:3])
+    totals = np.zeros(math.prod(shape[:3]))
+    # Some cells at a time, so that checks need no memory beside the cells themselves.
+    for start in range(0, state.at.size, _CELLS_TOGETHER):
+        piece = slice(start, start + _CELLS_TOGETHER)
+        for part, values in zip(parts, state.sums, strict=True):
+            check_sums(f"{name}_{part}", values[piece])
+        offset = state.sums[1][piece]
+        full = state.sums[0][piece] * (1.0 + _ROUNDING if state.weighted else 1 / UNIT)
+        if (beyond := offset > full).any():
+            _refuse(f"{name}_offset", "positions from 0 to 1 in a cell", _first_value(offset[beyond]))
+        stratum = state.at[piece] // math.prod(shape[3:])
+        sums = np.bincount(stratum - stratum[0], state.rows[piece])
+        totals[stratum[0] : stratum[0] + sums.size] += sums
+    totals = totals.reshape(shape[1:3])
     expected = np.broadcast_to(np.reshape(rows, (-1, 1)), totals.shape)
     if (differ := totals != expected).any():
         _refuse(

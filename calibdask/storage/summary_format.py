@@ -323,8 +323,10 @@ def _occupied(histogram: GridHistogram, parts: Sequence[SparseCells | None]) -> 
     dtype = np.int64 if rows is None else np.float64
     sums = np.zeros((len(fields), counted.at.size), dtype)
     for values, part in zip(sums, fields, strict=True):
-        if np.array_equal(part.at, counted.at):
-            values[:] = whole(part.values) if dtype == np.int64 else part.values
+        if part.at is counted.at or np.array_equal(part.at, counted.at):
+            # Whole numbers need no copy to be checked.
+            is_checked = dtype == np.float64 or part.values.dtype.kind in "iu"
+            values[:] = part.values if is_checked else whole(part.values)
             continue
         # A sum of 0 is not kept.
         at = np.searchsorted(counted.at, part.at)

@@ -85,7 +85,7 @@ class ShrunkenIntercepts:
             residual = np.bincount(slices, outcome - weight * probability, count)[filled]
             noise[filled] = np.bincount(slices, square * spread, count)[filled] / information**2
             working = intercept[filled] + residual / information
-            effects = NormalEffects.of(working, noise[filled])
+            effects = NormalEffects.of(working, noise[filled], for_intervals=False)
             before, intercept = intercept, np.full(count, effects.mean)
             intercept[filled] = effects.shrunken(working, noise[filled])
             if np.abs(intercept - before).max(initial=0.0) < _SETTLED:

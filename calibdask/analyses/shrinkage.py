@@ -338,9 +338,9 @@ def shrunken_gaps(sums: SliceSums, confidence: float, limit: float | None = None
     """Mean gaps of slices with rows, shrunk towards their mean, with intervals that hold on average."""
     raw = (sums.outcome - sums.score) / sums.weight
     shrunken = np.full(raw.shape, float((sums.outcome - sums.score).sum() / sums.weight.sum()))
-    for number in range(_ROUNDS):
+    for turn in range(_ROUNDS):
         noise = sums.noise(shrunken)
-        effects = NormalEffects.of(raw, noise, for_intervals=number == _ROUNDS - 1)
+        effects = NormalEffects.of(raw, noise, for_intervals=turn == _ROUNDS - 1)
         shrunken = effects.shrunken(raw, noise)
     reach = effects.reach(noise, confidence)
     beyond = None if limit is None else effects.beyond(raw, noise, limit)

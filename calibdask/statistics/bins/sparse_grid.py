@@ -178,7 +178,12 @@ class SparseHistogram(Statistic[SparseGridState]):
                 at,
                 sums,
             )
-            parts.append(SparseGridState(at[:filled] + b * table, sums[:, :filled]))
+            at = at[:filled]
+            at += b * table
+            parts.append(SparseGridState(at, sums[:, :filled]))
+        if len(parts) == 1 and 2 * parts[0].at.size > block.rows * number:
+            # A copy would be nearly as large, and leave holes in memory.
+            return parts[0]
         return SparseGridState(np.concatenate([part.at for part in parts]), np.hstack([part.sums for part in parts]))
 
     def merge(self, a: SparseGridState, b: SparseGridState) -> SparseGridState:

@@ -23,8 +23,8 @@ from calibdask.statistics.views.drawn_shares import DrawnShares
 # Rows that share a gap, and rows that share a variance, of a slice; at most so many cells of the latter.
 _GAP_ROWS, _SPREAD_ROWS, _MOST_CELLS = 40, 200, 8
 # Replicates of errors of a panel, whose means are then known within 2 %; of very many rows fewer.
-_REPLICATES: dict[type, int] = {ECE: 500, CutoffError: 200, SmoothECE: 200}
-_MOST_DRAWS, _FEWEST = 20_000_000, 50
+_REPLICATES: dict[type, int] = {ECE: 500, CutoffError: 200, SmoothECE: 100}
+_MOST_DRAWS, _FEWEST = 5_000_000, 50
 # Steps of smoothed errors of replicates of n rows, over 1 / sqrt(n): the less noise, the smaller the bandwidth.
 _STEP, _COARSEST = 0.1, 1 / 300
 _FLOOR = "floor"
@@ -50,7 +50,8 @@ def floors(rows: SoftRows, chosen: Mapping[str, NoiseFloor], read: Input, class_
     """The variables of noise floors; ``read`` has the axes of the result."""
     if not chosen:
         return {}
-    row, label, low, high = _intervals(rows)
+    only_top = all(floor.measured_setting(read.source.layout) == "confidence" for floor in chosen.values())
+    row, label, low, high = _intervals(rows, only_top=only_top)
     spread, shared = _null_spread(rows)
     n = len(rows.group)
     clusters = np.zeros(n, np.int64) if rows.clusters is None else rows.clusters
@@ -71,8 +72,11 @@ def floors(rows: SoftRows, chosen: Mapping[str, NoiseFloor], read: Input, class_
     return builder.variables
 
 
-def _intervals(rows: SoftRows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Array, Array]:
-    """Row and class of each part, and the random numbers between which it is drawn, of the largest scores first."""
+def _intervals(rows: SoftRows, *, only_top: bool) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Array, Array]:
+    """Row and class of each part, and the random numbers between which it is drawn, of the largest scores first.
+
+    With ``only_top`` the second class stands for all others, as they are alike for what measures the largest score.
+    """
     scores = np.asarray(rows.scores, np.float64)
     if rows.data.options.logits:
         scores = _probabilities(scores)
@@ -80,11 +84,12 @@ def _intervals(rows: SoftRows) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.in
     every = every / every.sum(-1, keepdims=True)
     # Of a vector the outcome has the smallest numbers, whatever its score.
     order = np.argsort(-every, axis=-1, kind="stable") if scores.ndim == 2 else np.array([[1, 0]]).repeat(len(every), 0)
-    ends = np.cumsum(np.take_along_axis(every, order, -1), -1)
-    high = np.empty_like(every)
-    np.put_along_axis(high, order, ends, -1)
-    row, label = (places.astype(np.int64) for places in np.nonzero(every > LEAST))
-    return row, label, (high - every)[row, label], high[row, label]
+    sizes = np.take_along_axis(every, order, -1)
+    if only_top:
+        order, sizes = order[:, :2], np.stack([sizes[:, 0], sizes[:, 1:].sum(-1)], -1)
+    ends = np.cumsum(sizes, -1)
+    row, place = (places.astype(np.int64) for places in np.nonzero(sizes > LEAST))
+    return row, order[row, place], (ends - sizes)[row, place], ends[row, place]
 
 
 def _probabilities(logits: Array) -> Array:

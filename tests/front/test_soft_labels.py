@@ -46,6 +46,12 @@ def test_classes() -> None:
     expected = (ROWS[np.arange(1500), top] - MATRIX.max(1)).mean()
     assert float(result.gap) == pytest.approx(expected, abs=1e-12)
     assert int(result.rows) == 1500
+    floor, by_class = cd.NoiseFloor(resamples=20), cd.NoiseFloor(statistic=cd.ECE(setting="classwise"), resamples=20)
+    alone = cd.evaluate(ROWS, MATRIX, {"floor": floor}, soft_labels=True)
+    both = cd.evaluate(ROWS, MATRIX, {"floor": floor, "classwise": by_class}, soft_labels=True)
+    # All classes but the largest are one part if nothing tells them apart.
+    assert float(both.floor_mean) == pytest.approx(float(alone.floor_mean), rel=1e-9)
+    assert 0 < float(both.classwise_mean) < float(both.classwise_high)
 
 
 @pytest.mark.parametrize("by", [None, {"question": QUESTION}])

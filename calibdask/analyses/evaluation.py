@@ -17,7 +17,7 @@ from calibdask.analyses.constant_outcome_bounds import (
     weighted_bounds,
 )
 from calibdask.analyses.soft_evaluation import evaluated_soft
-from calibdask.analyses.supported_bounds import CLUSTERS, support_checks, supported_bounds
+from calibdask.analyses.supported_bounds import CLUSTERS, pvalue_checks, support_checks, supported_bounds
 from calibdask.cluster_check import cluster_cautions, cluster_check
 from calibdask.column_check import column_check, score_cautions
 from calibdask.data.data import Data
@@ -338,7 +338,7 @@ def evaluated(
         requested[CLUSTERS] = ClusterTotals()
     attributes: dict[str, Any] = {}
     if choice is None:
-        outcome = run(requested, data.source)
+        outcome = run({**requested, **pvalue_checks(chosen, data.source)}, data.source)
         measured = BoundedEstimates(outcome.estimates, {}, outcome.passes)
     else:
         measured = estimates_with_intervals({**requested, **support_checks(chosen, data.source)}, data.source, choice)

@@ -1,4 +1,4 @@
-"""Bounds that the rows support: none of unbounded losses, nor of few, too heavy or too uneven rows or clusters."""
+"""Bounds and p-values that rows support: none of unbounded losses, few, too heavy or too uneven rows or clusters."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -21,6 +21,7 @@ from calibdask.estimators.validation.calibration_slope import CalibrationSlope
 from calibdask.inference.ends import Bounds, is_replicated, where
 from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER
 from calibdask.statistics.layout import Layout
+from calibdask.statistics.settings import Setting
 
 PartT = TypeVar("PartT", bound=Part)
 
@@ -37,7 +38,14 @@ _VARIES: tuple[Kind, ...] = ("score", "term", "number", "difference")
 # weights of 1000 to 1 formulas missed up to 45 % at 90 %. Mean gaps and other errors hold.
 _FEWEST_OF_HEAVIER = 10
 _HOLD: tuple[Kind, ...] = ("error", "diagram")
-_UNEVEN = f"with weights so uneven that there are more than {MOST_UNEVEN} rows for each effective row of an outcome"
+_UNEVEN = (
+    f"with weights so uneven that there are more than {MOST_UNEVEN} rows for each effective row of an outcome, or that "
+    "a few rows carry it"
+)
+_DOUBTFUL = (
+    "the weights of an outcome are so unequal, or of so few rows, that these data cannot show whether there are larger "
+    "ones; intervals and p-values hold only if there are none"
+)
 _DOMINATED = f"where one cluster has more than {100 * MOST_OF_A_CLUSTER:.0f} % of the rows"
 _HEAVY = f"where fewer than {_FEWEST_OF_HEAVIER} rows of the heavier outcome would weigh as much as all rows"
 _FEW = "with weights where fewer than {} effective rows have the rarer outcome"
@@ -62,14 +70,24 @@ def support_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str
         unbounded = any(is_unbounded(metric, part, layout) for part in metric.describe(layout))
         if unbounded and source.has_histogram(saturation_setting(layout)):
             checks[_SATURATED] = SaturatedScores()
-        if (
-            layout.weighted
-            and not layout.clustered
-            and (metric.interval(layout).resampled or has_weighted_ends(metric, layout))
-            and source.has_histogram(setting)
-        ):
-            checks[_COUNTS + str(setting)] = SettingOutcomeCounts(setting)
+        if metric.interval(layout).resampled or has_weighted_ends(metric, layout):
+            checks |= _counts(setting, source)
+    return checks | pvalue_checks(metrics, source)
+
+
+def pvalue_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Estimator]:
+    """Estimators that decide whether the weights of rows support the p-values of these metrics."""
+    checks: dict[str, Estimator] = {}
+    for metric in metrics.values():
+        if any(info.kind == "pvalue" for info in metric.describe(source.layout).values()):
+            checks |= _counts(setting_of(metric, source.layout), source)
     return checks
+
+
+def _counts(setting: Setting, source: Source) -> dict[str, Estimator]:
+    """What counts the rows of the outcomes in the columns of a setting; without weights nothing does."""
+    is_needed = source.layout.weighted and source.has_histogram(setting)
+    return {_COUNTS + str(setting): SettingOutcomeCounts(setting)} if is_needed else {}
 
 
 def supported_bounds(
@@ -82,12 +100,18 @@ def supported_bounds(
 ) -> tuple[Estimate, Mapping[str, Bounds]]:
     """The parts of an estimate and their bounds, NaN with the note ``no_interval`` where the rows do not support them.
 
-    All intervals of `calibdask.evaluate` pass here. ``checks`` are the estimates of `support_checks`,
-    and with clusters their totals.
+    All intervals and p-values of `calibdask.evaluate` pass here; p-values are NaN with the note ``undefined``, and what
+    rests on weights that may lack larger ones has the note ``uneven_weights``. ``checks`` are the estimates of
+    `support_checks`, or without intervals of `pvalue_checks`, and with clusters their totals.
     """
     parts, ends = dict(estimate), dict(bounds)
     clusters = clusters_of(checks[CLUSTERS]) if layout.clustered else None
     saturated, counts = checks.get(_SATURATED), checks.get(_COUNTS + str(setting_of(metric, layout)))
+    if counts is not None:
+        uneven, doubtful = counts["unevenness"].values > MOST_UNEVEN, counts["doubtful"].values > 0
+        for name, part in estimate.items():
+            if name in description and description[name].kind == "pvalue":
+                parts[name] = _noted(where(_undefined(part, uneven), ~uneven), doubtful & ~uneven)
     for name, of_part in bounds.items():
         if name not in description:
             continue
@@ -103,8 +127,9 @@ def supported_bounds(
         kind = description[name].settled(estimate[name].kind).kind
         is_replicate = any(map(is_replicated, of_part.values()))
         if is_replicate or kind not in _HOLD:
-            uneven = counts["unevenness"].values > MOST_UNEVEN
-            parts[name], ends[name] = refuse(parts[name], ends[name], uneven, _UNEVEN)
+            parts[name], ends[name] = refuse(_noted(parts[name], doubtful & ~uneven), ends[name], uneven, _UNEVEN)
+        if layout.clustered:
+            continue
         if not is_replicate:
             if kind not in _HOLD and not isinstance(metric, MeanGap):
                 heavy = counts["rows"].values < _FEWEST_OF_HEAVIER - 0.5
@@ -114,6 +139,23 @@ def supported_bounds(
             few = counts["rarer"].values < fewest - 0.5
             parts[name], ends[name] = refuse(parts[name], ends[name], few, _FEW.format(fewest))
     return parts, ends
+
+
+def _undefined(part: PartT, refused: npt.NDArray[np.bool_]) -> PartT:
+    """A p-value with the reason why slices that would have one have none."""
+    if not np.isfinite(part.values[refused]).any():
+        return part
+    own = part.notes.get("undefined")
+    reasons = [own] if isinstance(own, str) and own else []
+    return replace(part, notes={**part.notes, "undefined": "; ".join([*reasons, f"no p-value {_UNEVEN}"])})
+
+
+def _noted(part: PartT, doubtful: npt.NDArray[np.bool_]) -> PartT:
+    """A part with a note where weights may lack larger ones, in some slices or in all."""
+    if not doubtful.any():
+        return part
+    of_slices = "" if doubtful.all() else f"in {doubtful.sum():,} of {doubtful.size:,}, "
+    return replace(part, notes={**part.notes, "uneven_weights": of_slices + _DOUBTFUL})
 
 
 def _fewest(info: PartInfo) -> int:

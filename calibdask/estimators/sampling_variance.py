@@ -153,18 +153,18 @@ def rarer_rows(weight: Array, square: Array, of_weight: Array, of_square: Array)
     return np.asarray(np.minimum(with_it, _kish(_rest(weight, of_weight), _rest(square, of_square))))
 
 
-def effective_rows_of_kinds(*kinds: tuple[Array, Array]) -> Array:
-    """Effective rows (Kish), (sum w)**2 / sum w**2, of each kind of rows, added up.
-
-    Kinds are sums of w and of w**2. Weights that differ from kind to kind alone, as in a case-control sample, cost
-    nothing.
+def rows_for_each(rows: Array, weight: Array, square: Array) -> Array:
+    """How many rows of one kind there are for each that carries its information (Kish); NaN without rows.
 
     Examples
     --------
-    >>> float(effective_rows_of_kinds((np.array(20.0), np.array(200.0)), (np.array(100.0), np.array(100.0))))
-    102.0
+    Ten rows of weight 1, and ten of which one has as much weight as the others together.
+
+    >>> rows_for_each(np.full(2, 10.0), np.array([10.0, 18.0]), np.array([10.0, 90.0])).round(2).tolist()
+    [1.0, 2.78]
     """
-    return np.asarray(sum(_kish(*kind) for kind in kinds))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(rows / _kish(np.asarray(weight), np.asarray(square)))
 
 
 def variance_of_few(weight: Array, square: Array, of_weight: Array, of_square: Array) -> tuple[Array, Array]:

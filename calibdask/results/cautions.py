@@ -158,19 +158,24 @@ def clipped_logits(title: str, weight: float) -> Iterator[str]:
         )
 
 
-_NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates", "clipped_rows", "clip")
+_NOTES = ("undefined", "clipped_logits", "no_interval", "no_replicates", "clipped_rows", "clip", "uneven_weights")
 
 
 def of_metrics(parts: Iterable[PartResult]) -> Iterator[str]:
     """Notes of metrics on missing, clipped or interval-free numbers, and on weights, once each."""
     distinct = {(part.metric, part.label, tuple(part.notes.get(note) for note in _NOTES)) for part in parts}
-    for _, label, (reason, weight, no_interval, no_replicates, clipped, clip) in sorted(distinct, key=str):
+    of_weights: dict[str, list[str]] = {}
+    for _, label, (reason, weight, no_interval, no_replicates, clipped, clip, uneven) in sorted(distinct, key=str):
         # Counts of columns are no reasons.
         yield from missing_numbers(label, reason if isinstance(reason, str) else "")
         yield from clipped_logits(label, float(weight or 0.0))
         yield from missing_numbers(label, f"no interval {no_interval}" if no_interval else "")
         yield from missing_numbers(label, str(no_replicates or ""))
         yield from clipped_rows(label, int(clipped or 0), float(clip or 0.0))
+        if uneven:
+            of_weights.setdefault(str(uneven), []).append(label)
+    for reason, labels in of_weights.items():
+        yield from missing_numbers(named([*dict.fromkeys(labels)]), reason)
 
 
 def unseen_classes(labels: Sequence[str]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 A cluster is in the sample if its number, a hash, is below a threshold, which falls until the sample is small enough:
 whichever blocks its rows are in, a cluster that is in the sample at the end was in it all along, with all of its rows.
+Clusters that are not in the sample are added up by bucket of their hash: one of them that dominates its slice dominates
+its bucket.
 """
 
 from dataclasses import dataclass
@@ -20,7 +22,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic
-from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
+from calibdask.statistics.views.clusters import FEWEST_CLUSTERS, bucket_count
 
 # A cluster with a larger share of the rows decides the numbers, and the others are too few to show how they vary. Of 60
 # clusters, intervals at 90 % hold in three of four data sets if one cluster has a third of the rows, and in 43 % if it
@@ -29,6 +31,10 @@ MOST_OF_A_CLUSTER = 0.25
 # Clusters, by slice, whose sums are kept.
 MOST_CLUSTERS = 1 << 17
 _HASH_BITS = 52
+# Buckets of all slices together, and fewest of a slice, of clusters that are not in the sample.
+_BUCKETS_TOGETHER, _FEWEST_BUCKETS = 1 << 20, 16
+# From this share on a cluster is no typical one for which those of a sample can stand: buckets of all rows do.
+_LARGE = 0.05
 # Residuals and their squares are whole numbers of this unit: sums of 2**31 rows fit an int64.
 _UNIT = 2.0**-32
 
@@ -38,7 +44,8 @@ class ClusterSumsState(NamedTuple):
 
     One cluster of 2**level is in the sample, all at level 0. ``rows`` of positive weight; ``weight`` (2, clusters) the
     sums of w and w**2; ``residual`` (3, clusters) those of w r, w**2 r and (w r)**2 with r = o - s, without weights as
-    int64 in units of 2**-32.
+    int64 in units of 2**-32. ``others`` (2, groups, buckets) are the sums of w and w r of the clusters that are not in
+    the sample, by bucket.
     """
 
     level: npt.NDArray[np.int64]
@@ -47,6 +54,7 @@ class ClusterSumsState(NamedTuple):
     rows: Counts
     weight: npt.NDArray[Any]
     residual: npt.NDArray[Any]
+    others: npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,7 @@ class ClusterSums(Statistic[ClusterSumsState]):
     Notes
     -----
     Exact up to 131,072 pairs of a slice and a cluster; beyond that a random sample of at least half as many of them,
-    so that the number of clusters is off by 0.4 % or less. Memory: 72 bytes for each.
+    so that the number of clusters is off by 0.4 % or less. Memory: 72 bytes for each, and 16 for each bucket and slice.
     """
 
     setting: Setting
@@ -78,8 +86,9 @@ class ClusterSums(Statistic[ClusterSumsState]):
         clipped = np.nan_to_num(scores[chosen, 0].astype(np.float64)).clip(0.0, 1.0)
         residual = (labels[chosen] == block.columns(self.setting).first_class) - clipped
         codes, pairs = _codes(groups, clusters)
-        state = _sums(codes, pairs, residual, None if weights is None else weights[chosen])
-        return _thinned(state)
+        rows, weight, by_cluster = _sums(codes, pairs, residual, None if weights is None else weights[chosen])
+        others = np.zeros((2, block.layout.groups, _buckets(block.layout)), by_cluster.dtype)
+        return _thinned(ClusterSumsState(np.zeros(1, np.int64), *pairs, rows, weight, by_cluster, others))
 
     def merge(self, a: ClusterSumsState, b: ClusterSumsState) -> ClusterSumsState:
         """Sums of both, of the clusters below the lower threshold."""
@@ -100,12 +109,18 @@ class ClusterSums(Statistic[ClusterSumsState]):
                 result[..., at] += part
             return result
 
-        sums = (total(x, y) for x, y in zip(a[3:], b[3:], strict=True))
-        return _thinned(ClusterSumsState(level, slices[is_new], clusters[is_new], *sums))
+        sums = [total(x, y) for x, y in zip(a[3:6], b[3:6], strict=True)]
+        return _thinned(ClusterSumsState(level, slices[is_new], clusters[is_new], *sums, a.others + b.others))
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""
-        return 72 * MOST_CLUSTERS
+        return 72 * MOST_CLUSTERS + 16 * layout.groups * _buckets(layout)
+
+
+def _buckets(layout: Layout) -> int:
+    """Number of buckets of each slice, a power of 2."""
+    most = max(_FEWEST_BUCKETS, _BUCKETS_TOGETHER // layout.groups)
+    return min(bucket_count(layout), 1 << (most.bit_length() - 1))
 
 
 def _codes(groups: npt.NDArray[np.int32], clusters: Counts) -> tuple[Counts, tuple[Counts, Counts]]:
@@ -120,28 +135,42 @@ def _codes(groups: npt.NDArray[np.int32], clusters: Counts) -> tuple[Counts, tup
     return rank[codes], (slices[order], clusters[first][order])
 
 
-def _sums(codes: Counts, pairs: tuple[Counts, Counts], residual: Array, weights: Array | None) -> ClusterSumsState:
+def _sums(
+    codes: Counts, pairs: tuple[Counts, Counts], residual: Array, weights: Array | None
+) -> tuple[Counts, npt.NDArray[Any], npt.NDArray[Any]]:
+    """The rows, weights and residuals of each pair."""
     size = pairs[0].size
     if weights is None:
         rows, whole = np.zeros(size, np.int64), np.zeros((2, size), np.int64)
         cluster_sums(codes, residual, rows, whole)
-        return ClusterSumsState(np.zeros(1, np.int64), *pairs, rows, np.stack([rows, rows]), whole[[0, 0, 1]])
+        return rows, np.stack([rows, rows]), whole[[0, 0, 1]]
     rows = np.bincount(codes, minlength=size)
     terms = weights * residual, weights**2 * residual, (weights * residual) ** 2
     # Sums of no rows would be whole numbers.
-    by_cluster = (
+    weight, by_cluster = (
         np.stack([np.bincount(codes, term, size) for term in terms_of]).astype(np.float64)
         for terms_of in ((weights, weights**2), terms)
     )
-    return ClusterSumsState(np.zeros(1, np.int64), *pairs, rows, *by_cluster)
+    return rows, weight, by_cluster
 
 
 def _below(state: ClusterSumsState, level: npt.NDArray[np.int64]) -> ClusterSumsState:
-    """The clusters of a sample of this level."""
+    """The clusters of a sample of this level, and the others by bucket."""
     if level[0] == state.level[0]:
         return state
     kept = state.cluster < (1 << (_HASH_BITS - int(level[0])))
-    return ClusterSumsState(level, *(sums[..., kept] for sums in state[1:]))
+    others = state.others + _by_bucket(state, ~kept)
+    chosen = [sums[..., kept] for sums in state[1:6]]
+    return ClusterSumsState(level, *chosen, others)
+
+
+def _by_bucket(state: ClusterSumsState, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Sums of w and w r of some of the sampled clusters, (2, groups, buckets)."""
+    sums = np.zeros_like(state.others)
+    place = state.slice[chosen], state.cluster[chosen] % sums.shape[-1]
+    for total, of_clusters in zip(sums, (state.weight[0], state.residual[0]), strict=True):
+        np.add.at(total, place, of_clusters[chosen])
+    return sums
 
 
 def _thinned(state: ClusterSumsState) -> ClusterSumsState:
@@ -161,7 +190,8 @@ class SliceClusters(NamedTuple):
     effective : ndarray
         (sum n_g)**2 / sum n_g**2 with the weight n_g of each: as many equal ones.
     largest : ndarray
-        Share of the largest in the weight of the slice, of those in the sample.
+        Share of the largest in the weight of the slice. If it is not in the sample, of its bucket less the mean of the
+        others.
     design_effect : ndarray
         Of the mean residual: its variance, from sums by cluster, relative to that of independent rows.
     correlation : ndarray
@@ -207,19 +237,49 @@ def slice_clusters(state: ClusterSumsState, groups: int) -> SliceClusters:
         # Of clusters that are not sampled the sum of squares is the same multiple of theirs as their number.
         sampled = 2.0 ** int(state.level[0])
         effective = weights**2 / total(weight**2) * sampled
-        # The others stand for those that are not sampled too; the largest for itself.
-        share = largest / (largest + (weights - largest) * sampled)
         between = of_clusters * count / (count - 1)
         typical = (rows - total(state.rows.astype(np.float64) ** 2) / rows) / (count - 1)
         correlation = _correlation(total(residual**2 / weight) - mean**2 * weights, of_rows, count, rows, typical)
+        effect, share = between / of_rows * (rows - 1) / rows, largest / weights
+    if state.level[0]:
+        all_rows = _AllRows.of(state, unit)
+        share = np.fmax(all_rows.largest, largest / all_rows.weight)
+        is_large = share > _LARGE
+        effective = np.where(is_large, all_rows.effective, effective)
+        effect = np.where(is_large, all_rows.between / (of_rows * all_rows.weight / weights), effect)
     return SliceClusters(
         np.rint(count * sampled).astype(np.int64),
         effective,
         share,
-        between / of_rows * (rows - 1) / rows,
+        effect,
         np.where(rows > count, correlation, np.nan),
         int(state.level[0]),
     )
+
+
+class _AllRows(NamedTuple):
+    """Totals of all clusters of each slice, (groups,) each, from sums by bucket; ``largest`` of those not sampled."""
+
+    weight: Array
+    largest: Array
+    effective: Array
+    between: Array
+
+    @classmethod
+    def of(cls, state: ClusterSumsState, unit: float) -> "_AllRows":
+        """Weights, and the squared sums of residuals that the buckets of all clusters have."""
+        others = state.others[0].astype(np.float64)
+        everything = state.others + _by_bucket(state, np.ones(state.slice.size, np.bool_))
+        weights, residuals = everything[0].astype(np.float64), everything[1] * unit
+        weight, buckets = weights.sum(-1), others.shape[-1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean = residuals.sum(-1) / weight
+            rest = (others.sum(-1)[:, None] - others) / (buckets - 1)
+            filled = (weights > 0).sum(-1)
+            # Of clusters that share a bucket, the products of their sizes are corrected for on average.
+            of_sizes = (buckets * (weights**2).sum(-1) - weight**2) / (buckets - 1)
+            between = ((residuals - mean[:, None] * weights) ** 2).sum(-1) * filled / (filled - 1)
+            return cls(weight, (others - rest).max(-1) / weight, weight**2 / of_sizes, between)
 
 
 @dataclass(frozen=True)

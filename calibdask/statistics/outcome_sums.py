@@ -1,4 +1,4 @@
-"""Weights and outcomes of all rows, summed for every column of a setting; no scores are summed."""
+"""Weights and outcomes, or numbers, of all rows, for every column of a setting; no scores are summed."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,9 +10,13 @@ from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.block import Block
 from calibdask.statistics.column_sums import ColumnSums
+from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Sums
+from calibdask.statistics.layout import Layout
+from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.statistic import Statistic, SumStatistic
+from calibdask.statistics.statistic import Statistic, SumStatistic, ViewedStatistic
+from calibdask.statistics.views.squared_weights import EqualWeights
 
 if TYPE_CHECKING:
     from calibdask.statistics.bins.histograms import Histograms
@@ -67,6 +71,27 @@ class OutcomeSums(SumStatistic[OutcomeSumsState]):
     def from_histograms(self, histograms: "Histograms") -> OutcomeSumsState:
         """Sums over all cells."""
         return self.extracted_from(ColumnSums(self.setting).from_histograms(histograms))
+
+
+@dataclass(frozen=True)
+class OutcomeRows(Derived[OutcomeSumsState]):
+    """Rows of positive weight, and those of them with the outcome: `OutcomeSums` whatever the rows weigh."""
+
+    setting: Setting
+
+    def derive(self) -> Requests[OutcomeSumsState]:
+        """Request the sums of the rows with equal weights."""
+        sums = OutcomeSums(self.setting)
+        weighted = (yield from Layout()).weighted
+        return (yield from (sums.viewed_by(EqualWeights()) if weighted else sums))
+
+    def from_histograms(self, histograms: "Histograms") -> Requests[OutcomeSumsState]:
+        """Rows of all cells, by outcome."""
+        counted = ViewedStatistic(EqualWeights(), OutcomeSums(self.setting))
+        if not histograms.layout.weighted or histograms.holds(counted):
+            return (yield from self.derive())
+        rows = histograms.state(histograms.finest(self.setting)).rows.sum(-2).astype(np.float64)
+        return OutcomeSumsState(rows.sum(-1), rows[..., 1])
 
 
 def _hits(

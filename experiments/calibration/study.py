@@ -38,8 +38,8 @@ class Promises(cd.Study):
     families: tuple[str, ...] = FAMILIES
     rows: tuple[int, ...] = (50, 500)
     sets: int = 200
-    replicated_sets: int = 20
-    n_boot: int = 50
+    replicated_sets: int = 100
+    n_boot: int = 100
     only: tuple[str, ...] = ()
 
     outputs: ClassVar = dict.fromkeys(("sets", "given", "share", "standard_error"), ("promise",))

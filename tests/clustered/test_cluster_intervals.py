@@ -166,6 +166,12 @@ def test_more_clusters_than_are_kept_are_counted_by_a_sample() -> None:
     result = cd.evaluate(y, p, cd.BrierScore(), groups=np.arange(n) // 2)
     assert float(result.clusters) == pytest.approx(n // 2, rel=0.01)
     assert result.attrs["clusters_sampled"] == "one of 4"
+    # Three of four clusters are not in the sample: their buckets show one with a third of the rows.
+    for dominant in (-1, -2, -3):
+        groups = np.where(np.arange(n) < n // 3, dominant, np.arange(n) // 2)
+        result = cd.evaluate(y, p, {"gap": cd.MeanGap()}, ci=0.95, n_boot=2, groups=groups)
+        assert np.isnan(result.gap_low)
+        assert "one cluster has 33 % of the rows: they are worth about 9" in " ".join(result.attrs["cluster_notes"])
 
 
 def test_slope_and_intercept_have_the_errors_of_a_cluster_robust_regression() -> None:

@@ -250,22 +250,35 @@ def test_the_test_of_the_slope_needs_effective_rows_of_the_rarer_outcome() -> No
     assert np.isfinite(evaluated(labels, scores, {"x": cd.CalibrationSlope()}).x_pvalue)
 
 
+@pytest.mark.parametrize("of_events", [False, True])
 @pytest.mark.parametrize(("index", "has_interval"), [(1.05, False), (4.0, True)])
-def test_very_uneven_weights_give_no_interval(index: float, has_interval: bool) -> None:
+def test_very_uneven_weights_give_no_interval(index: float, has_interval: bool, of_events: bool) -> None:
+    """Of all rows, or of those with the outcome alone."""
     rng = np.random.default_rng(3)
     scores = rng.random(2000)
     labels = (rng.random(2000) < scores).astype(int)
-    weights = 1 + rng.pareto(index, 2000)
+    weights = np.where(labels >= of_events, 1 + rng.pareto(index, 2000), 1.0)
     # Of each outcome, (sum w)**2 / sum w**2 rows carry the information.
-    effective = sum(weights[labels == k].sum() ** 2 / (weights[labels == k] ** 2).sum() for k in (0, 1))
-    assert (2000 / effective <= 8) == has_interval
+    of_outcomes = [weights[labels == k] for k in (0, 1)]
+    unevenness = [of.size * (of**2).sum() / of.sum() ** 2 for of in of_outcomes]
+    assert (max(unevenness) <= 8) == has_interval
     metrics = {"gap": cd.MeanGap(), "ratio": cd.ObservedExpected(), "brier": cd.BrierScore(), "ece": cd.ECE()}
     # Rows without weight do not count.
     given = np.append(labels, np.ones(9000)), np.append(scores, np.zeros(9000)), np.append(weights, np.zeros(9000))
     result = evaluated(*given[:2], metrics, given[2], ci=0.9)
+    tests = evaluated(*given[:2], TESTS, given[2])
+    summary = cd.summarize(labels, scores, sample_weight=weights, settings=["binary"])
+    of_summary = cd.evaluate(summary, metrics={"gap": cd.MeanGap()}, ci=0.9)
+    assert np.isfinite(of_summary.gap_low) == has_interval
+    clustered = cd.evaluate(
+        labels, scores, cd.MeanGap(), ci=0.9, n_boot=20, sample_weight=weights, groups=np.arange(2000), task="binary"
+    )
+    assert np.isfinite(clustered.mean_gap_low) == has_interval
     for name in metrics:
         assert np.isfinite(result[f"{name}_low"]) == has_interval
         assert ("so uneven" in result[name].attrs.get("no_interval", "")) != has_interval
+    for name in TESTS:
+        assert np.isfinite(tests[f"{name}_pvalue"]) == has_interval
     compared = cd.compare(labels, scores, scores**2, {"x": cd.BrierScore()}, sample_weight=weights, n_boot=20)
     assert np.isfinite(compared.x_difference_low) == has_interval
     options: dict[str, Any] = {"sample_weight": weights, "n_boot": 20, "task": "binary"}
@@ -284,3 +297,34 @@ def test_the_test_of_the_slope_allows_for_uneven_weights() -> None:
     assert np.isfinite(pvalue).mean() > 0.5
     assert np.nanmean(pvalue <= 0.05) < 0.05 + 3 * math.sqrt(0.05 * 0.95 / 150)
     assert (pvalue >= np.exp(-result.x_statistic.values / 2))[np.isfinite(pvalue)].all()
+
+
+@pytest.mark.parametrize(
+    ("spread", "events", "is_noted"), [(0.0, 30, False), (0.5, 30, False), (0.5, 12, True), (1.1, 90, True)]
+)
+def test_weights_that_may_lack_larger_ones_are_noted(spread: float, events: int, is_noted: bool) -> None:
+    rng = np.random.default_rng(5)
+    scores = rng.uniform(0.05, 0.5, 2000)
+    labels = (np.arange(2000) < events).astype(int)
+    weights = np.where(labels == 1, 9 * np.exp(spread * rng.normal(size=2000)), 1.0)
+    result = evaluated(labels, scores, {"ratio": cd.ObservedExpected(), **TESTS}, weights, ci=0.9)
+    assert np.isfinite(result.ratio_low)
+    noted = [result[name].attrs.get("uneven_weights", "") for name in ("ratio", "spiegelhalter_pvalue", "ecce")]
+    assert ["larger ones" in note for note in noted] == [is_noted] * 3
+    assert ("larger ones" in str(ResultTable(result)).replace("\n", " ")) == is_noted
+    gate = cd.check(labels, scores, "observed-expected=0..100", sample_weight=weights, n_boot=20, task="binary")
+    assert ("larger ones" in " ".join(repr(gate).split())) == is_noted
+
+
+def test_one_row_with_most_of_the_weight_of_an_outcome_leaves_no_interval() -> None:
+    labels, scores = (np.arange(400) < 6).astype(int), np.linspace(0.005, 0.03, 400)
+    weights = np.where(labels == 1, 3.0, 1.0)
+    metrics = {"ratio": cd.ObservedExpected(), "gap": cd.MeanGap()}
+    assert np.isfinite(evaluated(labels, scores, metrics, weights, ci=0.9).ratio_low)
+    weights[0] = 60.0
+    result = evaluated(labels, scores, metrics, weights, ci=0.9)
+    assert np.isnan(result.ratio_low)
+    assert np.isnan(result.gap_low)
+    assert "a few rows carry it" in result.ratio.attrs["no_interval"]
+    # Weights too small to count beside one make a p-value of none, not an error.
+    assert np.isnan(evaluated(labels, scores, {"x": cd.CalibrationSlope()}, np.where(labels == 1, 1e12, 1.0)).x_pvalue)

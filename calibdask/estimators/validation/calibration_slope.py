@@ -208,7 +208,7 @@ def _pvalue(statistic: float, points: ColumnPoints) -> float:
     m are the effective rows of the rarer outcome. So few rows with large weights carry the sandwich variance that it
     varies as if it came from half as many.
     """
-    if points.has_equal_weights:
+    if points.has_equal_weights or np.isnan(statistic):
         return float(np.exp(-statistic / 2))
     freedom = points.rarer / 2
     return float((1 + statistic / freedom) ** (-freedom / 2))

@@ -1,4 +1,4 @@
-"""The rows with their weights squared: sums of w**2 instead of w, which variances of weighted means need."""
+"""The rows with other weights: squared, which variances of weighted means need, or equal, which count rows."""
 
 from dataclasses import dataclass, replace
 
@@ -24,3 +24,18 @@ class SquaredWeights(View):
         if block.weights is None:
             return block
         return replace(block, weights=np.where(block.weights > 0, block.weights, 0.0) ** 2)
+
+
+@dataclass(frozen=True)
+class EqualWeights(View):
+    """Rows of positive weight with the weight 1: numbers of rows instead of sums of w."""
+
+    def layout(self, layout: Layout) -> Layout:
+        """Layout of the data, unchanged."""
+        return layout
+
+    def block(self, block: Block) -> Block:
+        """The weight 1 for rows that have one."""
+        if block.weights is None:
+            return block
+        return replace(block, weights=(block.weights > 0).astype(np.float64))

@@ -257,6 +257,26 @@ def slice_clusters(state: ClusterSumsState, groups: int) -> SliceClusters:
     )
 
 
+def largest_of_buckets(weights: Array) -> Array:
+    """The weight of the largest cluster of buckets (groups, buckets): of its bucket, less the mean of the others.
+
+    Examples
+    --------
+    >>> largest_of_buckets(np.array([[2.0, 12.0, 2.0, 2.0]])).tolist()
+    [10.0]
+    """
+    others = (weights.sum(-1)[:, None] - weights) / (weights.shape[-1] - 1)
+    return np.asarray((weights - others).max(-1))
+
+
+def effective_of_buckets(weights: Array) -> Array:
+    """(sum n)**2 / sum n**2 of the clusters of buckets (groups, buckets), which share them at random."""
+    total, buckets = weights.sum(-1), weights.shape[-1]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # The products of the sizes of clusters that share a bucket are corrected for on average.
+        return np.asarray(total**2 * (buckets - 1) / (buckets * (weights**2).sum(-1) - total**2))
+
+
 class _AllRows(NamedTuple):
     """Totals of all clusters of each slice, (groups,) each, from sums by bucket; ``largest`` of those not sampled."""
 
@@ -271,15 +291,12 @@ class _AllRows(NamedTuple):
         others = state.others[0].astype(np.float64)
         everything = state.others + _by_bucket(state, np.ones(state.slice.size, np.bool_))
         weights, residuals = everything[0].astype(np.float64), everything[1] * unit
-        weight, buckets = weights.sum(-1), others.shape[-1]
+        weight = weights.sum(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = residuals.sum(-1) / weight
-            rest = (others.sum(-1)[:, None] - others) / (buckets - 1)
             filled = (weights > 0).sum(-1)
-            # Of clusters that share a bucket, the products of their sizes are corrected for on average.
-            of_sizes = (buckets * (weights**2).sum(-1) - weight**2) / (buckets - 1)
             between = ((residuals - mean[:, None] * weights) ** 2).sum(-1) * filled / (filled - 1)
-            return cls(weight, (others - rest).max(-1) / weight, weight**2 / of_sizes, between)
+            return cls(weight, largest_of_buckets(others) / weight, effective_of_buckets(weights), between)
 
 
 @dataclass(frozen=True)

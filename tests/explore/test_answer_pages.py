@@ -210,7 +210,7 @@ def test_numbers_of_one_column_have_the_same_digits(summary: xr.Dataset) -> None
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"n": 3}, "There are too few rows of one outcome"),
+        ({"n": 3}, "These rows do not show whether a calibrator helps"),
         ({"n": 0}, "it expects data to which a calibrator can be fitted"),
         ({"weights": 2.0}, "which a weighted summary lacks"),
     ],

@@ -92,7 +92,11 @@ class Recommendation:
         value = np.array([gain.value[0, 0] for gain in gains])
         order = np.argsort(-value, kind="stable").tolist()
         if not np.isfinite(adjusted).any():
-            return cls("none", "There are too few rows of one outcome to decide whether a calibrator helps.")
+            return cls(
+                "none",
+                "These rows do not show whether a calibrator helps: those of one outcome are too few or of too unequal "
+                "weight, or one group has more than a quarter of them.",
+            )
         helps = [model for model in range(len(names)) if value[model] > 0 and adjusted[model] < 1 - level]
         loss = float(means.before("log").value[0, 0])
         if not helps:

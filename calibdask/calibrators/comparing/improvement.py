@@ -9,6 +9,7 @@ import numpy as np
 from scipy import special, stats
 
 from calibdask.statistics import exact
+from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER
 from calibdask.statistics.exact import Array
 from calibdask.statistics.paired_losses import BRIER, LOG, PairedLossesState, pairs
 
@@ -60,6 +61,8 @@ class LossMeans:
     1) of it::
 
         error**2 = sum (d - mean)**2 / (n (n - 1)) + (F - 1) / 2 * sum e**2 / n**2
+
+    It is NaN where one cluster has more than a quarter of the weight.
     """
 
     state: PairedLossesState
@@ -113,6 +116,7 @@ class LossMeans:
                 count = (self.state.rows > 0).sum(-1)
                 residual = _combined(sums, {number: _wide(factor) for number, factor in centred.items()})
                 of_rows = (residual**2).sum(-1) * count / (count - 1.0)
+                of_rows = np.where(sums[0].max(-1) > MOST_OF_A_CLUSTER * weight, np.nan, of_rows)
                 of_maps = (_combined(exact.value(self.state.noise)[which], noise) ** 2).sum(-1)
                 freedom = count - 1.0
             else:

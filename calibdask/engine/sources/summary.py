@@ -18,7 +18,7 @@ from calibdask.statistics.bins.grid import GridHistogram, GridState, coarsened
 from calibdask.statistics.bins.grid_bins import HistogramSums
 from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.cluster_cells import counted_clusters
-from calibdask.statistics.cluster_sums import SliceClusters
+from calibdask.statistics.cluster_sums import SliceClusters, effective_of_buckets, largest_of_buckets
 from calibdask.statistics.counts import RowCountState
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
@@ -202,11 +202,20 @@ class SummarySource(Source):
             raise ValueError("This summary has no clusters; summarize the rows with groups.")
         counted = counted_clusters(self.stored_clusters.rows())
         unknown = np.full(self.layout.groups, np.nan)
-        effect = self._design_effect(setting, self.stored_clusters) if self.has_histogram(setting) else unknown
+        if not self.has_histogram(setting):
+            return SliceClusters(*counted, unknown, unknown, 0)
+        effect, weight = self._design_effect(setting, self.stored_clusters)
+        if self.layout.weighted:
+            # Cells count rows.
+            with np.errstate(invalid="ignore"):
+                heaviest = largest_of_buckets(weight) / weight.sum(-1)
+            effective = np.where(heaviest > counted.largest, effective_of_buckets(weight), counted.effective)
+            largest = np.fmax(counted.largest, heaviest)
+            counted = counted._replace(largest=largest, effective=np.fmin(counted.effective, effective))
         return SliceClusters(*counted, effect, unknown, 0)
 
-    def _design_effect(self, setting: Setting, clusters: "StoredClusters") -> Array:
-        """The variance of the mean residual from sums by bucket, relative to that of independent rows."""
+    def _design_effect(self, setting: Setting, clusters: "StoredClusters") -> tuple[Array, Array]:
+        """The variance of the mean residual from sums by bucket, relative to independent rows, and their weights."""
         source, shape = clusters.by_bucket, (self.layout.groups, clusters.view.count)
         cells = source._cells(source.finest(setting))
         mass, score, square, rows = (
@@ -220,7 +229,7 @@ class SummarySource(Source):
             of_buckets = (((mass * (residual - centre)).sum((-1, -2))) ** 2).sum(-1)
             of_rows = (square * (residual - centre) ** 2).sum((-1, -2, -3))
             filled = (weight > 0).sum(-1)
-            return np.asarray(of_buckets * filled / (filled - 1) / of_rows * (count - 1) / count)
+            return np.asarray(of_buckets * filled / (filled - 1) / of_rows * (count - 1) / count), weight
 
     def state(self, histogram: GridHistogram) -> GridState:
         """The stored histogram, the sum of its parts, or one of its columns."""

@@ -90,20 +90,21 @@ def outcome_counts(setting: Setting) -> Requests[Estimate]:
     kinds = (outcome, square_outcome), (weight - outcome, square - square_outcome)
     rows = np.fmin(*(rows_of_weight(weight, *kind) for kind in kinds))
     rarer, (counted, events) = rarer_rows(weight, square, outcome, square_outcome), map(exact.value, counts)
-    of_kinds = [_weights(*kind) for kind in zip((events, counted - events), kinds, strict=True)]
+    numbers = events, counted - events
+    unevenness, doubtful = zip(*(_weights(*of) for of in zip(numbers, kinds, strict=True)), strict=True)
     return {
         "rarer": FixedPart(rarer.min(-1)),
         "rows": FixedPart(rows.min(-1)),
-        "unevenness": FixedPart(np.fmax(*(uneven for uneven, _ in of_kinds)).max(-1)),
-        "doubtful": FixedPart(np.logical_or(*(doubtful for _, doubtful in of_kinds)).any(-1).astype(np.float64)),
+        "unevenness": FixedPart(np.asarray(np.fmax(*unevenness).max(-1))),
+        "doubtful": FixedPart(np.asarray(np.fmax(*doubtful).max(-1))),
     }
 
 
 def _weights(rows: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
-    """The unevenness of the weights of one outcome, and whether larger ones may be missing."""
+    """The unevenness of the weights of one outcome, and 1 where larger ones may be missing, else 0."""
     unevenness = rows_for_each(rows, *sums)
     with np.errstate(divide="ignore", invalid="ignore"):
         effective = rows / unevenness
         is_carried_by_few = (unevenness > _UNEQUAL) & (effective < _FEWEST_EFFECTIVE)
         doubtful = (unevenness > _EVEN) | ((unevenness > _ALIKE) & (effective < _MANY_EFFECTIVE))
-    return np.where(is_carried_by_few, np.inf, unevenness), doubtful
+    return np.where(is_carried_by_few, np.inf, unevenness), np.asarray(doubtful, np.float64)

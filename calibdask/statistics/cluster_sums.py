@@ -109,8 +109,9 @@ class ClusterSums(Statistic[ClusterSumsState]):
                 result[..., at] += part
             return result
 
-        sums = [total(x, y) for x, y in zip(a[3:6], b[3:6], strict=True)]
-        return _thinned(ClusterSumsState(level, slices[is_new], clusters[is_new], *sums, a.others + b.others))
+        rows, weight, residual = (total(x, y) for x, y in zip(a[3:6], b[3:6], strict=True))
+        others = a.others + b.others
+        return _thinned(ClusterSumsState(level, slices[is_new], clusters[is_new], rows, weight, residual, others))
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""
@@ -160,8 +161,8 @@ def _below(state: ClusterSumsState, level: npt.NDArray[np.int64]) -> ClusterSums
         return state
     kept = state.cluster < (1 << (_HASH_BITS - int(level[0])))
     others = state.others + _by_bucket(state, ~kept)
-    chosen = [sums[..., kept] for sums in state[1:6]]
-    return ClusterSumsState(level, *chosen, others)
+    slices, clusters, rows, weight, residual = (sums[..., kept] for sums in state[1:6])
+    return ClusterSumsState(level, slices, clusters, rows, weight, residual, others)
 
 
 def _by_bucket(state: ClusterSumsState, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:

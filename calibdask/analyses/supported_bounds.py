@@ -12,6 +12,7 @@ from calibdask.engine.sources.source import Source
 from calibdask.estimators.about import Description, Kind, PartInfo
 from calibdask.estimators.cluster_totals import clusters_of
 from calibdask.estimators.constant_outcomes import setting_of
+from calibdask.estimators.decisions.excess_cost import ExcessCost
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.outcome_counts import MOST_UNEVEN, SettingOutcomeCounts
 from calibdask.estimators.parts import Estimate, Part
@@ -31,7 +32,8 @@ _SATURATED, _COUNTS = "\0saturated", "\0counts "
 CLUSTERS = "\0clusters"
 # Effective rows of the rarer outcome below which intervals by replicates were too short, measured with weights of all
 # kinds. Errors need fewer, since they are also compared with calibrated models; mean gaps need none.
-_FEWEST_WITH_WEIGHTS, _FEWEST_FOR_ERRORS = 10, 5
+# Of 13 expected ones excess costs held in .72 at 90 %.
+_FEWEST_WITH_WEIGHTS, _FEWEST_FOR_ERRORS, _FEWEST_FOR_COSTS = 10, 5, 20
 # Parts that vary with the outcomes.
 _VARIES: tuple[Kind, ...] = ("score", "term", "number", "difference")
 # So few rows of the heavier outcome with as much weight as all rows together make numbers jump from row to row: of
@@ -135,7 +137,7 @@ def supported_bounds(
                 heavy = counts["rows"].values < _FEWEST_OF_HEAVIER - 0.5
                 parts[name], ends[name] = refuse(parts[name], ends[name], heavy, _HEAVY)
         else:
-            fewest = _fewest(description[name].settled(estimate[name].kind))
+            fewest = _fewest(metric, description[name].settled(estimate[name].kind))
             few = counts["rarer"].values < fewest - 0.5
             parts[name], ends[name] = refuse(parts[name], ends[name], few, _FEW.format(fewest))
     return parts, ends
@@ -158,8 +160,10 @@ def _noted(part: PartT, doubtful: npt.NDArray[np.bool_]) -> PartT:
     return replace(part, notes={**part.notes, "uneven_weights": of_slices + _DOUBTFUL})
 
 
-def _fewest(info: PartInfo) -> int:
+def _fewest(metric: Estimator, info: PartInfo) -> int:
     """Effective rows of the rarer outcome that replicates of a part need with weights."""
+    if isinstance(metric, ExcessCost) and info.kind in ("error", "difference"):
+        return _FEWEST_FOR_COSTS
     if info.kind in _VARIES:
         return _FEWEST_WITH_WEIGHTS
     return _FEWEST_FOR_ERRORS if info.kind == "error" and info.quantity != "mean-gap" else 0

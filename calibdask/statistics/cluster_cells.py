@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from calibdask.statistics.block import Block
+from calibdask.statistics.cluster_sums import effective_of_buckets, largest_of_buckets
 from calibdask.statistics.exact import Array, Counts
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.statistic import SumStatistic
@@ -72,6 +73,13 @@ class CountedClusters(NamedTuple):
     clusters: Counts
     effective: Array
     largest: Array
+
+    def weighed(self, weights: Array) -> "CountedClusters":
+        """With the largest by weight, of weights by bucket (groups, buckets), where that has a larger share."""
+        with np.errstate(invalid="ignore"):
+            share = largest_of_buckets(weights) / weights.sum(-1)
+        by_weight = np.where(share > self.largest, effective_of_buckets(weights), self.effective)
+        return CountedClusters(self.clusters, np.fmin(self.effective, by_weight), np.fmax(self.largest, share))
 
 
 def counted_clusters(rows: Counts) -> CountedClusters:

@@ -18,7 +18,7 @@ from calibdask.statistics.bins.grid import GridHistogram, GridState, coarsened
 from calibdask.statistics.bins.grid_bins import HistogramSums
 from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.cluster_cells import counted_clusters
-from calibdask.statistics.cluster_sums import SliceClusters, effective_of_buckets, largest_of_buckets
+from calibdask.statistics.cluster_sums import SliceClusters
 from calibdask.statistics.counts import RowCountState
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
@@ -205,13 +205,8 @@ class SummarySource(Source):
         if not self.has_histogram(setting):
             return SliceClusters(*counted, unknown, unknown, 0)
         effect, weight = self._design_effect(setting, self.stored_clusters)
-        if self.layout.weighted:
-            # Cells count rows.
-            with np.errstate(invalid="ignore"):
-                heaviest = largest_of_buckets(weight) / weight.sum(-1)
-            effective = np.where(heaviest > counted.largest, effective_of_buckets(weight), counted.effective)
-            largest = np.fmax(counted.largest, heaviest)
-            counted = counted._replace(largest=largest, effective=np.fmin(counted.effective, effective))
+        # Cells count rows.
+        counted = counted.weighed(weight) if self.layout.weighted else counted
         return SliceClusters(*counted, effect, unknown, 0)
 
     def _design_effect(self, setting: Setting, clusters: "StoredClusters") -> tuple[Array, Array]:

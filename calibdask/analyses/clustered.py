@@ -54,11 +54,16 @@ def check_binomial(caller: str, layout: Layout, *, has_rows: bool) -> None:
         )
 
 
-def clustered_panel(panel: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
-    """The metrics of a panel; of clustered rows, those that have a form for clusters."""
-    if not layout.clustered:
-        return {**panel}
-    return supported_metrics(panel, lambda metric: metric.cluster_refusal(layout))
+def refusal_of(metric: Estimator, layout: Layout) -> str:
+    """Why a metric has no form for the weights or the clusters of rows, as a clause; empty if it has one."""
+    if layout.weighted and not metric.supports_weights:
+        return "it does not support weights"
+    return metric.cluster_refusal(layout) if layout.clustered else ""
+
+
+def supported_panel(panel: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
+    """The metrics of a panel that have a form for the weights and the clusters of rows."""
+    return supported_metrics(panel, lambda metric: refusal_of(metric, layout))
 
 
 def without_row_pvalues(metric: Estimator, estimate: Estimate, description: Description) -> Estimate:

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
-from calibdask.analyses.clustered import check_clustered, cluster_attributes, clustered_panel, without_row_pvalues
+from calibdask.analyses.clustered import check_clustered, cluster_attributes, supported_panel, without_row_pvalues
 from calibdask.analyses.constant_outcome_bounds import (
     bounds_where_outcomes_differ,
     error_bounds,
@@ -323,7 +323,7 @@ def evaluated(
     """What `evaluate` returns, of data that have been read."""
     layout = data.source.layout
     if metrics is None or (isinstance(metrics, str) and metrics == ALL):
-        chosen = clustered_panel(usual_metrics(data.source, full=metrics is not None), layout)
+        chosen = supported_panel(usual_metrics(data.source, full=metrics is not None), layout)
     else:
         chosen = named_metrics(metrics)
         if layout.clustered:

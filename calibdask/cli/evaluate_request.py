@@ -163,12 +163,12 @@ class EvaluateRequest(RowsRequest):
         panel = default_metrics(classes, vector, full=self.full)
         if not (self.soft_labels or self.groups):
             return {**panel}
-        from calibdask.analyses.clustered import clustered_panel
+        from calibdask.analyses.clustered import supported_panel
         from calibdask.analyses.soft_evaluation import soft_panel
         from calibdask.statistics.layout import Layout
 
         layout = Layout(classes=classes, vector=vector, weighted=self.soft_labels, clustered=True)
-        return soft_panel(panel, layout, rows) if self.soft_labels else clustered_panel(panel, layout)
+        return soft_panel(panel, layout, rows) if self.soft_labels else supported_panel(panel, layout)
 
     def report_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
         """Options of `calibdask.report.measure` for a report that shows these metrics besides."""

@@ -77,14 +77,10 @@ def _supported(request: EvaluateRequest, chosen: dict[str, Any], layout: "Layout
     if request.soft_labels:
         # Evaluation knows which metrics are defined.
         return chosen, []
-    layout = replace(layout, clustered=request.groups is not None)
+    from calibdask.analyses.clustered import refusal_of
 
-    def reason(metric: Any) -> str:
-        if request.weight is not None and not metric.supports_weights:
-            return "it does not support weights (--weight)"
-        return metric.cluster_refusal(layout) if layout.clustered else ""
-
-    reasons = {name: words for name, metric in chosen.items() if (words := reason(metric))}
+    layout = replace(layout, weighted=request.weight is not None, clustered=request.groups is not None)
+    reasons = {name: words for name, metric in chosen.items() if (words := refusal_of(metric, layout))}
     if len(reasons) == len(chosen):
         # Evaluation refuses them.
         return chosen, []

@@ -331,8 +331,8 @@ def pooled(summary: "Summary", by: Sequence[str]) -> "Summary":
 
 def panel(summary: "Summary", setting: str | int | None, *, full: bool = False) -> dict[str, Any]:
     """The metrics to compute when none are named, for those that name no setting with this one."""
-    from calibdask.analyses.clustered import clustered_panel
+    from calibdask.analyses.clustered import supported_panel
     from calibdask.analyses.evaluation import usual_metrics
 
     metrics, layout = usual_metrics(summary.source, setting, full=full), summary.source.layout
-    return clustered_panel(metrics, layout)
+    return supported_panel(metrics, layout)

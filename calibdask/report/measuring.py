@@ -12,7 +12,7 @@ import xarray as xr
 
 from calibdask.analyses.analysis import population_sentences
 from calibdask.analyses.calibrator_comparison import CompareCalibrators
-from calibdask.analyses.clustered import clustered_panel
+from calibdask.analyses.clustered import supported_panel
 from calibdask.analyses.evaluation import evaluate, usual_metrics
 from calibdask.analyses.gating.check import Check, LimitSource
 from calibdask.analyses.gating.gate import Gate
@@ -265,7 +265,7 @@ class _Request:
         layout = Layout(classes=read.classes, vector=read.vector)
         meant = layout.setting(self.setting, self.k)
         chosen = default_metrics(read.classes, read.vector, full=True) if self.metrics is None else self.metrics
-        chosen = clustered_panel(chosen, read)
+        chosen = supported_panel(chosen, read)
         # Intervals that are shown are there for the report too.
         is_shown = self.shown is not None and bool(self.shown.options) and not data.slice_names
         size = math.nan if read.most_rows is None else read.most_rows * read.classes
@@ -296,7 +296,7 @@ class _Request:
         if self.setting is None and not summary.has_histogram(meant):
             meant = layout.setting("classwise")
         chosen = usual_metrics(summary.source, full=True) if self.metrics is None else self.metrics
-        chosen = clustered_panel(chosen, layout)
+        chosen = supported_panel(chosen, layout)
         has_pictures, classwise = summary.has_histogram(meant), summary.has_histogram(Setting("classwise"))
         drawn = self._pictures(layout, meant, classwise=classwise) if has_pictures else {}
         own = self if meant == layout.setting(self.setting, self.k) else replace(self, setting="classwise")

@@ -85,7 +85,7 @@ def test_weights_are_named_and_metrics_without_them_are_left_out(
     assert main([*words, "brier", "--metric", "grade-tests", "--by", "g"]) == 0
     out = capsys.readouterr().out
     assert "weighted by ead: all numbers but the rows use the weights" in out
-    assert "grade_tests is left out: it does not support weights (--weight)" in out
+    assert "grade_tests is left out: it does not support weights" in out
     assert main([*words, "brier"]) == 0
     assert "weighted events" in capsys.readouterr().out
     assert main([*words, "grade-tests"]) == 2

@@ -7,7 +7,7 @@ from itertools import product
 
 import xarray as xr
 
-from calibdask.analyses.clustered import clustered_panel
+from calibdask.analyses.clustered import supported_panel
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.expression import parse_metrics
 from calibdask.results.format import PLAIN, figure, pvalue_text, slice_text
@@ -73,11 +73,11 @@ class Profile:
         """The metrics by their texts, without those that have no form for weights or clusters where there are some."""
         texts = self.of_slices if of_slices else tuple(self.names)
         made = {str(expression): expression.make() for text in texts for expression in parse_metrics(text)}
-        return _supported(made, layout)
+        return supported_panel(made, layout)
 
     def drawn(self, layout: Layout) -> dict[str, Estimator]:
         """The metrics whose curves a report draws, by their texts, as `metrics`."""
-        return _supported({str(one): one.make() for text in self.pictures for one in parse_metrics(text)}, layout)
+        return supported_panel({str(one): one.make() for text in self.pictures for one in parse_metrics(text)}, layout)
 
     def left_out(self, result: xr.Dataset) -> list[str]:
         """Names of numbers that a result without slices does not have."""
@@ -97,12 +97,6 @@ class Profile:
             for own, name in names.items():
                 for part in results.of(str(expression), own):
                     yield from _named(name, part)
-
-
-def _supported(metrics: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
-    """Those with a form for the weights and clusters of the rows."""
-    known = {text: metric for text, metric in metrics.items() if metric.supports_weights or not layout.weighted}
-    return clustered_panel(known, layout)
 
 
 def _named(name: str, part: PartResult) -> Iterator[Named]:

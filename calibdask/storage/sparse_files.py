@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.statistics.exact import Counts
 from calibdask.storage.sparse_cells import SparseCells
 from calibdask.storage.summary_totals import with_fill
 
@@ -33,14 +34,16 @@ def has_lists(names: Iterable[str]) -> bool:
 def encoded(dataset: xr.Dataset, mark: str) -> xr.Dataset:
     """The dataset as it is written: variables of occupied cells as lists, under the format that ``mark`` has then."""
     lists: dict[str, xr.Variable] = {}
+    places: dict[str, Counts] = {}
     for name, variable in dataset.data_vars.items():
         cells = variable.variable.data
         if isinstance(cells, SparseCells):
             steps = f"{name}{_STEPS_OF}"
-            places = np.diff(cells.at, prepend=0)
-            shared = (key for key, one in lists.items() if key.endswith(_STEPS_OF) and np.array_equal(one.data, places))
+            shared = (key for key, at in places.items() if at is cells.at or np.array_equal(at, cells.at))
             steps = next(shared, steps)
-            lists[steps] = xr.Variable((steps,), places)
+            if steps not in places:
+                places[steps] = cells.at
+                lists[steps] = xr.Variable((steps,), np.diff(cells.at, prepend=0))
             texts = {_DIMS: [*map(str, variable.dims)], _SIZES: cells.shape, _SLICES: [*map(str, dataset["rows"].dims)]}
             attributes = {key: json.dumps(value) for key, value in texts.items()} | {_STEPS: steps}
             lists[str(name)] = xr.Variable((steps,), cells.values, {**variable.attrs, **attributes})

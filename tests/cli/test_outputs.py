@@ -105,7 +105,8 @@ WRITERS = {
     "rows.parquet": ["apply", "s.json", "d.parquet", "--out", "o.parquet"],
     "rows.csv": ["apply", "s.json", "d.parquet", "--out", "o.csv"],
 }
-ROOM = [100, 300, 1000, 3000, 10_000, 40_000]
+# First without a limit: kernels that are compiled are files as well.
+ROOM = [resource.RLIM_INFINITY, 100, 300, 1000, 3000, 10_000, 40_000]
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -142,8 +143,9 @@ def test_nothing_that_is_half_written_is_read(
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         shutil.rmtree("s.zarr")
         whole.rename("s.zarr") if isinstance(whole, Path) else os.rename(whole, "s.zarr")
-    assert statuses[0] != 0
-    assert statuses == sorted(statuses, reverse=True)
+    assert statuses[0] == 0
+    assert statuses[1] != 0
+    assert statuses[1:] == sorted(statuses[1:], reverse=True)
 
 
 @pytest.mark.parametrize("kind", ["summary.zarr", "summary.nc", "result.zarr", "rows.zarr", "rows.parquet", "period"])

@@ -158,7 +158,16 @@ def _with_hint(error: click.ClickException) -> str:
         return message
     # Some sentences of Click end without a full stop.
     end = "" if message.endswith((".", "?", "?)")) else "."
+    if isinstance(error, click.NoSuchOption):
+        end += _commands_with(error.option_name)
     return f"{message}{end} Try '{error.ctx.command_path} --help'."
+
+
+def _commands_with(option: str) -> str:
+    """A sentence on the commands that have an option; empty if none has it."""
+    options = {name: [word for one in command.params for word in one.opts] for name, command in cli.commands.items()}
+    names = sorted(name for name, words in options.items() if option in words)
+    return f" {option} is an option of {', '.join(names)}." if names else ""
 
 
 def _failed(error: BaseException, given: Sequence[str]) -> int:

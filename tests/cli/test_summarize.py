@@ -217,7 +217,7 @@ BAD: list[tuple[list[str], str]] = [
     (["summarize", "rows.csv"], "Missing option '--out'"),
     (["summarize", "--out", "x.zarr"], "Missing argument 'DATA...'"),
     (["summarize", "rows.csv", "--out", "x.csv"], "ends in one of .zarr, .nc"),
-    (["summarize", "rows.csv", "--out", "x.zarr", "--metric", "ece"], "No such option"),
+    (["summarize", "rows.csv", "--out", "x.zarr", "--metric", "ece"], "--metric is an option of "),
     (
         ["summarize", "rows.csv", "--out", "x.zarr", "--setting", "top-k"],
         "expected confidence, classwise, binary or the number of a class",

@@ -145,7 +145,7 @@ def test_few_events_have_no_interval() -> None:
     assert np.isfinite(result.improvement).all()
     assert np.isnan(result.improvement_low).all()
     assert result.attrs["best"] == "none"
-    assert "too few rows" in result.attrs["reason"]
+    assert "one outcome are too few" in result.attrs["reason"]
 
 
 def test_weights_count_like_copies_in_the_numbers() -> None:

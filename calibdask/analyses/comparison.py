@@ -11,8 +11,8 @@ import xarray as xr
 from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome
 from calibdask.analyses.clustered import check_clustered, cluster_attributes
 from calibdask.analyses.comparison_document import comparison_document, comparison_lines, comparison_records
-from calibdask.analyses.constant_outcome_bounds import outcomes_suffice
-from calibdask.analyses.supported_bounds import has_saturated_ends, is_unbounded, refuse_difference
+from calibdask.analyses.constant_outcome_bounds import difference_support
+from calibdask.analyses.supported_bounds import has_saturated_ends, is_unbounded, refuse_difference, supported_ends
 from calibdask.data.containers import has_columns
 from calibdask.data.data import Data, may_have_rows
 from calibdask.data.input import Input
@@ -265,7 +265,7 @@ class Compare(Analysis):
         result = DatasetBuilder(rows, class_dim)
         challengers = [name for name in names if name != names[base]]
         axes = _axes(rows, challengers, squeezed=not named)
-        varied = outcomes_suffice(outcome.estimates[_TOTALS], outcome.estimates.get(_OUTCOMES), (base, len(names)))
+        support = difference_support(outcome.estimates[_TOTALS], outcome.estimates.get(_OUTCOMES), (base, len(names)))
         adjusted = bool(rows.by) or len(challengers) > 1
         for name, metric in chosen.items():
             estimate = outcome.estimates[(name,)]
@@ -278,7 +278,7 @@ class Compare(Analysis):
                 if clusters is not None:
                     drawn = widened_by_clusters(replicates, clusters, self.ci, bucket_count(layout))
                 number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice)
-                bounds = {bound: where(end, varied) for bound, end in bounds.items()}
+                number, bounds = supported_ends(number, bounds, support)
                 clipping = estimate[part].notes.get("rests_on_clipping", "")
                 if clipping or is_unbounded(metric, part, layout):
                     reason = f"of differences: {clipping}" if clipping else UNBOUNDED

@@ -7,9 +7,11 @@ import xarray as xr
 
 from calibdask.engine.axes import column_name
 from calibdask.render.text_table import MOST_SLICES, clusters_text, label_of
+from calibdask.results.cautions import of_metrics
 from calibdask.results.comparison import Comparison, Difference, comparisons, metrics_without_differences, verdicts
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, numeric, text
 from calibdask.results.format import named, plain, rests_on, shown_texts
+from calibdask.results.values import Results
 
 _ENDS = ("baseline", "model", "difference", "low", "high")
 
@@ -34,6 +36,7 @@ def comparison_document(result: xr.Dataset) -> Document:
         elements.append(
             Sentence(f"No differences of {named(without)}: they have no number or fixed point.", quiet=True)
         )
+    elements += [Sentence(caution, quiet=True) for caution in of_metrics(Results(result))]
     # All models have the same rows and clusters.
     facts = [*rests_on(result.attrs), clusters_text(result.isel(model=0))]
     elements.append(Sentence(", ".join(filter(None, facts)), quiet=True, name="rows"))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,19 @@ from calibdask.statistics.layout import Layout
 # The beginning of the name of an estimator that is no metric: no user can give it.
 _OUTCOMES = "\0outcomes "
 # Of equally good models on fewer rows of the rarer outcome, far more than the nominal share differ by replicates.
-_FEWEST_OUTCOMES = 5
+FEWEST_OUTCOMES = 5
+
+
+class DifferenceSupport(NamedTuple):
+    """What rows say of differences, (challengers and batch, groups, *dims).
+
+    ``few``: too few rows of the rarer outcome to tell how they vary. ``uneven``: weights of an outcome on too few rows;
+    ``doubtful``: weights of an outcome that may lack larger ones.
+    """
+
+    few: npt.NDArray[np.bool_]
+    uneven: npt.NDArray[np.bool_]
+    doubtful: npt.NDArray[np.bool_]
 
 
 def bounds_where_outcomes_differ(
@@ -94,8 +107,8 @@ def has_weighted_ends(metric: Estimator, layout: Layout) -> bool:
     return layout.weighted and is_of_columns and isinstance(metric.interval(layout), KnownEnds)
 
 
-def outcomes_suffice(totals: Estimate, counts: Estimate | None, models: tuple[int, int]) -> npt.NDArray[np.bool_]:
-    """Whether replicates tell how a difference varies: by (challengers and batch, groups, *dims).
+def difference_support(totals: Estimate, counts: Estimate | None, models: tuple[int, int]) -> DifferenceSupport:
+    """Whether replicates tell how differences vary.
 
     ``counts`` are those of rows with weights, whose frequency does not count rows.
     """
@@ -109,10 +122,14 @@ def outcomes_suffice(totals: Estimate, counts: Estimate | None, models: tuple[in
     apart = np.nan_to_num(rarer).reshape(count, -1, *rarer.shape[1:])
     # Of several classes outcomes are whether the predictions of each model are right.
     either = np.maximum(np.delete(apart, base, 0), apart[[base]])
-    enough = np.asarray(either.reshape(-1, *rarer.shape[1:]) > _FEWEST_OUTCOMES - 0.5)
+    few = np.asarray(either.reshape(-1, *rarer.shape[1:]) < FEWEST_OUTCOMES - 0.5)
     if counts is None:
-        return enough
-    # All models share the weights of the rows.
-    uneven = np.nan_to_num(counts["unevenness"].values).reshape(count, -1, counts["unevenness"].values.shape[-1])
-    too_uneven = np.delete(uneven, base, 0).reshape(-1, uneven.shape[-1]) > MOST_UNEVEN
-    return np.asarray(enough & ~too_uneven.reshape(*too_uneven.shape, *(1,) * (enough.ndim - 2)))
+        return DifferenceSupport(few, np.zeros_like(few), np.zeros_like(few))
+
+    def of_challengers(values: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """All models share the weights of the rows."""
+        by_model = np.delete(values.reshape(count, -1, values.shape[-1]), base, 0).reshape(-1, values.shape[-1])
+        return np.broadcast_to(by_model.reshape(*by_model.shape, *(1,) * (few.ndim - 2)), few.shape)
+
+    uneven = counts["unevenness"].values > MOST_UNEVEN
+    return DifferenceSupport(few, of_challengers(uneven), of_challengers(~uneven & (counts["doubtful"].values > 0)))

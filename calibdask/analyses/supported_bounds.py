@@ -7,7 +7,12 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.analyses.constant_outcome_bounds import has_weighted_ends, outcome_checks
+from calibdask.analyses.constant_outcome_bounds import (
+    FEWEST_OUTCOMES,
+    DifferenceSupport,
+    has_weighted_ends,
+    outcome_checks,
+)
 from calibdask.engine.sources.source import Source
 from calibdask.estimators.about import Description, Kind, PartInfo
 from calibdask.estimators.cluster_totals import clusters_of
@@ -167,6 +172,14 @@ def _fewest(metric: Estimator, info: PartInfo) -> int:
     if info.kind in _VARIES:
         return _FEWEST_WITH_WEIGHTS
     return _FEWEST_FOR_ERRORS if info.kind == "error" and info.quantity != "mean-gap" else 0
+
+
+def supported_ends(part: PartT, ends: Bounds, support: DifferenceSupport) -> tuple[PartT, dict[str, Part]]:
+    """A difference and its bounds, NaN with the reason where outcomes are few or their weights uneven."""
+    few = f"where fewer than {FEWEST_OUTCOMES} rows, with weights effective rows, have the rarer outcome"
+    part, bounds = refuse(part, ends, support.few, few)
+    part, bounds = refuse(part, bounds, support.uneven & ~support.few, _UNEVEN)
+    return _noted(part, support.doubtful), bounds
 
 
 def refuse_difference(

@@ -75,7 +75,7 @@ def calibrator_signatures() -> Mapping[str, CallSignature]:
     Examples
     --------
     >>> list(calibrator_signatures()["platt"].choices), calibrator_signatures()["platt"].public
-    (['slope', 'mean', 'smooth_targets', 'setting'], 'PlattScaling')
+    (['slope', 'mean', 'shrink', 'smooth_targets', 'setting'], 'PlattScaling')
     """
     return _read("calibrators")
 

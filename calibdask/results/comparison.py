@@ -25,8 +25,8 @@ _COMPARED = ("zero", "lower", "higher")
 class Difference:
     """A number of a model and of the baseline, their difference with its interval, and p-values by name.
 
-    ``smallest`` is the least p-value that so many replicates can show; ``point`` is where on a curve, if it is one, and
-    ``of_class`` the class, of metrics by class.
+    ``smallest`` is the least p-value that so many replicates can show; ``point`` is where on a curve, if it is one,
+    ``of_class`` the class, of metrics by class, and ``no_interval`` why there is no interval, in this slice or another.
     """
 
     part: PartResult
@@ -40,6 +40,7 @@ class Difference:
     smallest: float = 0
     point: float | None = None
     of_class: str | None = None
+    no_interval: str = ""
 
     @property
     def name(self) -> str:
@@ -199,7 +200,8 @@ def _differences(results: Results, rows: float, smallest: float) -> Iterator[Dif
             where = {dim: part.values[dim].values[index] for dim, index in at.items()}
             point = float(where[curve[0]]) if curve else None
             of_class = str(plain(where[results.class_dim])) if results.class_dim in where else None
-            yield Difference(part, of_baseline, of_model, *numbers, pvalues, rows, smallest, point, of_class)
+            reason = str(difference.notes.get("no_interval", ""))
+            yield Difference(part, of_baseline, of_model, *numbers, pvalues, rows, smallest, point, of_class, reason)
 
 
 def metrics_without_differences(dataset: xr.Dataset) -> list[str]:
@@ -253,7 +255,8 @@ def _sentence(comparison: Comparison, difference: Difference, word: str, level: 
     side = "lower" if difference.difference < 0 else "higher"
     interval = f"{percent(level)} interval {ends[0]} to {ends[1]}, {difference.pvalue_text}"
     if not np.isfinite(difference.pvalue):
-        interval = "too few rows, or too few of an outcome, for an interval"
+        reason = difference.no_interval
+        interval = f"no interval {reason}" if reason else "too few rows, or too few of an outcome, for an interval"
     name = _name(difference)
     if difference.is_same:
         return f"{model} and {baseline} do not differ: both have {name} {first}, also in all resampled rows."

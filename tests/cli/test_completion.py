@@ -51,7 +51,9 @@ def test_words_are_offered() -> None:
         "calibdask evaluate rows.csv --metric ece(bins=5),smooth": ["ece(bins=5),smooth-ece"],
         "calibdask calibrate rows.csv --method pl": ["platt"],
         "calibdask calibrate rows.csv --method multi": ["multicalibrated"],
-        "calibdask calibrate rows.csv --method platt(s": ["platt(slope=", "platt(smooth_targets=", "platt(setting="],
+        "calibdask calibrate rows.csv --method platt(s": [
+            *("platt(slope=", "platt(shrink=", "platt(smooth_targets=", "platt(setting="),
+        ],
         "calibdask calibrate rows.csv --method platt(setting=cl": ["platt(setting=classwise"],
         "calibdask evaluate rows.csv --panel ": ["default", "tests"],
         "calibdask evaluate rows.csv --metric ece-a,ece-a": ["ece-a,ece-ac"],

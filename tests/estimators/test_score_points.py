@@ -126,7 +126,10 @@ def test_cumulative_errors(kind: str, weighted: bool, rows: int) -> None:
     r = cd.evaluate(y, s, metrics, sample_weight=w if weighted else None)
     assert float(r.mad) == pytest.approx(mad, rel=1e-12)
     assert float(r.range) == pytest.approx(span, rel=1e-12)
-    if math.isnan(sigma):
+    if (kind, weighted, rows) == ("ties", True, 5):
+        # One outcome has two rows of unequal weight.
+        assert "a few rows carry it" in r.mad_pvalue.attrs["undefined"]
+    elif math.isnan(sigma):
         assert math.isnan(r.mad_pvalue)
         assert math.isnan(r.range_pvalue)
     elif sigma > 0:

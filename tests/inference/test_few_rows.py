@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import binom
 
 import calibdask as cd
+from calibdask.analyses.comparison_document import comparison_document
 from calibdask.render.table import ResultTable
 from calibdask.results.comparison import verdicts
 from tests.inference.test_coverage import CHANCE
@@ -199,4 +200,6 @@ def test_comparisons_without_events_say_so() -> None:
     result = cd.compare(labels[:50], {"a": scores[:50], "b": scores[:50] ** 2}, metrics=cd.BrierScore(), n_boot=50)
     (sentence,) = verdicts(result)
     assert "inconclusive" in sentence
-    assert "too few rows, or too few of an outcome, for an interval" in sentence
+    reason = "no interval where fewer than 5 rows, with weights effective rows, have the rarer outcome"
+    assert reason in sentence
+    assert f"Brier score: {reason}." in " ".join(comparison_document(result).to_text(100).split())

@@ -133,6 +133,17 @@ def test_differences_count_rows_of_the_rarer_outcome_and_not_weights(events: int
         result = compared(labels, scores, 0.8 * scores, cd.BrierScore(), weights)
         assert np.isfinite(result.x_difference_low) == has_interval
         assert np.isfinite(result.x_difference_pvalue) == has_interval
+        assert ("no_interval" in result.x_difference.attrs) != has_interval
+
+
+@pytest.mark.parametrize(("heaviest", "note"), [(100.0, "no_interval"), (12.0, "uneven_weights")])
+def test_comparisons_say_what_uneven_weights_do(heaviest: float, note: str) -> None:
+    labels = (np.arange(200) < 40).astype(int)
+    scores = np.linspace(0.5, 0.05, 200)
+    result = compared(labels, scores, 0.8 * scores, cd.BrierScore(), np.where(np.arange(200) == 3, heaviest, 1.0))
+    assert note in result.x_difference.attrs
+    assert np.isfinite(result.x_difference_low) == (note == "uneven_weights")
+    assert str(result.x_difference.attrs[note]) in " ".join(result.calib.document().to_text(100).split())
 
 
 UNBOUNDED = {

@@ -1,4 +1,4 @@
-"""Bounds and p-values that rows support: none of unbounded losses, few, too heavy or too uneven rows or clusters."""
+"""Intervals and p-values are refused where losses are unbounded, or rows or clusters too few or of uneven weight."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ from calibdask.estimators.cluster_totals import clusters_of
 from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.decisions.excess_cost import ExcessCost
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.outcome_counts import MOST_UNEVEN, SettingOutcomeCounts
+from calibdask.estimators.outcome_counts import FEWEST_EFFECTIVE, MOST_UNEVEN, SettingOutcomeCounts
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores, saturation_setting
 from calibdask.estimators.scores.mean_gap import MeanGap
@@ -46,12 +46,12 @@ _VARIES: tuple[Kind, ...] = ("score", "term", "number", "difference")
 _FEWEST_OF_HEAVIER = 10
 _HOLD: tuple[Kind, ...] = ("error", "diagram")
 _UNEVEN = (
-    f"with weights so uneven that there are more than {MOST_UNEVEN} rows for each effective row of an outcome, or that "
-    "a few rows carry it"
+    f"with weights so uneven that an outcome has more than {MOST_UNEVEN} rows for each effective row, or fewer than "
+    f"{FEWEST_EFFECTIVE} effective rows; trim the weights, or collect more rows"
 )
 _DOUBTFUL = (
-    "the weights of an outcome are so unequal, or of so few rows, that these data cannot show whether there are larger "
-    "ones; intervals and p-values hold only if there are none"
+    "the weights of an outcome are so unequal, or its rows so few, that larger weights may exist in the population "
+    "without occurring in these data; intervals and p-values are valid only if none do"
 )
 _DOMINATED = f"where one cluster has more than {100 * MOST_OF_A_CLUSTER:.0f} % of the rows"
 _HEAVY = f"where fewer than {_FEWEST_OF_HEAVIER} rows of the heavier outcome would weigh as much as all rows"

@@ -10,7 +10,7 @@ from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, FixedPart
-from calibdask.estimators.sampling_variance import rarer_rows, rows_for_each, rows_of_weight
+from calibdask.estimators.sampling_variance import rarer_rows, rest_of, rows_for_each, rows_of_weight
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums
 from calibdask.statistics.bins.binnings import BinEdges, Uniform
@@ -25,7 +25,7 @@ from calibdask.statistics.square_sums import with_squares
 # So many rows of an outcome for each effective one, or so few of unequal weight that carry it: the largest weights
 # decide the numbers, and other data sets lack them. At 90 % formulas held .65 to .86 above the first.
 MOST_UNEVEN = 8
-_FEWEST_EFFECTIVE, _UNEQUAL = 4, 1.5
+FEWEST_EFFECTIVE, _UNEQUAL = 4, 1.5
 # Beyond these, data cannot show whether there are larger weights that they lack. Intervals of O:E at 90 %, with weights
 # of events that have tails of index 1.2, 1.5 and 2, missed in up to .49, .21 and .12 of data sets; without a note in
 # .06, .14 and .09 from 20 expected events on.
@@ -87,7 +87,7 @@ def outcome_counts(setting: Setting) -> Requests[Estimate]:
     weight, square, outcome, square_outcome = (
         exact.value(of)[..., 0] for of in (sums.weight, squares.weight, sums.outcome, squares.outcome)
     )
-    kinds = (outcome, square_outcome), (weight - outcome, square - square_outcome)
+    kinds = (outcome, square_outcome), (rest_of(weight, outcome), rest_of(square, square_outcome))
     rows = np.fmin(*(rows_of_weight(weight, *kind) for kind in kinds))
     rarer, (counted, events) = rarer_rows(weight, square, outcome, square_outcome), map(exact.value, counts)
     numbers = events, counted - events
@@ -105,6 +105,6 @@ def _weights(rows: Array, sums: tuple[Array, Array]) -> tuple[Array, Array]:
     unevenness = rows_for_each(rows, *sums)
     with np.errstate(divide="ignore", invalid="ignore"):
         effective = rows / unevenness
-        is_carried_by_few = (unevenness > _UNEQUAL) & (effective < _FEWEST_EFFECTIVE)
+        is_carried_by_few = (unevenness > _UNEQUAL) & (effective < FEWEST_EFFECTIVE)
         doubtful = (unevenness > _EVEN) | ((unevenness > _ALIKE) & (effective < _MANY_EFFECTIVE))
     return np.where(is_carried_by_few, np.inf, unevenness), np.asarray(doubtful, np.float64)

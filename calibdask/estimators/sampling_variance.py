@@ -133,7 +133,7 @@ class WeightedMean:
 def share_of(weight: Array, square: Array, of_weight: Array, of_square: Array) -> WeightedMean:
     """The share of the rows with an outcome: sums of w and w**2 of all rows, and of those with it."""
     return WeightedMean.of_kinds(
-        [Kind(1.0, of_weight, of_square), Kind(0.0, _rest(weight, of_weight), _rest(square, of_square))]
+        [Kind(1.0, of_weight, of_square), Kind(0.0, rest_of(weight, of_weight), rest_of(square, of_square))]
     )
 
 
@@ -150,7 +150,7 @@ def rarer_rows(weight: Array, square: Array, of_weight: Array, of_square: Array)
     does not depend on the weights of the other rows.
     """
     with_it = _kish(np.asarray(of_weight), np.asarray(of_square))
-    return np.asarray(np.minimum(with_it, _kish(_rest(weight, of_weight), _rest(square, of_square))))
+    return np.asarray(np.minimum(with_it, _kish(rest_of(weight, of_weight), rest_of(square, of_square))))
 
 
 def rows_for_each(rows: Array, weight: Array, square: Array) -> Array:
@@ -191,7 +191,7 @@ def variance_of_few(weight: Array, square: Array, of_weight: Array, of_square: A
     >>> variance.round(4).tolist(), rows.tolist()
     ([0.0233, 0.0338], [10.0, 10.0])
     """
-    others, other_squares = _rest(weight, of_weight), _rest(square, of_square)
+    others, other_squares = rest_of(weight, of_weight), rest_of(square, of_square)
     with np.errstate(divide="ignore", invalid="ignore"):
         rows = _kish(of_weight, of_square) + _kish(others, other_squares)
         total = np.zeros_like(rows)
@@ -223,7 +223,7 @@ def rows_if_calibrated(
     >>> rows.round(2).tolist(), unknown.tolist()
     ([29.41], False)
     """
-    kinds = (outcome, square_outcome), (_rest(weight, outcome), _rest(square, square_outcome))
+    kinds = (outcome, square_outcome), (rest_of(weight, outcome), rest_of(square, square_outcome))
     with np.errstate(divide="ignore", invalid="ignore"):
         with_it, without = (np.asarray(of_square.sum(-1) / of.sum(-1))[..., None] for of, of_square in kinds)
         unknown = ~(np.isfinite(with_it) & np.isfinite(without) & (with_it > 0) & (without > 0))
@@ -255,7 +255,7 @@ def sandwich(inverse: Array, meat: Array) -> Array:
     return np.asarray(inverse @ meat @ inverse.T)
 
 
-def _rest(whole: Any, part: Any) -> Array:
+def rest_of(whole: Any, part: Any) -> Array:
     """Difference of two sums; 0 where it is only rounding."""
     left = np.asarray(whole - part)
     return np.where(left > _ROUNDING * np.asarray(whole), left, 0.0)

@@ -45,7 +45,7 @@ class ClusterSumsState(NamedTuple):
     One cluster of 2**level is in the sample, all at level 0. ``rows`` of positive weight; ``weight`` (2, clusters) the
     sums of w and w**2; ``residual`` (3, clusters) those of w r, w**2 r and (w r)**2 with r = o - s, without weights as
     int64 in units of 2**-32. ``others`` (2, groups, buckets) are the sums of w and w r of the clusters that are not in
-    the sample, by bucket.
+    the sample, by bucket; (0, groups, buckets) at level 0, where all are.
     """
 
     level: npt.NDArray[np.int64]
@@ -69,7 +69,8 @@ class ClusterSums(Statistic[ClusterSumsState]):
     Notes
     -----
     Exact up to 131,072 pairs of a slice and a cluster; beyond that a random sample of at least half as many of them,
-    so that the number of clusters is off by 0.4 % or less. Memory: 72 bytes for each, and 16 for each bucket and slice.
+    so that the number of clusters is off by 0.4 % or less. Memory: 72 bytes for each; of a sample also 16 for each of
+    the 16 to 512 buckets of a slice.
     """
 
     setting: Setting
@@ -87,7 +88,7 @@ class ClusterSums(Statistic[ClusterSumsState]):
         residual = (labels[chosen] == block.columns(self.setting).first_class) - clipped
         codes, pairs = _codes(groups, clusters)
         rows, weight, by_cluster = _sums(codes, pairs, residual, None if weights is None else weights[chosen])
-        others = np.zeros((2, block.layout.groups, _buckets(block.layout)), by_cluster.dtype)
+        others = np.zeros((0, block.layout.groups, _buckets(block.layout)), by_cluster.dtype)
         return _thinned(ClusterSumsState(np.zeros(1, np.int64), *pairs, rows, weight, by_cluster, others))
 
     def merge(self, a: ClusterSumsState, b: ClusterSumsState) -> ClusterSumsState:
@@ -160,14 +161,15 @@ def _below(state: ClusterSumsState, level: npt.NDArray[np.int64]) -> ClusterSums
     if level[0] == state.level[0]:
         return state
     kept = state.cluster < (1 << (_HASH_BITS - int(level[0])))
-    others = state.others + _by_bucket(state, ~kept)
+    left_out = _by_bucket(state, ~kept)
+    others = state.others + left_out if len(state.others) else left_out
     slices, clusters, rows, weight, residual = (sums[..., kept] for sums in state[1:6])
     return ClusterSumsState(level, slices, clusters, rows, weight, residual, others)
 
 
 def _by_bucket(state: ClusterSumsState, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
     """Sums of w and w r of some of the sampled clusters, (2, groups, buckets)."""
-    sums = np.zeros_like(state.others)
+    sums = np.zeros((2, *state.others.shape[1:]), state.others.dtype)
     place = state.slice[chosen], state.cluster[chosen] % sums.shape[-1]
     for total, of_clusters in zip(sums, (state.weight[0], state.residual[0]), strict=True):
         np.add.at(total, place, of_clusters[chosen])

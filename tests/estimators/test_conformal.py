@@ -130,9 +130,10 @@ def test_intervals_of_tied_scores_cover(steps: int, weighted: bool) -> None:
     rng = np.random.default_rng([5, steps])
     place = rng.integers(1, steps + 1, (sets, rows))
     weights = rng.integers(1, 4, rows) if weighted else None
+    labels = np.broadcast_to(np.arange(rows) % 2, place.shape)
     result = cd.evaluate(
-        np.ones((sets, rows), int),
-        place / steps,
+        labels,
+        np.where(labels == 1, place / steps, 1 - place / steps),
         {"c": cd.ConformalThreshold()},
         task="binary",
         sample_weight=weights,
@@ -144,6 +145,18 @@ def test_intervals_of_tied_scores_cover(steps: int, weighted: bool) -> None:
     low, high = result.c_coverage_low, result.c_coverage_high
     assert ((low <= result.c_coverage) & (result.c_coverage <= high)).all()
     assert int(((low <= truth) & (truth <= high + 1e-12)).sum()) >= binom.ppf(1e-5, sets, 0.9)
+
+
+@pytest.mark.parametrize("labels", [np.arange(60) % 2, np.ones(60, int)], ids=["weights by label", "one label"])
+def test_weights_that_may_depend_on_the_label_have_no_interval(labels: np.ndarray) -> None:
+    scores = np.linspace(0.02, 0.98, 60)
+    weights = np.where(labels == 1, 4.0, 1.0)
+    result = cd.evaluate(labels, scores, {"c": cd.ConformalThreshold()}, sample_weight=weights, ci=0.9)
+    for part in ("coverage", "size"):
+        assert np.isfinite(result[f"c_{part}"])
+        assert np.isnan(result[f"c_{part}_low"])
+        assert "depend on the label" in result[f"c_{part}"].attrs["no_interval"]
+    assert np.isfinite(result.c_class_coverage_low.values[1])
 
 
 @pytest.mark.parametrize("rows", [30, 300])

@@ -17,7 +17,6 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import KnownEnds
 from calibdask.estimators.outcome_counts import MOST_UNEVEN, outcome_counts
 from calibdask.estimators.parts import Estimate, Number
-from calibdask.estimators.saturated_scores import UNBOUNDED, saturated_scores, saturation
 from calibdask.statistics import exact
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.derived import Derived
@@ -123,28 +122,27 @@ class Refinement(Estimator):
         return KnownEnds()
 
     @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        return (-np.inf, np.inf) if self.rule == "log" and part else None
+
+    @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         usual = PlattScaling() if layout.classes == 2 else TemperatureScaling()
         choice = self.calibrator or CalibratorChoice.of(usual)
         folds = RowFolds(self.folds, self.seed)
         yield from Prefetch(EnoughOutcomes())
-        if self.rule == "log":
-            yield from Prefetch(saturation(layout))
         fit: CrossFitted = yield from CrossFit(choice, folds)
         state = yield from paired_losses((fit,), folds)
         varied = yield from EnoughOutcomes()
-        of_losses, notes_of_losses = varied, {}
-        if self.rule == "log" and (saturated := (yield from saturated_scores())).any():
-            of_losses, notes_of_losses = varied & ~saturated, {"no_interval": UNBOUNDED}
         fitted: Marks = np.resize(fit.fitted, state.rows.shape[:2])
         means = LossMeans(state, self.folds)
         notes = {"calibrator": repr(choice)} | ({"undefined": fit.reason} if not fitted.all() else {})
         least = {"limits": (0.0, np.inf)}
         return {
             "": _number(means.after(self.rule, 0), fitted, varied, notes=notes, **least),
-            "calibration": _number(means.improvement(self.rule, 0), fitted, of_losses, notes=notes_of_losses),
-            "score": _number(means.before(self.rule), np.ones_like(fitted), of_losses, notes=notes_of_losses, **least),
+            "calibration": _number(means.improvement(self.rule, 0), fitted, varied),
+            "score": _number(means.before(self.rule), np.ones_like(fitted), varied, **least),
         }
 
 

@@ -153,7 +153,7 @@ class GridState(NamedTuple):
         of_rows = self.rows if self.weighted else self.mass
         cells = np.flatnonzero((of_rows != 0).any((0, 1, 2, 4)))
         size = of_rows.shape[3]
-        if 2 * cells.size > size:
+        if not cells.size or 2 * cells.size > size:
             return np.arange(size), self
         return cells, GridState.of(lambda sums: sums[..., cells, :] if sums.shape[3] else sums, self)
 

@@ -34,6 +34,8 @@ class Visit:
     def __init__(self, browser: Any, width: int = 1280, height: int = 900, *, offline: bool = False) -> None:
         self.context = browser.new_context(viewport={"width": width, "height": height}, accept_downloads=True)
         self.context.set_offline(offline)
+        # Twice what others wait: tests of clusters run beside these.
+        self.context.set_default_timeout(60_000)
         self.page = self.context.new_page()
         self.errors: list[str] = []
         self._too_late = pytest.importorskip("playwright.sync_api").TimeoutError

@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from calibdask.data.class_names import encode_labels
 from calibdask.data.options import InputOptions
+from calibdask.data.shapes import Shape
 from calibdask.engine.arrays import in_memory
+from calibdask.engine.row_notes import label_text
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array
 
@@ -53,11 +56,11 @@ class Votes:
         absent = pd.isna(given)
         if (none := absent.all(-1)).any():
             raise ValueError(
-                f"soft_labels='raters' expects a label of some rater in every row; {int(none.sum())} rows have none, "
-                f"the first is row {int(none.argmax())}."
+                f"soft_labels='raters' expects at least one label per row; {int(none.sum())} of {none.size} rows have "
+                f"none, the first is row {int(none.argmax())}. Drop these rows."
             )
         if classes is None:
-            positive = _outcomes(given, absent, options.pos_label)
+            positive = _outcomes(given, absent, options)
             by_class = [1 - positive, positive]
         else:
             names = [*(classes if options.labels is None else options.labels)]
@@ -82,9 +85,9 @@ class Votes:
             )
 
 
-def _outcomes(given: Any, absent: Any, pos_label: Any) -> Array:
-    if pos_label is not None:
-        return np.where(absent, np.nan, given.astype(str) == str(pos_label))
+def _outcomes(given: Any, absent: Any, options: InputOptions) -> Array:
+    if options.names_classes:
+        return _named_outcomes(given, absent, options)
     try:
         numbers = given.astype(np.float64)
     except (TypeError, ValueError):
@@ -94,6 +97,17 @@ def _outcomes(given: Any, absent: Any, pos_label: Any) -> Array:
         ) from None
     wrong = ~absent & ~((numbers >= 0) & (numbers <= 1))
     _refuse(wrong, given, "0, 1 or shares between, for scores P(y = 1)")
+    return numbers
+
+
+def _named_outcomes(given: Any, absent: Any, options: InputOptions) -> Array:
+    """Whether each vote is the positive class, which is matched as in hard labels."""
+    votes = encode_labels(given[~absent], None, Shape(options))
+    numbers = np.full(given.shape, np.nan)
+    numbers[~absent] = votes.labels
+    expected = votes.others.classes or f"numbers, as pos_label={options.pos_label!r} is"
+    _refuse(numbers < 0, given, expected)
+    votes.others.check()
     return numbers
 
 
@@ -110,6 +124,6 @@ def _refuse(wrong: Any, given: Any, expected: str) -> None:
     if wrong.any():
         row, rater = map(int, np.argwhere(wrong)[0])
         raise ValueError(
-            f"soft_labels='raters' expects labels of raters that are {expected}; {int(wrong.sum())} are others, the "
-            f"first is {given[row, rater]!r} of rater {rater} in row {row}."
+            f"soft_labels='raters' expects labels of raters that are {expected}; found {int(wrong.sum())} of "
+            f"{wrong.size} that are not, the first {label_text(given[row, rater])} (row {row}, rater {rater})."
         )

@@ -279,7 +279,7 @@ def _check_shares(shares: Array, sum_tolerance: float) -> None:
     wrong = ~((rows >= -_TOLERANCE) & (rows <= 1 + _TOLERANCE)).all(-1)
     if wrong.any():
         row = int(wrong.argmax())
-        raise ValueError(f"{_WHERE}; {int(wrong.sum())} rows have others, the first is row {row}: {shares[row]}.")
+        raise ValueError(f"{_WHERE}; found others in {_rows(wrong)}, the first is row {row}: {shares[row]}.")
     if shares.ndim == 2:
         _check_sums("soft_labels expects shares", shares, sum_tolerance)
 
@@ -291,7 +291,7 @@ def _check_scores(scores: Array, sum_tolerance: float) -> None:
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"y_prob expects probabilities from 0 to 1; {int(wrong.sum())} rows have others, the first is row {row}: "
+            f"y_prob expects probabilities from 0 to 1; found others in {_rows(wrong)}, the first is row {row}: "
             f"{scores[row]}. For logits give logits=True (--logits)."
         )
     if scores.ndim == 2:
@@ -304,8 +304,8 @@ def _check_sums(expected: str, rows: Array, sum_tolerance: float) -> None:
     if off.any():
         row = int(off.argmax())
         raise ValueError(
-            f"{expected} of K classes that add up to 1; {int(off.sum())} rows have other sums, the first is row "
-            f"{row}: {sums[row]:g}."
+            f"{expected} of K classes that add up to 1; found other sums in {_rows(off)}, the first is row {row}: "
+            f"{sums[row]:g}."
         )
 
 
@@ -317,9 +317,14 @@ def _weights(values: Any, n: int) -> Array:
     if wrong.any():
         row = int(wrong.argmax())
         raise ValueError(
-            f"sample_weight expects numbers from 0 on; {int(wrong.sum())} rows have others, the first is row {row}: "
+            f"sample_weight expects non-negative numbers; found others in {_rows(wrong)}, the first is row {row}: "
             f"{weights[row]:g}."
         )
     if not weights.any():
-        raise ValueError("sample_weight expects a positive weight in some row; all are 0.")
+        raise ValueError("sample_weight expects at least one positive weight; all are 0.")
     return weights
+
+
+def _rows(marked: Any) -> str:
+    """How many rows are marked, as text."""
+    return f"{int(marked.sum()):,} of {marked.size:,} {'row' if marked.size == 1 else 'rows'}"

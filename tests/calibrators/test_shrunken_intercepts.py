@@ -81,6 +81,19 @@ def test_rows_in_any_order_have_the_map_of_their_slice() -> None:
     np.testing.assert_array_equal(mapped, 0.5 * np.array([0.3, 0.1, 1.0, 0.2, 0.1, 0.3]))
 
 
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_slices_of_certain_scores_have_the_mean_intercept(score: float) -> None:
+    outcome, scores, campaign, _ = rows()
+    certain = campaign == campaign[0]
+    labels, extreme = np.where(certain, int(score), outcome), np.where(certain, score, scores)
+    with pytest.warns(UserWarning, match="exactly 0 or 1"):
+        fitted = cd.PlattScaling(shrink=True).fit(labels, extreme, by={"campaign": campaign})
+    own_weight = np.asarray(fitted.own_weight_).ravel()
+    assert np.isfinite(np.asarray(fitted.intercept_)).all()
+    assert own_weight.min() == 0
+    assert (own_weight > 0).sum() == SLICES - 1
+
+
 @pytest.mark.parametrize(
     ("choices", "by", "message"),
     [

@@ -20,6 +20,10 @@ ROWS = np.stack([RNG.dirichlet(4 * row + 0.05) for row in MATRIX])
 QUESTION = RNG.choice(["a", "b", "c"], 3000)
 
 
+VOTES = (RNG.random((3000, 2)) < SCORES[:, None]).astype(float)
+NAMED_VOTES = np.where(VOTES == 1, "yes", "no")
+
+
 def test_linear_things_are_exact() -> None:
     metrics = {"gap": cd.MeanGap(), "brier": cd.BrierScore(), "log": cd.LogLoss(), "ece": cd.ECE(bins=10)}
     result = cd.evaluate(SHARES, SCORES, metrics, soft_labels=True)
@@ -128,8 +132,12 @@ def test_clusters_of_rows() -> None:
         (SHARES + 0.5, {}, "the first is row"),
         (np.where(np.arange(3000) == 7, np.nan, SHARES), {}, "row 7"),
         (np.stack([SHARES, SHARES, SHARES], 1)[:, :, None], {}, "has 3 dimensions"),
-        (np.stack([SHARES, 2 * SHARES], 1), {}, "of rater 1 in row"),
+        (np.stack([SHARES, 2 * SHARES], 1), {}, r"found \d+ of 6000 that are not, .*rater 1\)"),
         (np.full((3000, 2), "yes"), {}, "name the positive class by pos_label"),
+        (NAMED_VOTES, {"pos_label": "Yes"}, "such as 'no', got 'Yes'"),
+        (NAMED_VOTES, {"labels": ["no", "Yes"]}, r"\['no', 'Yes'\]; found .* the first 'yes' \(row"),
+        (np.where(np.arange(6000).reshape(-1, 2) == 5, 0.5, VOTES).astype(str), {"pos_label": 2}, "got 2"),
+        (np.where(np.arange(3000)[:, None] == 3, np.nan, VOTES), {}, "at least one label per row; 1 of 3000 rows"),
         (SHARES, {"metrics": cd.ECE(norm="l2", debias=True)}, "its correction"),
         (SHARES, {"metrics": cd.SpiegelhalterTest()}, "not supported by spiegelhalter_test"),
         (SHARES, {"metrics": cd.ConformalThreshold()}, "a set holds a label or does not"),
@@ -140,8 +148,18 @@ def test_clusters_of_rows() -> None:
     ],
 )
 def test_what_is_refused(labels: Any, options: Any, message: str) -> None:
+    raters = "raters" if {"labels", "pos_label"} & {*options} else True
     with pytest.raises(ValueError, match=message):
-        cd.evaluate(labels, SCORES, **{"soft_labels": True, **options})
+        cd.evaluate(labels, SCORES, **{"soft_labels": raters, **options})
+
+
+@pytest.mark.parametrize(
+    ("votes", "pos_label"),
+    [(VOTES, 1), (VOTES, "1"), (VOTES.astype(int), "1.0"), (VOTES == 1, "true"), (NAMED_VOTES, "yes")],
+)
+def test_the_positive_class_of_raters_is_matched_by_value(votes: Any, pos_label: Any) -> None:
+    result = cd.evaluate(votes, SCORES, cd.MeanGap(), soft_labels="raters", pos_label=pos_label)
+    assert float(result.mean_gap) == pytest.approx((VOTES.mean(-1) - SCORES).mean(), abs=1e-12)
 
 
 def test_weights() -> None:

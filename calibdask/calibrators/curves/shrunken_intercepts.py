@@ -20,6 +20,8 @@ from calibdask.statistics.settings import Setting
 FEWEST_SLICES = 3
 # Steps of the search for intercepts, which settle to 1e-9 in fewer where effects are moderate.
 _MOST_STEPS, _SETTLED = 50, 1e-9
+# Sum of w p (1 - p) of a slice, up to which its rows say nothing of its intercept.
+_LEAST_INFORMATION = 1e-10
 
 
 @dataclass(frozen=True)
@@ -75,13 +77,18 @@ class ShrunkenIntercepts:
         .. [1] Breslow & Clayton, Approximate inference in generalized linear mixed models, 1993.
         """
         weight, outcome, square = sums
-        filled = np.bincount(slices, weight, count) > 0
         intercept = np.zeros(count)
-        effects, noise = NormalEffects(0.0, 0.0, 1.0, 0.0, 0.0), np.full(count, np.inf)
+        effects, noise, filled = NormalEffects(0.0, 0.0, 1.0, 0.0, 0.0), np.full(count, np.inf), np.zeros(count, bool)
         for _ in range(_MOST_STEPS):
-            probability = special.expit(logit + intercept[slices])
-            spread = probability * (1 - probability)
-            information = np.bincount(slices, weight * spread, count)[filled]
+            logit_there = logit + intercept[slices]
+            probability = special.expit(logit_there)
+            # 1 - p would be 0 where p is 1 but for rounding.
+            spread = probability * special.expit(-logit_there)
+            information = np.bincount(slices, weight * spread, count)
+            # Others have no rows, or only scores that are 0 or 1 but for rounding.
+            filled = information > _LEAST_INFORMATION
+            information = information[filled]
+            noise = np.full(count, np.inf)
             residual = np.bincount(slices, outcome - weight * probability, count)[filled]
             noise[filled] = np.bincount(slices, square * spread, count)[filled] / information**2
             working = intercept[filled] + residual / information

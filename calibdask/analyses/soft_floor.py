@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
+from scipy import special
 
 from calibdask.data.input import Input
 from calibdask.data.soft_labels import LEAST, SoftRows
@@ -93,17 +94,14 @@ def _intervals(rows: SoftRows, *, only_top: bool) -> tuple[npt.NDArray[np.int64]
 
 
 def _probabilities(logits: Array) -> Array:
-    if logits.ndim == 1:
-        return np.asarray(1 / (1 + np.exp(-logits)))
-    shifted = np.exp(logits - logits.max(-1, keepdims=True))
-    return np.asarray(shifted / shifted.sum(-1, keepdims=True))
+    return np.asarray(special.expit(logits) if logits.ndim == 1 else special.softmax(logits, axis=-1))
 
 
 def _null_spread(rows: SoftRows) -> tuple[Array, Array]:
     """Standard deviation of the shares over that of a label, by row, and the share of common numbers, by slice.
 
     Of the class with the largest score, or of y = 1. Neighbours by score in a slice share a gap, and more of them a
-    variance around it.
+    variance around it; rows of weight 0 have no part in it. One row alone shows no variance, and has that of a label.
     """
     scores = np.asarray(rows.scores, np.float64)
     scores = _probabilities(scores) if rows.data.options.logits else scores
@@ -114,8 +112,11 @@ def _null_spread(rows: SoftRows) -> tuple[Array, Array]:
         score, share = (values[np.arange(len(top)), top] for values in (scores, rows.shares))
     spread = np.ones(len(score))
     shared = np.zeros(int(rows.group.max(initial=0)) + 1)
+    has_weight = np.ones(len(score), np.bool_) if rows.weights is None else np.asarray(rows.weights) > 0
     for g in np.unique(rows.group).tolist():
-        at = np.flatnonzero(rows.group == g)
+        at = np.flatnonzero((rows.group == g) & has_weight)
+        if at.size < 2:
+            continue
         # Equal rows in any order.
         at = at[np.lexsort((share[at], score[at]))]
         error = share[at] - score[at]

@@ -296,3 +296,27 @@ def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert found == pytest.approx(dict(zip("abc", expected.log_loss.values.tolist(), strict=True)))
     assert main(["evaluate", str(path), "--soft-labels", "--all", "--no-text-plot"]) == 0
     assert "1,500 rows" in capsys.readouterr().out
+
+
+def test_rows_of_weight_0_do_not_change_the_floor() -> None:
+    weights = np.where(np.arange(400) < 200, 1.0, 0.0)
+    hard = np.where(weights > 0, SHARES[:400], SHARES[:400] > 0.5)
+    floors = [
+        cd.evaluate(shares, SCORES[: len(shares)], soft_labels=True, sample_weight=of_rows)
+        for shares, of_rows in ((hard, weights), (SHARES[:200], np.ones(200)))
+    ]
+    assert float(floors[0].ece_floor_high) == pytest.approx(float(floors[1].ece_floor_high), rel=1e-12)
+
+
+def test_the_floor_of_one_row_is_that_of_a_label() -> None:
+    result = cd.evaluate(SHARES[:41], SCORES[:41], soft_labels=True, by={"g": np.minimum(np.arange(41), 1)})
+    assert float(result.ece_floor_high[0]) > 0
+
+
+@pytest.mark.parametrize("logits", [np.array([-800.0, 0, 3, 1]), np.array([[-800.0, 1], [2, 0], [0, 1], [800, 0]])])
+def test_logits_of_any_size(logits: np.ndarray) -> None:
+    shares = np.array([0.1, 0.5, 0.9, 0.6])
+    result = cd.evaluate(
+        shares if logits.ndim == 1 else np.stack([1 - shares, shares], 1), logits, soft_labels=True, logits=True
+    )
+    assert np.isfinite(result.ece_floor_high)

@@ -22,7 +22,7 @@ from calibdask.statistics.layout import Layout
 Panel = Callable[[Input], Mapping[str, Estimator]]
 Evaluation = Callable[[Input, Metrics | None, IntervalChoice | None, str], xr.Dataset]
 
-# The variable of results, and what it is.
+# The name of the variable for several raters, and its description.
 DISAGREEMENT = "rater_disagreement"
 _OF_RATERS = PartInfo("chance that labels of two raters of a row differ", "statistic")
 # Of metrics that count labels, or test against labels that are drawn, by class.

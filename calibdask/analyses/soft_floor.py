@@ -9,7 +9,7 @@ import xarray as xr
 from scipy import special
 
 from calibdask.data.input import Input
-from calibdask.data.soft_labels import LEAST, SoftRows
+from calibdask.data.soft_labels import SoftRows
 from calibdask.engine.plan import run_requests
 from calibdask.estimators.binned.ece import ECE
 from calibdask.estimators.estimator import Estimator
@@ -19,7 +19,7 @@ from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.results.build import DatasetBuilder
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
-from calibdask.statistics.views.drawn_shares import DrawnShares
+from calibdask.statistics.views.drawn_shares import LEAST, DrawnShares
 
 # Rows that share a gap, and rows that share a variance, of a slice; at most so many cells of the latter.
 _GAP_ROWS, _SPREAD_ROWS, _MOST_CELLS = 40, 200, 8
@@ -52,8 +52,9 @@ def floors(rows: SoftRows, chosen: Mapping[str, NoiseFloor], read: Input, class_
     if not chosen:
         return {}
     only_top = all(floor.measured_setting(read.source.layout) == "confidence" for floor in chosen.values())
-    row, label, low, high = _intervals(rows, only_top=only_top)
-    spread, shared = _null_spread(rows)
+    scores = _probabilities(rows)
+    row, label, low, high = _intervals(scores, only_top=only_top)
+    spread, shared = _null_spread(rows, scores)
     n = len(rows.group)
     clusters = np.zeros(n, np.int64) if rows.clusters is None else rows.clusters
     weights = np.ones(n) if rows.weights is None else rows.weights
@@ -73,14 +74,11 @@ def floors(rows: SoftRows, chosen: Mapping[str, NoiseFloor], read: Input, class_
     return builder.variables
 
 
-def _intervals(rows: SoftRows, *, only_top: bool) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Array, Array]:
+def _intervals(scores: Array, *, only_top: bool) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Array, Array]:
     """Row and class of each part, and the random numbers between which it is drawn, of the largest scores first.
 
     With ``only_top`` the second class stands for all others, as they are alike for what measures the largest score.
     """
-    scores = np.asarray(rows.scores, np.float64)
-    if rows.data.options.logits:
-        scores = _probabilities(scores)
     every = np.stack([1 - scores, scores], -1).clip(0, 1) if scores.ndim == 1 else scores.clip(0, 1)
     every = every / every.sum(-1, keepdims=True)
     # Of a vector the outcome has the smallest numbers, whatever its score.
@@ -93,18 +91,20 @@ def _intervals(rows: SoftRows, *, only_top: bool) -> tuple[npt.NDArray[np.int64]
     return row, order[row, place], (ends - sizes)[row, place], ends[row, place]
 
 
-def _probabilities(logits: Array) -> Array:
-    return np.asarray(special.expit(logits) if logits.ndim == 1 else special.softmax(logits, axis=-1))
+def _probabilities(rows: SoftRows) -> Array:
+    """The scores in float64, of logits their probabilities."""
+    scores = np.asarray(rows.scores, np.float64)
+    if not rows.data.options.logits:
+        return scores
+    return np.asarray(special.expit(scores) if scores.ndim == 1 else special.softmax(scores, axis=-1))
 
 
-def _null_spread(rows: SoftRows) -> tuple[Array, Array]:
+def _null_spread(rows: SoftRows, scores: Array) -> tuple[Array, Array]:
     """Standard deviation of the shares over that of a label, by row, and the share of common numbers, by slice.
 
     Of the class with the largest score, or of y = 1. Neighbours by score in a slice share a gap, and more of them a
     variance around it; rows of weight 0 have no part in it. One row alone shows no variance, and has that of a label.
     """
-    scores = np.asarray(rows.scores, np.float64)
-    scores = _probabilities(scores) if rows.data.options.logits else scores
     if scores.ndim == 1:
         score, share = scores, rows.shares[:, 0]
     else:
@@ -126,7 +126,7 @@ def _null_spread(rows: SoftRows) -> tuple[Array, Array]:
         mean = (np.bincount(gaps, error) / count)[gaps]
         variance = (error - mean) ** 2 * (count / np.maximum(count - 1, 1))[gaps]
         rate = np.clip(score[at] + mean, 0.0, 1.0)
-        # The variance of a label, of which that of the mean gap is missing.
+        # The variance of a label; that of the mean gap is added, since deviations from the mean lack it.
         of_label = rate * (1 - rate) + variance / count[gaps]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.bincount(cells, variance) / np.bincount(cells, of_label)

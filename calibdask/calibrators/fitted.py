@@ -103,7 +103,7 @@ def fit_slices(calibrator: "Calibrator", data: Input, all_rows: Input | None, mi
 def slices_and_all(
     calibrator: "Calibrator", of_slices: Requests[Answer], data: Input, all_rows: Input | None
 ) -> tuple[Answer, Sliced]:
-    """An answer on the slices, and the map of all rows, in the same passes unless these are other data."""
+    """The answer for the slices, and the map of all rows; in the same passes unless ``all_rows`` are separate data."""
     if all_rows is None:
         pooled = view_requests(Pooled(), with_counts(calibrator))
         answers = _answered({"slices": of_slices, "all": pooled}, data)

@@ -16,14 +16,13 @@ from calibdask.engine.arrays import in_memory, is_pandas, matrix_of_mappings, ro
 from calibdask.engine.axes import Axis
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array
+from calibdask.statistics.views.drawn_shares import LEAST
 
 if TYPE_CHECKING:
     from calibdask.data.data import Data
 
 _WHERE = "soft_labels expects y_true between 0 and 1 for scores P(y = 1), or rows of K shares for scores of K classes"
 _TOLERANCE = 1e-6
-# Smaller shares count as 0, as weights must not be smaller.
-LEAST = 1e-100
 RATERS = "raters"
 
 
@@ -194,7 +193,7 @@ def _check_options(data: "Data") -> None:
 
 
 def _width(values: Any) -> int:
-    """Number of columns; 1 of what is no matrix."""
+    """Number of columns of a matrix, else 1."""
     return int(np.shape(values)[1]) if len(np.shape(values)) == 2 else 1
 
 

@@ -66,8 +66,7 @@ class NormalEffects:
 
     def share(self, noise: Array) -> Array:
         """The weight of an estimate itself, t / (t + v)."""
-        total = self.certain_variance + noise
-        return np.divide(self.certain_variance, total, out=np.ones_like(noise), where=total > 0)
+        return _share(self.certain_variance, noise)
 
     def shrunken(self, values: Array, noise: Array) -> Array:
         """Posterior means."""
@@ -87,14 +86,18 @@ class NormalEffects:
 
     def beyond(self, values: Array, noise: Array, limit: float) -> Array:
         """Posterior probability, for normal effects, that an effect is larger in size than a limit."""
-        share = np.divide(
-            self.variance, self.variance + noise, out=np.ones_like(noise), where=self.variance + noise > 0
-        )
+        share = _share(self.variance, noise)
         deviation = np.sqrt(share * noise)
         centre = self.mean + share * (values - self.mean)
         with np.errstate(divide="ignore", invalid="ignore"):
             below, above = (-limit - centre) / deviation, (centre - limit) / deviation
         return np.where(deviation > 0, scipy.special.ndtr(below) + scipy.special.ndtr(above), np.abs(centre) > limit)
+
+
+def _share(variance: float, noise: Array) -> Array:
+    """The weight of an estimate itself, variance / (variance + noise); 1 where both are 0."""
+    total = variance + noise
+    return np.divide(variance, total, out=np.ones_like(noise), where=total > 0)
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ MOST_CLUSTERS = 1 << 17
 _HASH_BITS = 52
 # Buckets of all slices together, and fewest of a slice, of clusters that are not in the sample.
 _BUCKETS_TOGETHER, _FEWEST_BUCKETS = 1 << 20, 16
-# From this share on a cluster is no typical one for which those of a sample can stand: buckets of all rows do.
+# Clusters with a larger share of the weight are too rare for a sample to represent; the buckets of all rows are used.
 _LARGE = 0.05
 # Residuals and their squares are whole numbers of this unit: sums of 2**31 rows fit an int64.
 _UNIT = 2.0**-32

@@ -75,7 +75,7 @@ class OutcomeSums(SumStatistic[OutcomeSumsState]):
 
 @dataclass(frozen=True)
 class OutcomeRows(Derived[OutcomeSumsState]):
-    """Rows of positive weight, and those of them with the outcome: `OutcomeSums` whatever the rows weigh."""
+    """The number of rows of positive weight, and of those with the outcome: `OutcomeSums` with all weights 1."""
 
     setting: Setting
 

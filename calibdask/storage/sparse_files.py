@@ -27,7 +27,7 @@ _DIMS, _SIZES, _SLICES, _STEPS = "sparse_dims", "sparse_sizes", "sparse_slices",
 
 
 def has_lists(names: Iterable[str]) -> bool:
-    """Whether arrays of these names are those of a summary with lists of occupied cells."""
+    """Whether these names of arrays belong to a summary that lists its occupied cells."""
     return any(name.endswith(_STEPS_OF) for name in names)
 
 

@@ -78,7 +78,6 @@ class ShrunkenIntercepts:
         """
         weight, outcome, square = sums
         intercept = np.zeros(count)
-        effects, noise, filled = NormalEffects(0.0, 0.0, 1.0, 0.0, 0.0), np.full(count, np.inf), np.zeros(count, bool)
         for _ in range(_MOST_STEPS):
             logit_there = logit + intercept[slices]
             probability = special.expit(logit_there)
@@ -88,17 +87,16 @@ class ShrunkenIntercepts:
             # Others have no rows, or only scores that are 0 or 1 but for rounding.
             filled = information > _LEAST_INFORMATION
             information = information[filled]
-            noise = np.full(count, np.inf)
             residual = np.bincount(slices, outcome - weight * probability, count)[filled]
-            noise[filled] = np.bincount(slices, square * spread, count)[filled] / information**2
+            noise = np.bincount(slices, square * spread, count)[filled] / information**2
             working = intercept[filled] + residual / information
-            effects = NormalEffects.of(working, noise[filled], for_intervals=False)
+            effects = NormalEffects.of(working, noise, for_intervals=False)
             before, intercept = intercept, np.full(count, effects.mean)
-            intercept[filled] = effects.shrunken(working, noise[filled])
+            intercept[filled] = effects.shrunken(working, noise)
             if np.abs(intercept - before).max(initial=0.0) < _SETTLED:
                 break
         own_weight = np.zeros(count)
-        own_weight[filled] = effects.share(noise[filled])
+        own_weight[filled] = effects.share(noise)
         error = np.sqrt(effects.certain_variance * (1 - own_weight))
         return cls(intercept, error, own_weight, effects.variance**0.5)
 

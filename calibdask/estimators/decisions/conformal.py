@@ -36,7 +36,7 @@ _BITS = 12
 _LABEL = Setting("label")
 # Numbers of rows that differ by less are equal up to rounding.
 _ROUNDING = 1e-12
-# Kish's number of all rows is so much smaller than the sum of those of each label only if weights depend on the label.
+# If weights do not depend on the label, Kish's effective rows are at least this share of the sum over labels.
 _SAME_WEIGHTS = 0.98
 _NO_INTERVAL = {"no_interval": "with weights that depend on the label, or where all labels are equal"}
 

@@ -242,7 +242,7 @@ def _usual_dims(pool: Pool) -> list[str]:
 
 
 def _are_many_and_small(pool: Pool) -> bool:
-    """Whether the slices that are told apart at first rank noise unless they are shrunk."""
+    """Whether the slices shown at first are so many and small that their raw order is mostly noise."""
     rows = pool.group_rows(pool.groups(_usual_dims(pool), Selection()))
     return are_many_and_small(rows[rows > 0])
 

@@ -20,7 +20,7 @@ _LEAVES_KEPT = 64
 # Most weights, of replicates times parts of rows, held at a time.
 _WEIGHTS_AT_ONCE = 1 << 21
 # Smaller weights count as 0.
-_LEAST = 1e-100
+LEAST = 1e-100
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class DrawnShares(View):
             drawn = np.where(is_shared, _of_rows(self.seed, 2, self.replicates, self.cluster.values[here]), drawn)
         is_drawn = (drawn >= low) & (drawn < high)
         weights = ((1 - spread) * (high - low) + spread * is_drawn) * self.weight.values[here]
-        return replace(block, layout=self.layout(block.layout), weights=np.where(weights > _LEAST, weights, 0.0))
+        return replace(block, layout=self.layout(block.layout), weights=np.where(weights > LEAST, weights, 0.0))
 
 
 def _of_rows(seed: int, purpose: int, replicates: int, number: Counts) -> Array:

@@ -6,7 +6,6 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
-from scipy import special
 
 from calibdask.data.input import Input
 from calibdask.data.soft_labels import SoftRows
@@ -96,6 +95,8 @@ def _probabilities(rows: SoftRows) -> Array:
     scores = np.asarray(rows.scores, np.float64)
     if not rows.data.options.logits:
         return scores
+    from scipy import special  # slow to import, and seldom needed
+
     return np.asarray(special.expit(scores) if scores.ndim == 1 else special.softmax(scores, axis=-1))
 
 

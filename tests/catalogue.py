@@ -20,6 +20,7 @@ from calibdask.statistics.bins.grid import Grid, GridHistogram, support
 from calibdask.statistics.bins.sparse_grid import SparseHistogram
 from calibdask.statistics.bins.tail_sums import TailSums
 from calibdask.statistics.cluster_cells import ClusterCells
+from calibdask.statistics.cluster_sizes import ClusterSizes
 from calibdask.statistics.cluster_sums import ClusterSums
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.confusion import Confusion
@@ -292,6 +293,8 @@ def statistics(layout: Layout) -> list[Statistic]:
         ColumnSums(Setting("class", 1)),
         ClusterSums(Setting("class", 1)),
         ClusterCells(16),
+        ClusterSizes(),
+        ClusterSizes(FrozenArray(np.arange(layout.groups) % 2), most=3),
         IdentifierSums(Setting("class", 1), 2),
         OutcomeSums(Setting("classwise")),
         RowHashes(FrozenArray(np.arange(layout.groups))),

@@ -220,5 +220,5 @@ def _with(options: Sequence[Callable[..., Any]], command: Callable[..., Any]) ->
 
 def features_option(use: str = "Columns that describe subgroups") -> Callable[[Any], Any]:
     """The option ``--features``; ``use`` states the purpose of the columns."""
-    help_text = f"{use}; repeatable. all: every column besides labels, scores and weights."
+    help_text = f"{use}; repeatable. all: every column besides labels, scores, weights and clusters."
     return click.option("--features", metavar=f"NAME[,...]|{ALL}", multiple=True, help=help_text)

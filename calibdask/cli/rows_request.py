@@ -252,7 +252,7 @@ def stem_of(data: str) -> str:
 
 
 def feature_names(request: RowsRequest, rows: "StoredRows", given: tuple[str, ...]) -> tuple[str, ...]:
-    """The columns that were named, ``all`` for every one besides labels, scores and weights.
+    """The columns that were named, ``all`` for every one besides labels, scores, weights and clusters.
 
     Raises
     ------
@@ -266,7 +266,8 @@ def feature_names(request: RowsRequest, rows: "StoredRows", given: tuple[str, ..
         raise click.UsageError("Missing option '--features': name columns that describe groups, or all.")
     if names != (ALL,):
         return names
-    return tuple(further_columns(rows, request.label, request.score, [request.weight] if request.weight else []))
+    used = [name for name in (request.weight, request.groups) if name is not None]
+    return tuple(further_columns(rows, request.label, request.score, used))
 
 
 def population_of(

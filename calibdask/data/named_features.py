@@ -79,7 +79,7 @@ def _has_fields(features: Any) -> bool:
 def _all_further(y_true: Any, y_prob: Any, weight: Any, options: InputOptions) -> list[str]:
     """The names of all columns besides labels, scores and weights."""
     label, score = options.label, options.score
-    used = [weight] if isinstance(weight, str) else []
+    used = [name for name in (weight, options.groups) if isinstance(name, str)]
     if y_prob is None and isinstance(y_true, str | os.PathLike):
         from calibdask.storage.open_store import open_store
         from calibdask.storage.readers import StoredRows

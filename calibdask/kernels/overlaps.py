@@ -68,10 +68,10 @@ def add_overlaps(codes, starts, features, values, terms, words):
 
 
 @compiled
-def add_weighted_overlaps(codes, starts, features, values, weights, terms, sums):
+def add_weighted_overlaps(codes, starts, features, values, weights, squares, terms, sums):
     """Add weighted rows: ``sums`` (segments, segments, k) float64.
 
-    ``weights`` (n,); ``terms`` (groups, k) float64, of w the first three, of w**2 the others.
+    ``weights``, ``squares`` (n,); ``terms`` (groups, k) float64, of weights the first three, of squares the others.
     """
     count = features.shape[0]
     is_in, counts = np.empty(_TILE, np.uint8), np.empty(_TILE, np.uint32)
@@ -84,12 +84,12 @@ def add_weighted_overlaps(codes, starts, features, values, weights, terms, sums)
             size = min(_TILE, starts[group + 1] - first)
             _fill_members(codes, features, values, first, is_in[:size], inside, counts[:size])
             for r in range(size):
-                members, w = inside[r, : counts[r]], weights[first + r]
+                members, w, square = inside[r, : counts[r]], weights[first + r], squares[first + r]
                 for a in range(members.size):
                     with_a = shared[members[a]]
                     for b in range(a, members.size):
                         with_a[members[b], 0] += w
-                        with_a[members[b], 1] += w * w
+                        with_a[members[b], 1] += square
         for i in range(count):
             for j in range(i, count):
                 for t in range(terms.shape[1]):

@@ -89,9 +89,6 @@ def test_commands_that_take_rows_as_independent_refuse_groups(run: Run, file: st
     status, _, error = run("threshold", file, "--groups", "race", "--risk", "0.1")
     assert status == 2
     assert "exact binomial tests, which are not valid for clusters" in error
-    status, _, error = run("audit", file, "--groups", "race", "--features", "all")
-    assert status == 2
-    assert "groups is not supported" in error
     rows = races()
     with pytest.raises(ValueError, match="Draw one row of each cluster at random, and leave groups out"):
         cd.threshold(rows.y, rows.p, groups=rows.g)

@@ -10,14 +10,15 @@ import xarray as xr
 from calibdask.analyses.analysis import Analysis, Heading, Outcome
 from calibdask.analyses.auditing.audit_document import audit_document
 from calibdask.analyses.auditing.audit_table import AuditTable, fill_lattice
-from calibdask.analyses.auditing.conclusions import why_passes
-from calibdask.analyses.auditing.cutting import learnt_cuts
-from calibdask.analyses.auditing.features import Values, check_values, is_whole
+from calibdask.analyses.auditing.conclusions import cluster_remark, why_passes
+from calibdask.analyses.auditing.cutting import check_cutting, learnt_cuts, one_setting
+from calibdask.analyses.auditing.features import Values
 from calibdask.analyses.auditing.label_leakage import FeatureCounts, warn_of_leakage
 from calibdask.analyses.auditing.measures import cells_of
 from calibdask.analyses.auditing.overlaps import LatticeOverlaps, RowOverlaps
 from calibdask.analyses.auditing.planning import LatticePlan
 from calibdask.analyses.auditing.summarized import NOTES, refuse_rows_options, summary_lattice
+from calibdask.data.cluster_sizes import check_exponents, with_exponents
 from calibdask.data.data import Data, summary_of
 from calibdask.data.input import Input
 from calibdask.data.named_features import data_with_features
@@ -25,11 +26,9 @@ from calibdask.data.options import InputOptions, Task
 from calibdask.inference.choice import check_level
 from calibdask.results.document import Document
 from calibdask.results.format import plain
-from calibdask.statistics.settings import Setting
+from calibdask.statistics.cluster_sizes import ClusterExponents
 from calibdask.storage.summary import Summary
 
-# More rows, or columns, than any data have.
-_MOST_WHOLE = 10**12
 # What a summary says about rows that were left out.
 _JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "setting": str,
  "depth": int, "min_rows": int, "alpha": float, "segments": int, "conclusion": str,
@@ -40,11 +39,12 @@ _JSON = """{"format": 1, "rows": int, "passes": int, "calibdask_version": str, "
             "ecce": float, "sigma": float, "slope": float or null, "pvalue": float,
             "pvalue_adjusted": float, "log_e": float, "discovery": bool}]}
 "not_excluded": the largest absolute gap that cannot be ruled out for any subgroup of at
-least that many rows, at 1 - alpha for all together. --out FILE.csv, .parquet, .nc and
-.zarr have every subgroup."""
+least that many rows, at 1 - alpha for all together. With --groups also "groups": str,
+"clusters": int and, in "found", "cluster_weight": float. --out FILE.csv, .parquet, .nc
+and .zarr have every subgroup."""
 _RECORDED = (
     *("rows", "events", "mean_score", "frequency", "gap", "gap_low", "gap_high", "ece", "ece_chance", "ecce"),
-    *("sigma", "slope", "pvalue", "pvalue_adjusted", "log_e", "discovery"),
+    *("sigma", "slope", "pvalue", "pvalue_adjusted", "log_e", "discovery", "cluster_weight"),
 )
 
 
@@ -59,6 +59,7 @@ def audit(
     label: Any = None,
     score: Any = None,
     sample_weight: Any = None,
+    groups: Any = None,
     skip_missing: bool = False,
     setting: str | int | None = None,
     values: int | None = None,
@@ -98,7 +99,10 @@ def audit(
     label, score : name or names of columns, optional
         In a frame or a file, as in `calibdask.evaluate`.
     sample_weight : array of shape (n,) or name of a column, optional
-        Non-negative weights.
+        Non-negative weights; not with ``groups``.
+    groups : array of shape (n,) or name of a column, optional
+        The cluster of each row, such as a patient: only rows of different clusters are independent. Each cluster then
+        counts once, see Notes.
     skip_missing : bool, default False
         Leave out rows without a label, a score or a weight.
     setting : str or int, optional
@@ -198,6 +202,17 @@ def audit(
     valid for independent outcomes of any probabilities; with weights they are approximate, for the effective number of
     rows.
 
+    *Clusters.* With ``groups`` a row has the weight 1 / m, where m is the number of rows of its cluster, and all
+    numbers but ``rows`` and ``events`` are weighted: each cluster counts once. ``cluster_weight`` is the sum of the
+    weights of a segment, the attribute ``clusters`` the number of all. As the weights of a cluster add up to at most 1,
+    ``log_e`` and Chernoff's bound, which alone is the p-value, are valid for any number of clusters and any dependence
+    within them (Hoelder), if outcomes have the probabilities of their scores, given the scores, features and sizes of
+    their clusters. ``gap_low``, ``gap_high`` (pointwise) and ``not_excluded`` (simultaneous) are Chernoff's for the
+    weighted frequency, less the mean score: valid for outcomes of any probabilities, and so wide that they may include
+    0 for a segment that is ``found``. Variances are the largest that dependence can make them: ``sigma`` (scores at the
+    mean of their cell) and ``ece_chance`` are upper bounds, and ``described`` uses upper bounds of standard errors. Of
+    over 4 million clusters some count together, which only lowers weights.
+
     References
     ----------
     .. [1] Hoeffding, On the distribution of the number of successes in independent trials, 1956.
@@ -215,11 +230,14 @@ def audit(
     'age > 75, phone = True'
     """
     options = InputOptions(
-        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score, skip_missing
+        *(task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, score),
+        skip_missing,
+        groups=groups,
     )
     analysis = Audit(depth, min_rows, alpha, values, setting, edges=edges, score_cells=score_cells)
     if y_prob is None and (summary := summary_of(y_true)) is not None:
         refused = {"features": features, "label": label, "score": score, "sample_weight": sample_weight}
+        refused |= {"groups": groups}
         refused |= {"task": task, "labels": labels, "skip_missing": skip_missing or None, "logits": logits or None}
         refuse_rows_options(refused)
         return analysis.run(Data(summary=summary))
@@ -266,11 +284,13 @@ class Audit(Analysis):
     name: ClassVar[str] = "audit"
     heading: ClassVar[Heading] = "Find and watch"
     json_head: ClassVar[Sequence[str]] = (
-        *("rows", "passes", "calibdask_version", "setting", "depth", "min_rows", "alpha", "segments", "conclusion"),
+        *("rows", "groups", "clusters", "passes", "calibdask_version", "setting", "depth", "min_rows", "alpha"),
+        *("segments", "conclusion"),
     )
     json_shape: ClassVar[str] = _JSON
     slices: ClassVar[bool] = False
     weights: ClassVar[bool] = True
+    clusters: ClassVar[bool] = True
     takes_features: ClassVar[bool] = True
     statuses: ClassVar[Mapping[Outcome, str]] = {
         "met": "nothing is found",
@@ -282,6 +302,7 @@ class Audit(Analysis):
         ("calibdask audit rows.parquet --features all --depth 3", "subgroups of up to three columns"),
         ("calibdask audit rows.parquet --features all --report audit.html", "also a report to read and print"),
         ("calibdask audit rows.parquet --features all --one-way", "also a table of each column"),
+        ("calibdask audit visits.parquet --features all --groups patient", "dependent rows of each patient"),
         ("calibdask audit summary.zarr --min-rows 1000", "a summary made with --features"),
         ("calibdask calibrate rows.parquet --features all --out map.json", "then: a map that corrects what was found"),
     )
@@ -296,12 +317,18 @@ class Audit(Analysis):
             return _of_summary(data.summary, self.depth, self.min_rows, self.alpha)
         depth = 2 if self.depth is None else self.depth
         check_cutting(depth, self.min_rows, self.values, self.score_cells)
-        return self._of_rows(data.read(), depth)
+        return self._of_rows(data.read(takes_groups=True), depth)
 
     def _of_rows(self, data: Input, depth: int) -> xr.Dataset:
+        check_exponents(self.name, data.source.layout)
         values = Values.of(self.values, self.min_rows, self.edges)
-        cuts, notes = learnt_cuts(data, one_setting(data, self.setting), depth, values, self.score_cells)
+        cuts, notes, sizes = learnt_cuts(data, one_setting(data, self.setting), depth, values, self.score_cells)
         passes_cut = data.source.passes
+        clusters, remark = dict[str, Any](), ""
+        if sizes is not None:
+            data = with_exponents(data, exponents := ClusterExponents.of(sizes))
+            clusters = {"clusters": exponents.clusters}
+            remark = cluster_remark(exponents.clusters, data.options.groups_name, pooled=exponents.level > 0)
         weighted, workers = data.source.layout.weighted, data.source.workers
         plan = LatticePlan(cuts.setting, cuts.edges, cuts.features, depth, weighted, workers=workers)
         kept, sums, counts, labels = fill_lattice(plan, data, self.min_rows)
@@ -318,7 +345,8 @@ class Audit(Analysis):
             passes=passes,
             depth=depth,
             score_cells=cuts.edges.bins,
-        ).assign_attrs(values=cuts.values, notes=json.dumps(notes), **attributes)
+            clusters=remark,
+        ).assign_attrs(values=cuts.values, notes=json.dumps(notes), **attributes, **clusters)
 
     def document(self, result: xr.Dataset) -> Document:
         """The conclusion, subgroups, errors that cannot be ruled out, and each column by itself."""
@@ -339,7 +367,7 @@ class Audit(Analysis):
 
 def _record(segment: xr.Dataset) -> dict[str, Any]:
     names = [name for name in str(segment.features.values).split(", ") if name]
-    numbers = {name: plain(segment[name].values) for name in _RECORDED}
+    numbers = {name: plain(segment[name].values) for name in _RECORDED if name in segment}
     return {
         "segment": str(segment.segment.values),
         "features": names,
@@ -364,26 +392,3 @@ def _of_summary(summary: Summary, depth: int | None, min_rows: int, alpha: float
         depth=cuts.depth,
         score_cells=cuts.edges.bins,
     ).assign_attrs(values=cuts.values, notes=summary.dataset.attrs.get(NOTES, "[]"), **summary.notes.attributes)
-
-
-def check_cutting(depth: int, min_rows: int, values: int | None, score_cells: int | None) -> None:
-    """Raise ValueError for numbers of segments and cells that make no sense."""
-    check_values(values)
-    for name, value in {"depth": depth, "min_rows": min_rows, "score_cells": score_cells or 1}.items():
-        if not is_whole(value) or value < 1:
-            raise ValueError(f"{name} expects a whole number from 1 on, got {value!r}.")
-        if value > _MOST_WHOLE:
-            raise ValueError(f"{name} expects a whole number up to {_MOST_WHOLE:,}, got {value!r}.")
-
-
-def one_setting(data: Input, setting: str | int | None = None) -> Setting:
-    """The setting of an audit, of one column of scores of one model; raises ValueError for others."""
-    layout = data.source.layout
-    chosen = layout.setting(setting)
-    if layout.batch > 1:
-        raise ValueError("audit expects the scores of one model, (n,) or (n, K); audit models one by one.")
-    if chosen.kind not in ("class", "confidence"):
-        raise ValueError(
-            f"audit expects a setting with one column of scores: 'binary', 'confidence' or a class, got {setting!r}."
-        )
-    return chosen

@@ -30,10 +30,12 @@ from calibdask.results.document import (
     text,
 )
 from calibdask.results.format import counted, figure, percent, rests_on, shown_texts
+from calibdask.safe_text import visible
 from calibdask.statistics.lattice.coding import DATE_PARTS
 
 OF_SEGMENTS: Mapping[str, PartInfo] = {
     "gap": PartInfo("observed rate minus mean prediction", "difference"),
+    "cluster_weight": PartInfo("clusters, each by the share of its rows that are in the segment", "statistic"),
     "ece": PartInfo("mean absolute gap over cells of scores", "error"),
     "ece_chance": PartInfo("expected mean absolute gap of a calibrated model", "statistic"),
     "ecce": PartInfo("range of the cumulative differences of outcomes and scores", "error"),
@@ -58,24 +60,18 @@ _READING_FUNNEL = (
 _READING_GUARANTEE = (
     "Upper bound of the error in percentage points, simultaneous for all subgroups of at least this many rows."
 )
+_GAP_TERM = (
+    "Observed rate minus mean prediction, in percentage points: below 0 the scores are too high. Pointwise interval"
+)
+_PVALUE_TERM = (
+    "P-value adjusted for all subgroups: the probability that a calibrated model has an error this large in any "
+    "of them, from tail bounds that are valid for"
+)
+_CHANCE_TERM = "Mean absolute gap over cells of scores, and its expected value for a calibrated model"
 _TERMS = (
-    (
-        "gap",
-        "Observed rate minus mean prediction, in percentage points: below 0 the scores are too high. Pointwise "
-        "interval.",
-        "",
-    ),
-    (
-        "p, adjusted",
-        "P-value adjusted for all subgroups: the probability that a calibrated model has an error this large in any "
-        "of them, from tail bounds that are valid for few rows.",
-        "Hoeffding 1956; Holm 1979",
-    ),
-    (
-        "ECE, by chance",
-        "Mean absolute gap over cells of scores, and its expected value for a calibrated model with as many rows.",
-        "",
-    ),
+    ("gap", f"{_GAP_TERM}.", ""),
+    ("p, adjusted", f"{_PVALUE_TERM} few rows.", "Hoeffding 1956; Holm 1979"),
+    ("ECE, by chance", f"{_CHANCE_TERM} with as many rows.", ""),
     (
         "subgroups that explain the miscalibration",
         "The smallest set: a subgroup is listed if it differs significantly from the rest of each larger subgroup "
@@ -88,6 +84,19 @@ _TERMS = (
         "Errors within the exact simultaneous limits of the observed rates.",
         "Clopper & Pearson 1934",
     ),
+)
+# Of rows in clusters, in place of these.
+_CLUSTER_TERMS = (
+    (
+        "gap",
+        f"{_GAP_TERM}, Chernoff's for the observed rate: valid for any dependence within clusters, and wide; it may "
+        "include 0 where p is small, which rests on the scores too.",
+        "",
+    ),
+    ("p, adjusted", f"{_PVALUE_TERM} few clusters and any dependence within them.", "Chernoff 1952; Holm 1979"),
+    ("ECE, by chance", f"{_CHANCE_TERM}, at most, whatever the dependence within clusters.", ""),
+    _TERMS[-2],
+    ("not excluded", "Errors within simultaneous limits of the observed rates.", "Chernoff 1952"),
 )
 
 
@@ -102,7 +111,8 @@ def audit_document(result: xr.Dataset, *, one_way_only: bool = False, anchors: s
     groups = Section("groups", "Subgroups", list(audit_group_elements(result)))
     excluded = Section("excluded", "Errors that cannot be ruled out", list(not_excluded(result)))
     audited = Section("audited", "Data and settings", [Listing(list(_audited(result)))])
-    meanings = Section("meanings", "Definitions", [Terms(_TERMS)], appendix=True)
+    terms = _CLUSTER_TERMS if "clusters" in result.attrs else _TERMS
+    meanings = Section("meanings", "Definitions", [Terms(terms)], appendix=True)
     if one_way_only:
         sections = [conclusion, columns, audited, meanings]
     else:
@@ -134,6 +144,11 @@ def _audited(result: xr.Dataset) -> Iterator[str]:
         f"Up to {attributes['values']} values per column plus missing; calibration errors over "
         f"{attributes['score_cells']} cells of scores."
     )
+    if "clusters" in attributes:
+        yield (
+            f"{counted(attributes['clusters'], 'cluster')} of dependent rows ({visible(attributes['groups'])}): each "
+            "of the m rows of a cluster has the weight 1/m, in all numbers but those of rows."
+        )
     for name, why in (("rows_skipped", "without a label, a score or a weight"), ("rows_ignored", "by their label")):
         if attributes.get(name):
             yield f"{counted(attributes[name], 'row')} left out, {why}."

@@ -167,7 +167,7 @@ def fill_lattice(
         labels, further = answers.get("labels", labels), {}
         state: LatticeState = answers["lattice"]
         here = plan.kept(statistic.segments, state.rows.sum(-1), first, min_rows)
-        parts.append(cells_of(state, here))
+        parts.append(cells_of(state, here, clustered=data.source.layout.clustered))
         counts.append(FeatureCounts.of(statistic.segments, state))
         kept.append(here + first)
         first += statistic.segments.count
@@ -231,15 +231,16 @@ class AuditTable:
         choice = {"candidates_untried": described.size - tried.size, "overlaps_unknown": overlaps.unknown}
         return replace(self, columns={**self.columns, "described": left}, choice={**self.choice, **choice})
 
-    def dataset(self, *, min_rows: int, **attributes: Any) -> xr.Dataset:
-        """The result."""
+    def dataset(self, *, min_rows: int, clusters: str = "", **attributes: Any) -> xr.Dataset:
+        """The result; ``clusters``: a further sentence of the conclusion, of rows in clusters."""
         columns = self.columns
         texts = np.array([self.plan.text(self.segments, int(number)) for number in self.kept], object)
         subsets = [self.segments.describe(int(number))[0] for number in self.kept]
         names = np.array([", ".join(self.plan.name(i) for i in subset) for subset in subsets], object)
         excluded = not_excluded(columns["rows"], *self.ends, min_rows)
-        sentence = conclusion(texts, columns["gap"], columns["described"], excluded, min_rows, self.alpha)
-        sentence += remarks(int(columns["described"].sum()), self.choice)
+        units = "clusters" if clusters else "rows"
+        sentence = conclusion(texts, columns["gap"], columns["described"], excluded, min_rows, self.alpha, units)
+        sentence += remarks(int(columns["described"].sum()), self.choice) + clusters
         numbers = {
             name: column.astype(np.int64) if name in ("rows", "events") else column for name, column in columns.items()
         }

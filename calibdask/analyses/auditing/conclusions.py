@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.analyses.auditing.audit_texts import points_up, signed_points
+from calibdask.results.format import counted
+from calibdask.safe_text import visible
 from calibdask.statistics.exact import Array
 
 # Where larger errors are not excluded even for the largest segments, nothing has been said.
@@ -31,8 +33,9 @@ def conclusion(
     excluded: dict[int, float],
     min_rows: int,
     alpha: float,
+    units: str = "rows",
 ) -> str:
-    """One sentence, or two; segments are in the order of their evidence."""
+    """One sentence, or two; segments are in the order of their evidence. ``units``: independent rows or clusters."""
     level = f"{100 * (1 - alpha):.6g} % confidence"
     if not excluded:
         return f"No group has {min_rows:,} rows: undecided."
@@ -48,7 +51,7 @@ def conclusion(
     if least > _SAYS_NOTHING:
         return (
             f"No finding, but little power: errors of {points_up(least)} points cannot be ruled out even for the "
-            "largest subgroups. More rows are needed."
+            f"largest subgroups. More {units} are needed."
         )
     size = next((size for size, error in excluded.items() if error <= _SAYS_NOTHING), 0)
     return f"No group of at least {size:,} rows is off by more than {points_up(excluded[size])} points, with {level}."
@@ -62,6 +65,20 @@ def remarks(described: int, choice: Mapping[str, int]) -> str:
     if choice["candidates_untried"]:
         text += f" {choice['candidates_untried']:,} with less evidence were not included in this comparison."
     return text
+
+
+def cluster_remark(clusters: int, name: str, *, pooled: bool = False) -> str:
+    """A further sentence on the clusters of rows; ``pooled``: some of them count together.
+
+    Examples
+    --------
+    >>> cluster_remark(72, "race"), cluster_remark(72, "groups")
+    (' Each of 72 clusters (race) counts once.', ' Each of 72 clusters counts once.')
+    """
+    named = "" if name == "groups" else f" ({visible(name)})"
+    if pooled:
+        return f" Each of more than {clusters:,} clusters{named} counts at most once."
+    return f" Each of {counted(clusters, 'cluster')}{named} counts once."
 
 
 def why_passes(cutting: int, filling: int, describing: int) -> dict[str, str]:

@@ -7,13 +7,14 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
-from calibdask.analyses.auditing.features import PLURALS, Learnt, Values
+from calibdask.analyses.auditing.features import PLURALS, Learnt, Values, check_values, is_whole
 from calibdask.analyses.auditing.planning import LatticePlan
 from calibdask.data.features import FeatureColumn
 from calibdask.data.input import Input
 from calibdask.engine.plan import run_requests
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.binnings import EqualMass
+from calibdask.statistics.cluster_sizes import ClusterSizes, ClusterSizesState
 from calibdask.statistics.lattice.coding import Categories, Coding, Cut, check_names, name_of
 from calibdask.statistics.lattice.lattice_sums import LatticeState
 from calibdask.statistics.lattice.whole_numbers import WholeNumbers, WholeNumbersState
@@ -22,12 +23,16 @@ from calibdask.storage.summary_lattice import Cuts
 
 # Cells of scores by depth: triples of features are many.
 _SCORE_CELLS, _SCORE_CELLS_OF_TRIPLES = 64, 16
+# More rows, or columns, than any data have.
+_MOST_WHOLE = 10**12
 
 
 def learnt_cuts(
     data: Input, setting: Setting, depth: int, values: Values, score_cells: int | None
-) -> tuple[Cuts, list[str]]:
-    """The cuts that suit the rows, and what to know about features; one pass, and mostly one that narrows quantiles.
+) -> tuple[Cuts, list[str], ClusterSizesState | None]:
+    """The cuts that suit the rows, what to know about features, and the sizes of clusters, if there are any.
+
+    They take one pass, and mostly one that narrows quantiles.
 
     Raises
     ------
@@ -41,11 +46,13 @@ def learnt_cuts(
     """
     values.check_features(data.features)
     values = values.suiting(data.features, depth)
+    sizes = {-2: iter(ClusterSizes())} if data.source.layout.clustered else {}
     cells = score_cells or (_SCORE_CELLS if depth < 3 else _SCORE_CELLS_OF_TRIPLES)
     learnt: Any = run_requests(
         {
-            # No user's feature has this number.
+            # No user's feature has these numbers.
             -1: EqualMass(cells).edges(setting),
+            **sizes,
             **{number: values.learn(column, number) for number, column in enumerate(data.features)},
         },
         data.source,
@@ -60,7 +67,8 @@ def learnt_cuts(
         if feature.warning:
             warnings.warn(feature.warning, UserWarning, stacklevel=3)
     notes += [feature.remark for feature in of_features if feature.remark]
-    return Cuts(setting, learnt[-1], codings, depth, max(values.most, values.categories or 0)), notes
+    cuts = Cuts(setting, learnt[-1], codings, depth, max(values.most, values.categories or 0))
+    return cuts, notes, learnt.get(-2)
 
 
 def reused_cuts(cuts: Cuts, data: Input, setting: Setting) -> Cuts:
@@ -138,3 +146,26 @@ def _warn_of_others(coding: Cut, found: WholeNumbersState) -> None:
         UserWarning,
         stacklevel=4,
     )
+
+
+def check_cutting(depth: int, min_rows: int, values: int | None, score_cells: int | None) -> None:
+    """Raise ValueError for numbers of segments and cells that make no sense."""
+    check_values(values)
+    for name, value in {"depth": depth, "min_rows": min_rows, "score_cells": score_cells or 1}.items():
+        if not is_whole(value) or value < 1:
+            raise ValueError(f"{name} expects a whole number from 1 on, got {value!r}.")
+        if value > _MOST_WHOLE:
+            raise ValueError(f"{name} expects a whole number up to {_MOST_WHOLE:,}, got {value!r}.")
+
+
+def one_setting(data: Input, setting: str | int | None = None) -> Setting:
+    """The setting of an audit, of one column of scores of one model; raises ValueError for others."""
+    layout = data.source.layout
+    chosen = layout.setting(setting)
+    if layout.batch > 1:
+        raise ValueError("audit expects the scores of one model, (n,) or (n, K); audit models one by one.")
+    if chosen.kind not in ("class", "confidence"):
+        raise ValueError(
+            f"audit expects a setting with one column of scores: 'binary', 'confidence' or a class, got {setting!r}."
+        )
+    return chosen

@@ -4,6 +4,11 @@ Under the null hypothesis that every outcome has the probability that its score 
 is a sum of independent Bernoulli variables. Bounds of its tails are valid for 30 rows of rare outcomes as for 10**9,
 and however segments overlap. Weights may depend on the outcome for Chernoff's bound and for e-values, whose expectation
 is at most 1 if that of sum w (o - s) is 0, since a**u <= 1 + u (a - 1) for u = w / max w.
+
+Of rows in clusters only clusters are independent. Each row has the weight 1 / m, where m is the number of rows of its
+cluster, and the weights of a cluster add up to at most 1 in every segment. By Hoelder's inequality within each cluster,
+E exp(t sum w o) <= prod (1 + (e**t - 1) s)**w for every dependence and every t: Chernoff's bound and the e-values hold
+for the weighted sums. By that of Cauchy and Schwarz, the variance of sum w h (o - s) is at most sum w h**2 s (1 - s).
 """
 
 from collections.abc import Sequence
@@ -20,6 +25,7 @@ from calibdask.statistics.exact import Array
 TILTS = np.array([0.01, 0.03, 0.1, 0.25, 0.5, 1.0, 2.0])
 TILTS = np.r_[-TILTS[::-1], TILTS]
 _STEPS, _LONGEST_STEP, _CLOSE = 25, 1.5, 1e-6
+_HALVINGS = 50
 
 
 class SegmentCells(NamedTuple):
@@ -27,7 +33,7 @@ class SegmentCells(NamedTuple):
 
     ``weight``, ``outcome``, ``score``: sums of w, w o, w s; ``rows`` and ``events``; by segment ``spread``, the sum of
     w**2 s (1 - s), ``weight_square`` and ``outcome_square`` of w**2 and w**2 o. ``largest`` weight, 1 without weights;
-    ``weighted``.
+    ``weighted``. With ``clustered``, w is 1 / m and w stands for w**2, see `of_clusters`.
     """
 
     weight: Array
@@ -40,6 +46,18 @@ class SegmentCells(NamedTuple):
     outcome_square: Array
     largest: float
     weighted: bool
+    clustered: bool = False
+
+    @classmethod
+    def of_clusters(cls, weight: Array, outcome: Array, score: Array, rows: Array, events: Array) -> "SegmentCells":
+        """Sums with the weights 1 / m of rows in clusters of m rows.
+
+        In sums of squares w stands for w**2: variances are then bounds for any dependence within clusters. Scores of
+        ``spread`` are at the mean of their cell, which can only raise it.
+        """
+        cells = cls(weight, outcome, score, rows, events, *(np.zeros(0),) * 3, 1.0, weighted=False, clustered=True)
+        spread = (weight * cells.mean * (1 - cells.mean)).sum(-1)
+        return cells._replace(spread=spread, weight_square=weight.sum(-1), outcome_square=outcome.sum(-1))
 
     @property
     def mean(self) -> Array:
@@ -96,7 +114,7 @@ def pvalues(cells: SegmentCells) -> Array:
 
     Of the bounds that hold for the tail each is taken where it is the smallest: Chernoff's over the cells,
     min over t of exp(-t Y) prod (1 + (e**t - 1) s)**N, and that of the binomial distribution with the mean score
-    (Hoeffding 1956), with weights that of Bernstein.
+    (Hoeffding 1956), with weights that of Bernstein; of clusters Chernoff's alone.
 
     Examples
     --------
@@ -108,7 +126,9 @@ def pvalues(cells: SegmentCells) -> Array:
     0.0022
     """
     outcome, expected = cells.outcome.sum(-1), cells.score.sum(-1)
-    log_tail = np.minimum(_log_chernoff(cells), _log_bernstein(cells) if cells.weighted else _log_binomial(cells))
+    log_tail = _log_chernoff(cells)
+    if not cells.clustered:
+        log_tail = np.minimum(log_tail, _log_bernstein(cells) if cells.weighted else _log_binomial(cells))
     return np.where(outcome == expected, 1.0, np.minimum(1.0, 2 * np.exp(log_tail)))
 
 
@@ -165,8 +185,11 @@ def _log_bernstein(cells: SegmentCells) -> Array:
 def simultaneous_ends(cells: SegmentCells, alpha: float) -> tuple[Array, Array]:
     """Ends of the offsets of all segments together: of Clopper & Pearson at alpha / segments, less the mean score.
 
-    For independent outcomes of any probabilities (Hoeffding 1956); with weights those of the effective rows.
+    For independent outcomes of any probabilities (Hoeffding 1956); with weights those of the effective rows; of
+    clusters `chernoff_ends`.
     """
+    if cells.clustered:
+        return chernoff_ends(cells, alpha / max(1, len(cells.weight)))
     total, rows = cells.weight.sum(-1), cells.effective_rows
     frequency, mean = cells.outcome.sum(-1) / total, cells.score.sum(-1) / total
     events, tail = rows * frequency, alpha / (2 * max(1, rows.size))
@@ -174,3 +197,32 @@ def simultaneous_ends(cells: SegmentCells, alpha: float) -> tuple[Array, Array]:
     left = np.maximum(rows - events, 0.0)
     high = np.where(left > 0, scipy.special.betaincinv(events + 1, np.maximum(left, 1e-300), 1 - tail), 1.0)
     return low - mean, high - mean
+
+
+def chernoff_ends(cells: SegmentCells, alpha: float) -> tuple[Array, Array]:
+    """Ends of the offsets of segments of clusters, by Chernoff's bound for the frequency, less the mean score.
+
+    Whatever the probabilities of outcomes, with the weighted mean mu, and however they depend within clusters, the sum
+    of W weighted rows has E exp(t Y) <= (1 + (e**t - 1) mu)**W. The ends are the mu with W KL(frequency, mu) = log(2 /
+    alpha).
+
+    Examples
+    --------
+    >>> weight, outcome, score = np.array([[50.0]]), np.array([[10.0]]), np.array([[10.0]])
+    >>> cells = SegmentCells.of_clusters(weight, outcome, score, weight, outcome)
+    >>> [round(float(end[0]), 3) for end in chernoff_ends(cells, 0.05)]
+    [-0.127, 0.172]
+    """
+    total = cells.weight.sum(-1)
+    frequency, mean = np.clip(cells.outcome.sum(-1) / total, 0.0, 1.0), cells.score.sum(-1) / total
+    most = np.log(2 / alpha) / total
+    ends = []
+    for outermost in (0.0, 1.0):
+        inside, outside = frequency.copy(), np.full_like(frequency, outermost)
+        for _ in range(_HALVINGS):
+            middle = (inside + outside) / 2
+            divergence = scipy.special.rel_entr(frequency, middle) + scipy.special.rel_entr(1 - frequency, 1 - middle)
+            reached = divergence >= most
+            inside, outside = np.where(reached, inside, middle), np.where(reached, middle, outside)
+        ends.append(outside - mean)
+    return ends[0], ends[1]

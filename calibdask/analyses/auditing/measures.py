@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from calibdask.analyses.auditing.evidence import SegmentCells, log_e_values, pvalues
+from calibdask.analyses.auditing.evidence import SegmentCells, chernoff_ends, log_e_values, pvalues
 from calibdask.estimators.scores.mean_gap import GapMeans
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
@@ -18,10 +18,12 @@ _MOST_SLOPE = 1e3
 Columns = dict[str, Array]
 
 
-def cells_of(state: LatticeState, segments: npt.NDArray[np.intp]) -> SegmentCells:
-    """The sums of some segments as float64."""
+def cells_of(state: LatticeState, segments: npt.NDArray[np.intp], *, clustered: bool = False) -> SegmentCells:
+    """The sums of some segments as float64; ``clustered``: weights are those of `ClusterExponents`."""
     rows, events = (np.asarray(part[segments], np.float64) for part in (state.rows, state.hits))
     score, spread = exact.value(state.score[segments]), exact.value(state.spread[segments])
+    if clustered:
+        return SegmentCells.of_clusters(state.weight[segments], state.outcome[segments], score, rows, events)
     if state.weight.size:
         sums = state.weight[segments], state.outcome[segments], score, rows, events, spread
         squares = state.weight_square[segments], state.outcome_square[segments]
@@ -42,13 +44,15 @@ def _measured(cells: SegmentCells, alpha: float) -> Columns:
     gaps = cells.outcome - cells.score
     mean, frequency = cells.score.sum(-1) / total, cells.outcome.sum(-1) / total
     gap = gaps.sum(-1) / total
-    square = residual_square(cells)
-    low, high = GapMeans(mean, frequency, np.maximum(square / total - gap**2, 0.0), cells.effective_rows).ends(
-        1 - alpha
-    )
+    if cells.clustered:
+        low, high = chernoff_ends(cells, alpha)
+    else:
+        variance = np.maximum(residual_square(cells) / total - gap**2, 0.0)
+        low, high = GapMeans(mean, frequency, variance, cells.effective_rows).ends(1 - alpha)
     path = np.cumsum(gaps, axis=-1) / total[:, None]
     return {
         "rows": cells.rows.sum(-1),
+        **({"cluster_weight": total} if cells.clustered else {}),
         "events": cells.events.sum(-1),
         "mean_score": mean,
         "frequency": frequency,
@@ -72,11 +76,15 @@ def residual_square(cells: SegmentCells) -> Array:
 
 
 def _chance(cells: SegmentCells) -> Array:
-    """The expected sum over cells of |sum of w (o - s)| if scores are right; of few rows with rare outcomes at most."""
+    """The expected sum over cells of |sum of w (o - s)| if scores are right; of few rows with rare outcomes at most.
+
+    Of clusters the largest that dependence can make it, that of as many rows as their weights add up to.
+    """
     mean = cells.mean
     variance = mean * (1 - mean)
-    share = np.divide(cells.weight, cells.rows, out=np.zeros_like(cells.rows), where=cells.rows > 0)
-    deviation = np.minimum(np.sqrt(2 / np.pi * cells.rows * variance), 2 * cells.rows * variance)
+    rows = cells.weight if cells.clustered else cells.rows
+    share = np.divide(cells.weight, rows, out=np.zeros_like(rows), where=rows > 0)
+    deviation = np.minimum(np.sqrt(2 / np.pi * rows * variance), 2 * rows * variance)
     return np.asarray((share * deviation).sum(-1))
 
 

@@ -62,6 +62,7 @@ class RowOverlaps:
             FrozenArray(scores),
             tuple(self.plan.features[feature] for feature in used),
             tuple((tuple(place[feature] for feature in subset), values) for subset, values in segments),
+            power=1 if self.data.source.layout.clustered else 2,
         )
         answers: Any = run_requests({"overlaps": iter(statistic)}, self.data.source).estimates
         return answers["overlaps"].value, np.ones((len(segments),) * 2, np.bool_)

@@ -7,8 +7,7 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.analyses.auditing.audit import check_cutting, one_setting
-from calibdask.analyses.auditing.cutting import filled, learnt_cuts, reused_cuts
+from calibdask.analyses.auditing.cutting import check_cutting, filled, learnt_cuts, one_setting, reused_cuts
 from calibdask.analyses.auditing.features import Values
 from calibdask.analyses.auditing.summarized import NOTES
 from calibdask.data.input import Input
@@ -63,7 +62,7 @@ class FeatureRequest:
         if self.cuts is not None:
             cuts, notes = reused_cuts(self.cuts, data, setting), list[str]()
         else:
-            learnt, notes = learnt_cuts(data, setting, self.depth, self.values, self.score_cells)
+            learnt, notes, _ = learnt_cuts(data, setting, self.depth, self.values, self.score_cells)
             cuts = learnt.opened()
         whole = with_lattice(summary, cuts, filled(cuts, data))
         return whole.assign_attrs({NOTES: json.dumps(notes)})

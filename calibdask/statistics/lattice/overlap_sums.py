@@ -63,7 +63,7 @@ class OverlapState(NamedTuple):
 class OverlapSums(SumStatistic[OverlapState]):
     """Sums of `overlap_terms` over the rows shared by each pair of segments, with cell scores.
 
-    With weights the first three terms are multiplied by w, the others by w**2.
+    With weights the first three terms are multiplied by w, the others by w**``power``.
 
     Parameters
     ----------
@@ -76,6 +76,8 @@ class OverlapSums(SumStatistic[OverlapState]):
     features : tuple of Coding
     segments : tuple of (tuple of int, tuple of int)
         The features of each segment, and its value of each.
+    power : int
+        2, or 1 for the exponents of rows in clusters, which bound sums of squares over clusters.
 
     Notes
     -----
@@ -87,6 +89,7 @@ class OverlapSums(SumStatistic[OverlapState]):
     scores: FrozenArray
     features: tuple[Coding, ...]
     segments: tuple[Conditions, ...]
+    power: int = 2
 
     counts = 0
 
@@ -111,7 +114,8 @@ class OverlapSums(SumStatistic[OverlapState]):
                 overlaps.add_overlaps(codes, starts, features, values, units, sums)
             else:
                 weights = rows.weights[order]
-                overlaps.add_weighted_overlaps(codes, starts, features, values, weights, terms, sums)
+                squares = weights**self.power
+                overlaps.add_weighted_overlaps(codes, starts, features, values, weights, squares, terms, sums)
         return OverlapState(sums[:, :, :TERMS], sums[:, :, TERMS:])
 
     @property

@@ -18,6 +18,7 @@ from calibdask.storage.period_log import Label, Period, PeriodChange, PeriodLog,
 from calibdask.storage.period_recovery import recover
 from calibdask.storage.period_store import PeriodStore, united_slices
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_cluster_weights import WEIGHT_PERIODS, cluster_weighted, weighted_names
 from calibdask.storage.summary_format import stored_states, with_notes
 from calibdask.storage.summary_totals import TOTALS, with_totals
 
@@ -90,6 +91,7 @@ def append(
     begun = target.log(recover=replacing)
     name, parts = _parts(added, period, begun.periods)
     labels = [*parts]
+    parts = _as_stored(parts, target, begun)
     first = Summary.of(parts[labels[0]])
     # Before anything is written, and again where others were faster.
     target.check_new(begun, name, labels, replacing=replacing)
@@ -361,10 +363,20 @@ def _of_one(summary: Summary, name: str, label: Label) -> xr.Dataset:
     return with_totals(expanded.transpose(*summary.batch, name, *slices, ...), summary.batch).load()
 
 
+def _as_stored(parts: dict[Label, xr.Dataset], target: PeriodStore, log: PeriodLog) -> dict[Label, xr.Dataset]:
+    """The parts without the histograms that count clusters once, where earlier versions began the store."""
+    extra = {label: weighted_names(part.data_vars) for label, part in parts.items()}
+    there = target.readable(log, parts) if any(extra.values()) else None
+    if there is None or WEIGHT_PERIODS in there.dataset:
+        return parts
+    return {label: part.drop_vars(extra[label]) for label, part in parts.items()}
+
+
 def _check_numbers(part: xr.Dataset) -> None:
     """Raise ValueError unless histograms and score sums agree with the number of rows."""
-    for state in stored_states(part).values():
-        state()
+    for one in (part, cluster_weighted(part)):
+        for state in () if one is None else stored_states(one).values():
+            state()
     scores = Summary.of(part).source.scores
     if scores is not None:
         scores()

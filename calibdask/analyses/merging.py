@@ -17,6 +17,7 @@ from calibdask.storage.compatibility import check_compatible, shared_attributes
 from calibdask.storage.slice_labels import positions, united
 from calibdask.storage.sparse_cells import SparseCells, settled, sparse_cells
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_cluster_weights import CLUSTER_WEIGHTED, WEIGHT_PERIODS, weighted_names
 from calibdask.storage.summary_clusters import BY_BUCKET, cluster_variables
 from calibdask.storage.summary_format import FORMAT, MARK, extra_attributes, rows_of, stored_notes, with_notes
 from calibdask.storage.summary_lattice import LATTICE
@@ -141,7 +142,10 @@ def _names(parts: Sequence[Summary]) -> list[str]:
         )
     scores = [] if without else [name for name in SCORES if name in parts[0].dataset]
     lattice = LATTICE if parts[0].cuts is not None else ()
-    return ["rows", *parts[0].histogram_variables, *scores, *lattice, *_cluster_names(parts[0], scores)]
+    # Earlier versions did not write them: `watch` says so of the result.
+    have_weights = all(WEIGHT_PERIODS in part.dataset for part in parts)
+    weighted = weighted_names(parts[0].dataset.data_vars) if have_weights else []
+    return ["rows", *parts[0].histogram_variables, *scores, *lattice, *_cluster_names(parts[0], scores), *weighted]
 
 
 def _cluster_names(part: Summary, scores: Sequence[str]) -> list[str]:
@@ -153,9 +157,12 @@ def _cluster_names(part: Summary, scores: Sequence[str]) -> list[str]:
 def _added(name: str, parts: Sequence[Summary], labels: Mapping[Hashable, Any]) -> xr.Variable:
     """One variable of all summaries, each added where its slices are."""
     own = [dim for dim in parts[0].dataset[name].dims if dim not in labels]
+    # Numbers of periods lack models, and slices that are no periods.
+    labels = {axis: index for axis, index in labels.items() if axis in parts[0].dataset[name].dims}
     sizes = [parts[0].dataset.sizes[dim] for dim in own]
-    plain = name.removesuffix(BY_BUCKET)
-    is_whole = plain == "rows" or plain.endswith("_rows") or not parts[0].source.layout.weighted
+    plain = name.removesuffix(BY_BUCKET).removesuffix(CLUSTER_WEIGHTED)
+    is_weighted = name.endswith(CLUSTER_WEIGHTED) or parts[0].source.layout.weighted
+    is_whole = plain == "rows" or plain.endswith("_rows") or not is_weighted
     shape = [*(len(index) for index in labels.values()), *sizes]
     arrays = [part.dataset.variables[name].data for part in parts if name in part.dataset]
     if any(isinstance(array, SparseCells) for array in arrays) or 8 * math.prod(shape) > MOST_BYTES:

@@ -8,22 +8,26 @@ import xarray as xr
 
 from calibdask import __version__
 from calibdask.analyses.auditing.summarizing import FeatureRequest
+from calibdask.data.cluster_sizes import slice_numbers
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.named_features import data_with_features
 from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
+from calibdask.data.streams import RowStream
 from calibdask.engine.axes import Axis, slice_dimension
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.statistics import exact
 from calibdask.statistics.bins.grid import GridHistogram, GridState
 from calibdask.statistics.bins.sparse_grid import in_form
 from calibdask.statistics.cluster_cells import ClusterCells
+from calibdask.statistics.cluster_sizes import ClusterExponents, ClusterSizes
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums, ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic, ViewedStatistic
 from calibdask.statistics.views.clusters import Buckets
+from calibdask.storage.summary_cluster_weights import period_names, with_cluster_weights
 from calibdask.storage.summary_clusters import CLUSTER_BUCKET, check_buckets
 from calibdask.storage.summary_format import SummaryAxes, check_names, histograms, to_dataset, with_clusters, with_notes
 
@@ -83,7 +87,8 @@ def summarize(
         can be merged.
 
     groups : array of shape (n,), or name of a column, optional
-        The cluster of each row, as for `calibdask.evaluate`: the summary keeps the sums that clustered intervals need.
+        The cluster of each row, as for `calibdask.evaluate`: the summary keeps the sums that clustered intervals, and
+        `calibdask.watch`, need.
     buckets : int, default 64
         With ``groups``: number of buckets that clusters are hashed into, a power of 2 from 16 to 512.
 
@@ -128,14 +133,22 @@ def summarize(
     cluster_bucket), and ``cluster_rows`` counts clusters. Buckets of different days, files or slices add up, even if a
     cluster has rows in several of them; `calibdask.evaluate` resamples them, with min(buckets, clusters) - 1 degrees of
     freedom. The relative error of a standard error is about 1 / sqrt(2 (buckets - 1)): 9 % for 64 buckets, 3 % for 512.
-    ``drop_dims("cluster_bucket")`` is the summary of the same rows without clusters. Analyses that assume independent
-    rows reject a summary with clusters.
+    Analyses that assume independent rows reject a summary with clusters; ``drop_dims("cluster_bucket")`` is one that
+    they accept.
+
+    Without weights, a second pass over the rows sums what `calibdask.watch` needs: histograms
+    ``<name>_cluster_weighted`` in which each of the m rows of a cluster within a period has the weight 1 / m. Periods
+    are slices called period, hour, day, date, week, month, quarter or year, and slices whose labels are dates; without
+    any, the whole summary is one period, such as the day that `calibdask.append` adds. ``cluster_weight_periods``
+    counts what was merged: the weights of a cluster add up to this number at most. Up to 4 million clusters of all
+    periods are counted exactly, in 64 MB; of more some count together, with smaller weights. Values that can be read
+    only once have no such histograms.
 
     Memory: 156 kB for each class and slice (312 kB with weights), also for every block of rows that waits to be merged.
     With many small slices, 24 bytes for each occupied cell and class (40 with weights), of which there are at most as
     many as rows; such variables hold only their occupied cells, in files as well. With ``groups``, all cells are
-    stored, and the same again for each bucket: 10 MB for each class and slice with 64 buckets, 80 MB with 512; more
-    than 4 GB raise an error beforehand. One cell holds up to 2**33 rows.
+    stored, and the same again for each bucket: 10 MB for each class and slice with 64 buckets, 80 MB with 512, and 312
+    kB for weights of clusters; more than 4 GB raise an error beforehand. One cell holds up to 2**33 rows.
 
     Examples
     --------
@@ -184,7 +197,8 @@ def summarize(
     axes = SummaryAxes(data.batch, data.by, data.classes)
     check_names([axis.name for axis in (*axes.batch, *axes.by)], class_dim)
     if layout.clustered:
-        summary = _with_clusters(data, requests, axes, class_dim, Buckets(buckets))
+        twice = not (isinstance(given.labels, RowStream) and given.labels.batches.once)
+        summary = _with_clusters(data, requests, axes, class_dim, Buckets(buckets), twice=twice)
     else:
         in_forms = (in_form(request, layout) for request in requests)
         scores, *states = data.source.answer((ScoreSums(), *in_forms))
@@ -195,13 +209,17 @@ def summarize(
 
 
 def _with_clusters(
-    data: Input, requests: Sequence[GridHistogram], axes: SummaryAxes, class_dim: str, view: Buckets
+    data: Input, requests: Sequence[GridHistogram], axes: SummaryAxes, class_dim: str, view: Buckets, *, twice: bool
 ) -> xr.Dataset:
-    """The summary of clustered rows: states by bucket, and their sums."""
+    """The summary of clustered rows: states by bucket, and their sums; with a second pass those of `watch`."""
     layout = data.source.layout
     statistics: tuple[Statistic[Any], ...] = (ScoreSums(), *requests)
     viewed: list[Any] = [ViewedStatistic(view, statistic) for statistic in statistics]
-    cells, scores, *states = data.source.answer((ClusterCells(view.count), *viewed))
+    periods = period_names({str(axis.name): np.asarray(axis.labels) for axis in axes.by})
+    # Bets need rows without weights.
+    sizes = [ClusterSizes(slice_numbers(axes.by, periods))] if twice and not layout.weighted else []
+    cells, scores, *states = data.source.answer((ClusterCells(view.count), *viewed, *sizes))
+    exponents = [ClusterExponents.of(states.pop(), request.within) for request in sizes]
     along = Axis(CLUSTER_BUCKET, view.count, np.arange(view.count))
     by_bucket = axes._replace(by=(*axes.by, along))
     of_buckets = to_dataset(
@@ -214,10 +232,17 @@ def _with_clusters(
     def counted(sums: Any) -> Any:
         return sums.reshape(layout.batch, layout.groups, view.count, *sums.shape[2:]).sum(2)
 
-    whole = [GridState.of(counted, state) for state in states]
+    def stored(states: Sequence[GridState], layout: Layout) -> xr.Dataset:
+        return to_dataset(zip(requests, states, strict=True), of_all, layout, axes, class_dim, all_cells=True)
+
     of_all = ScoreSumsState(counted(scores.rows), counted(scores.clipped), *map(summed, scores[2:]))
-    summary = to_dataset(zip(requests, whole, strict=True), of_all, layout, axes, class_dim, all_cells=True)
-    return with_clusters(summary, of_buckets, cells.rows, [axis.name for axis in axes.batch])
+    summary = stored([GridState.of(counted, state) for state in states], layout)
+    batch = [axis.name for axis in axes.batch]
+    summary = with_clusters(summary, of_buckets, cells.rows, batch)
+    for once in exponents:
+        weighted = data.source.answer(tuple(ViewedStatistic(once, request) for request in requests))
+        summary = with_cluster_weights(summary, stored(weighted, once.layout(layout)), periods, batch)
+    return summary
 
 
 def stored_settings(settings: Sequence[str | int] | str | int, layout: Layout) -> tuple[Setting, ...]:

@@ -104,13 +104,10 @@ def with_periods(request: RowsRequest, watching: "Watching | None") -> RowsReque
     """A request that reads periods and versions too, if calibration is monitored over time."""
     from dataclasses import replace
 
-    from calibdask.report.over_time import check_independent
-
     if watching is None:
         return request
     if request.weight is not None:
         raise click.UsageError("--period has no effect with --weight: bets on outcomes need the weight of each row.")
-    check_independent(watching, clustered=request.groups is not None)
     return replace(request, by=tuple(dict.fromkeys((*request.by, *watching.names))))
 
 

@@ -46,11 +46,13 @@ def change_picture(changes: Sequence[GapChange], words: str) -> Html:
         parts.append(svg.titled(svg.text(_LEFT - 8, y + 3.5, svg.short(change.label), "end"), change.label))
         for name, part, at in (("within", change.within, y - 4.5), ("mix", change.mix, y + 4.5)):
             if math.isfinite(part[0]):
-                reach = svg.line(along(part[1]), at, along(part[2]), at, f"{name} reach")
                 dot = svg.dots(np.array([along(part[0])]), np.array([at]), name)
                 value, *reached = (f"{100 * end:+.2f}" for end in part)
-                tooltip = f"{change.label}, {name}: {value} points ({' to '.join(reached)})"
-                parts.append(svg.titled(reach + dot, tooltip))
+                tooltip = f"{change.label}, {name}: {value} points"
+                if math.isfinite(part[1]):
+                    dot = svg.line(along(part[1]), at, along(part[2]), at, f"{name} reach") + dot
+                    tooltip += f" ({' to '.join(reached)})"
+                parts.append(svg.titled(dot, tooltip))
     return svg.picture("time change", width, foot + 32, parts, words)
 
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 from calibdask.analyses.monitoring.attribution import attribute
 from calibdask.analyses.monitoring.due_dates import are_due, parse_due, parse_now
-from calibdask.analyses.monitoring.period_sums import as_labels
+from calibdask.analyses.monitoring.period_sums import PeriodSums, as_labels
 from calibdask.analyses.monitoring.since import gap_since
 from calibdask.analyses.monitoring.watch import watch
 from calibdask.analyses.summarizing import summarize
@@ -23,11 +23,13 @@ from calibdask.engine.arrays import is_dask
 from calibdask.inference.choice import check_level
 from calibdask.plot.changes import GapChange, change_list
 from calibdask.plot.over_time import Pending
+from calibdask.results.build import CLUSTER_NOTES, sentences_of
 from calibdask.results.format import counted
 from calibdask.results.over_time import GapEnds, Mark, OverTime, headline, version_marks
 from calibdask.safe_text import listed
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_clusters import LEAST_BUCKETS
 from calibdask.storage.summary_totals import with_totals
 
 # Lines of a picture of changes, without that of all rows.
@@ -101,6 +103,8 @@ class ModelOverTime:
         Counts of the rows of all periods, also of pending ones, that were left out, where these are known.
     uses_pending : bool
         Whether numbers besides those over time rest on the rows of pending periods too.
+    clusters : list of str
+        How clusters of dependent rows count over time, in sentences; empty without.
     """
 
     watching: Watching
@@ -113,6 +117,7 @@ class ModelOverTime:
     pending: Pending | None = None
     excluded: Mapping[str, int] = field(default_factory=dict)
     uses_pending: bool = False
+    clusters: Sequence[str] = ()
 
     @property
     def all_slices(self) -> list[OverTime]:
@@ -135,7 +140,8 @@ class ModelOverTime:
 
     @property
     def notes(self) -> Iterator[str]:
-        """That numbers and decisions rest on the rows of pending periods too."""
+        """How clusters count; that numbers and decisions rest on the rows of pending periods too."""
+        yield from (f"Calibration over time: {sentence}." for sentence in self.clusters)
         if self.uses_pending and self.pending_rows:
             yield (
                 f"Numbers and decisions, apart from calibration over time, include {self.pending_rows}, whose outcomes "
@@ -170,12 +176,14 @@ def model_over_time(
     excluded = Summary.of(summaries[""]).notes.excluded or {}
     summaries, pending = _admitted(summaries, watching)
     options: dict[str, Any] = {"tolerance": watching.tolerance, "alpha": watching.alpha, "setting": setting}
-    of_name = {name: _all_of(summary, period, name, **options) for name, summary in summaries.items()}
+    watched = {name: watch(summary, period, by=name or None, **options) for name, summary in summaries.items()}
+    of_name = {name: OverTime.all_of(result) for name, result in watched.items()}
+    clusters = sentences_of(watched[""], CLUSTER_NOTES)
     whole = of_name.pop("")
     slices = [one for processes in of_name.values() for one in processes]
     leading = headline(whole, slices)
     marks = [] if versions is None else version_marks(versions, period, watching.version)
-    given = ModelOverTime(watching, whole, of_name, leading, None, {}, marks, pending, excluded)
+    given = ModelOverTime(watching, whole, of_name, leading, None, {}, marks, pending, excluded, clusters=clusters)
     if leading is None or not leading.is_off:
         return given
     since = _since(summaries, given, leading, setting)
@@ -217,7 +225,8 @@ def rows_over_time(data: Data, watching: Watching, setting: str | int) -> ModelO
         )
 
     def summary(*names: str) -> xr.Dataset:
-        return summarize(data.sliced([columns[name] for name in names]), settings=[setting])
+        # Over time clusters count by their weights: as few buckets as there may be.
+        return summarize(data.sliced([columns[name] for name in names]), settings=[setting], buckets=LEAST_BUCKETS)
 
     period, version = watching.period, watching.version
     by_name = {name: summary(name, period) for name in columns if name not in watching.names}
@@ -251,25 +260,17 @@ def _admitted(
     return admitted, Pending(labels[~due], rows[~due]) if not due.all() else None
 
 
-def check_independent(watching: Watching | None, *, clustered: bool) -> None:
-    """Raise ValueError, before anything is measured, for clusters of rows that are to be watched over time."""
-    if watching is not None and clustered:
-        raise ValueError(
-            "Calibration over time expects independent rows, got clusters: bets on the rows of a cluster are not "
-            f"independent. Omit the period {watching.period} (--period, --due), or the groups (--groups); of a stored "
-            "summary with clusters, summarize the rows without groups."
-        )
-
-
 def due_summary(summary: Summary, watching: Watching | None) -> Summary:
     """The summary without the rows of pending periods, whose outcomes are not all known: nothing is decided by these.
 
     Raises
     ------
     ValueError
-        If periods are to be due and their labels are no dates.
+        If periods are to be due and their labels are no dates; of clusters that an earlier version summarized.
     """
-    check_independent(watching, clustered=summary.source.layout.clustered)
+    if watching is not None and summary.source.layout.clustered and summary.cluster_weighted is None:
+        # Before anything is measured.
+        PeriodSums.of("Calibration over time", summary, watching.period, None, None)
     if watching is None or watching.due is None:
         return summary
     labels = as_labels(summary.dataset[watching.period].values)
@@ -287,7 +288,6 @@ def due_rows(data: Data, watching: Watching | None) -> Data:
     ValueError
         If periods are to be due and their labels are no dates.
     """
-    check_independent(watching, clustered=data.options.groups is not None)
     if watching is None or watching.due is None or isinstance(data.labels, RowStream):
         return data
     sample_dim = data.options.sample_dim
@@ -330,10 +330,6 @@ def _kept_rows(values: Any, keep: Any, sample_dim: str) -> Any:
 def _of_periods(summary: xr.Dataset, period: str, labels: Any) -> xr.Dataset:
     kept = summary.isel({period: np.flatnonzero(np.isin(as_labels(summary[period].values), labels))})
     return with_totals(kept, Summary.of(summary).batch)
-
-
-def _all_of(summary: xr.Dataset, period: str, name: str, **options: Any) -> list[OverTime]:
-    return OverTime.all_of(watch(summary, period, by=name or None, **options))
 
 
 def _since(

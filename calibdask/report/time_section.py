@@ -85,8 +85,9 @@ def _model(name: str, watched: ModelOverTime) -> Iterator[Element]:
     for slices_name, changes in watched.changes.items():
         caption = f"by {slices_name}" if slices_name else "by groups of scores"
         since = period_text(leading.since) if leading is not None else ""
-        level = percent(1 - watched.watching.alpha)
-        words = f"{name or 'What changed, '}{caption}: from before {since} to since then, with {level} intervals"
+        level = f"with {percent(1 - watched.watching.alpha)} intervals"
+        level = "without intervals, as rows of a cluster are dependent" if watched.clusters else level
+        words = f"{name or 'What changed, '}{caption}: from before {since} to since then, {level}"
         yield Figures([Figure(change_picture(changes, words), words)])
 
 

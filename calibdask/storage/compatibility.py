@@ -4,6 +4,7 @@ import xarray as xr
 
 from calibdask.safe_text import listed
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_cluster_weights import WEIGHT_PERIODS
 from calibdask.storage.summary_clusters import GROUPS
 from calibdask.storage.summary_lattice import Cuts, differing
 
@@ -32,6 +33,11 @@ def check_compatible(first: Summary, other: Summary, expected: str) -> None:
             "; summarize all rows with groups and the same buckets, or leave clusters out by "
             "drop_dims('cluster_bucket')",
         ),
+        (
+            "periods in which clusters count once",
+            _weighted_periods(first, other),
+            "; call slices of time day, week, month, quarter or year, and label them alike",
+        ),
         ("population", [part.dataset.attrs.get(POPULATION, "in the sample") for part in both], ""),
         ("names of classes", [listed(part.classes) for part in both], ""),
         (
@@ -50,6 +56,14 @@ def check_compatible(first: Summary, other: Summary, expected: str) -> None:
     for what, (one, two), mend in compared:
         if one != two:
             raise ValueError(f"{expected} with the same {what}, got {one} and {two}{mend}.")
+
+
+def _weighted_periods(one: Summary, two: Summary) -> list[str]:
+    """Names of the slices that are periods of clusters; equal texts where one of the summaries has none."""
+    found = [part.dataset.variables.get(WEIGHT_PERIODS) for part in (one, two)]
+    if any(variable is None for variable in found):
+        return ["", ""]
+    return [listed(sorted(map(str, variable.dims))) or "none" for variable in found if variable is not None]
 
 
 def _cut_words(one: Cuts | None, two: Cuts | None) -> list[str]:

@@ -302,9 +302,12 @@ class PeriodStore:
         totals: dict[str, Any] = {"rows": (dims[: batch + 1], rows.sum(tuple(range(batch + 1, rows.ndim))))}
         for name, variable in last.dataset.data_vars.items():
             if name not in (*TOTALS, "rows"):
-                own = variable.shape[len(dims) :]
+                # Numbers of periods lack models, and slices that are no periods.
+                along = {axis: own for axis, own in labels.items() if axis in variable.dims}
+                before = models if {*last.batch} <= {*variable.dims} else ()
+                own = variable.shape[len(before) + 1 + len(along) :]
                 place = (self.location, node.store.unchecked, root, str(name))
-                array = PeriodArray(*place, periods, labels, models, own, variable.dtype, manifests)
+                array = PeriodArray(*place, periods, along, before, own, variable.dtype, manifests)
                 variables[str(name)] = (variable.dims, occupied[str(name)] if name in occupied else array.lazy())
                 of_all = PeriodSumsArray(self.location, str(name), periods, models, own, members)
                 totals[str(name)] = ((*dims[: batch + 1], *variable.dims[len(dims) :]), of_all.lazy())

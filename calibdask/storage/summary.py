@@ -19,6 +19,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.storage.period_labels import are_periods
 from calibdask.storage.sparse_files import decoded
+from calibdask.storage.summary_cluster_weights import cluster_weighted
 from calibdask.storage.summary_clusters import bucket_view, by_bucket, cluster_rows
 from calibdask.storage.summary_format import (
     FORMAT,
@@ -188,6 +189,12 @@ class Summary:
     def histogram_variables(self) -> list[str]:
         """The variables of all histograms."""
         return [name for histogram in self.source.histograms for name in variables_of(self.dataset, histogram)]
+
+    @property
+    def cluster_weighted(self) -> "Summary | None":
+        """The summary with weights in which each cluster counts once in each period; None without."""
+        weighted = cluster_weighted(self.dataset)
+        return None if weighted is None else Summary.of(weighted, self.url)
 
     def pooled(self, by: Sequence[str] = ()) -> "Summary":
         """The summary with only these slices, in this order; all others are pooled.

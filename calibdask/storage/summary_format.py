@@ -29,6 +29,7 @@ from calibdask.storage.checked_summary import (
     whole,
 )
 from calibdask.storage.sparse_cells import SparseCells, settled, sparse_cells
+from calibdask.storage.summary_cluster_weights import CLUSTER_WEIGHTED, WEIGHT_PERIODS
 from calibdask.storage.summary_clusters import BY_BUCKET, CLUSTER_BUCKET, CLUSTER_CELL, CLUSTER_DIMS, CLUSTER_ROWS
 from calibdask.storage.summary_lattice import CELL as SEGMENT_CELL
 from calibdask.storage.summary_lattice import CUTS, LATTICE, SEGMENT, Cuts, lattice_variables
@@ -149,8 +150,9 @@ def check_names(names: Sequence[Hashable], class_dim: Hashable) -> None:
     """
     own = {*_SCALARS, NOTES, "rows", "outcome", "cell", "support_cell", "cell_lower", "cell_upper", class_dim}
     own |= {*TOTALS, *SCORES, WORD, WORD_UNIT, *LATTICE, CUTS, SEGMENT, SEGMENT_CELL, *CLUSTER_DIMS, CLUSTER_ROWS}
+    own |= {WEIGHT_PERIODS}
     for name in names:
-        plain = str(name).removesuffix(BY_BUCKET)
+        plain = str(name).removesuffix(BY_BUCKET).removesuffix(CLUSTER_WEIGHTED)
         is_own = plain in own or re.fullmatch(_HISTOGRAM + _PART_NAME, plain)
         if is_own or name in own or names.count(name) > 1:
             raise ValueError(f"A summary has something called {name!r} already; rename this slice or dimension.")

@@ -12,6 +12,7 @@ import calibdask as cd
 from calibdask.cli import main
 from calibdask.explore.summaries.pool import Pool
 from calibdask.statistics.cluster_cells import CLUSTER_CELLS, counted_clusters
+from calibdask.storage.summary_cluster_weights import weighted_names
 from tests.clustered.clustered_data import clustered_rows
 
 ROWS = clustered_rows()
@@ -53,7 +54,10 @@ def test_intervals_of_a_summary_are_those_of_its_rows(name: str) -> None:
 
 def test_without_its_buckets_a_summary_is_that_of_rows_without_clusters() -> None:
     plain = cd.summarize(ROWS.y, ROWS.p, settings=["binary"])
-    xr.testing.assert_identical(WHOLE.drop_dims("cluster_bucket").drop_attrs(), plain.drop_attrs())
+    dropped = WHOLE.drop_dims("cluster_bucket").drop_attrs()
+    # Weights by which clusters count once stay: `watch` needs no buckets.
+    xr.testing.assert_identical(dropped.drop_vars(weighted_names(dropped)), plain.drop_attrs())
+    assert cd.merge(dropped, plain).sizes == plain.sizes
 
 
 def test_clusters_are_counted_and_named() -> None:
@@ -68,7 +72,11 @@ def test_clusters_are_counted_and_named() -> None:
 
 def test_parts_that_cut_clusters_merge_into_the_summary_of_all_rows() -> None:
     halves = [summary(slice(None, 700)), summary(slice(700, None))]
-    xr.testing.assert_identical(cd.merge(*halves).drop_attrs(), WHOLE.drop_attrs())
+    merged = cd.merge(*halves).drop_attrs()
+    # In each half a cluster counts once.
+    weighted = weighted_names(merged)
+    xr.testing.assert_identical(merged.drop_vars(weighted), WHOLE.drop_attrs().drop_vars(weighted))
+    assert merged.cluster_weight_periods == 2
     with pytest.raises(ValueError, match="same buckets of clusters, got 512 and none"):
         cd.merge(halves[0], halves[1].drop_dims("cluster_bucket"))
 
@@ -174,8 +182,6 @@ def test_analyses_of_independent_rows_refuse_a_summary_with_clusters() -> None:
         Pool(WHOLE)
     with pytest.raises(ValueError, match=r"drop_dims\('cluster_bucket'\)"):
         cd.PlattScaling().fit(WHOLE)
-    with pytest.raises(ValueError, match="watch expects a summary without clusters"):
-        cd.watch(summary(by={"day": DAY}))
     with pytest.raises(ValueError, match="without clusters of rows"):
         cd.evaluate(WHOLE, metrics=cd.BrierScore(), population=cd.Population(prevalence=0.1))
 

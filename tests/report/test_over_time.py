@@ -119,7 +119,6 @@ def test_the_command(run: Any, data: Path) -> None:
     [
         (("--tolerance", 0.01), "--tolerance has no effect without --period"),
         (("--period", "day", "--weight", "w"), "--period has no effect with --weight"),
-        (("--period", "day", "--groups", "w"), "Omit the period day (--period, --due), or the groups (--groups)"),
         (("--period", "day", "--tolerance", 2), "tolerance expects a number from 0 to below 1"),
         (("--period", "week"), "week"),
     ],

@@ -123,7 +123,7 @@ class WatchResult:
         watched, state = self.saved.watched, self.saved.processes
         monitor = Monitor(watched.tolerance, watched.alpha)
         numbers = numbers_so_far(state, monitor, self.saved.periods, self.saved.periods.size - 1)
-        numbers["rows"] = state.rows.sum(-1).astype(np.int64)
+        numbers["rows"] = state.counted.astype(np.int64)
         dims = [dim for dim in self.dataset["log_e"].dims if dim != self.period]
         shape = [self.dataset.sizes[dim] for dim in dims]
         variables = {name: (dims, values.reshape(shape)) for name, values in numbers.items()}

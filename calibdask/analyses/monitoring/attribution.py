@@ -1,5 +1,6 @@
 """`attribute`: a change of the mean gap as other people (mix) and other behaviour (within)."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, cast
@@ -16,7 +17,7 @@ from calibdask.engine.axes import column_name
 from calibdask.estimators.about import PartInfo
 from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import GROUP_EDGES, GROUPS, PeriodCells
-from calibdask.results.build import described
+from calibdask.results.build import CLUSTER_NOTES, described, sentences_of
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, numeric, text
 from calibdask.results.format import percent, plain, shown_texts, slice_text
 from calibdask.statistics.exact import Array
@@ -29,6 +30,7 @@ _JSON = """{"format": 1, "summary": NAME, "rows": int, "period": str, "setting":
  "slices": [{"by": {COLUMN: value}, "mix": float, ..., "rows_before": int,
              "rows_after": int, "gap_before": float, "gap_after": float}]}"""
 
+_DEPENDENT = "No intervals: rows of a cluster are dependent, and these intervals assume independent rows."
 _MIX, _WITHIN = "by other shares of the slices", "by other gaps within the slices"
 # What the numbers of `calibdask.attribute` are.
 CHANGE: Mapping[str, PartInfo] = {
@@ -97,7 +99,8 @@ def attribute(
     -----
     A slice without rows in one window has no gap there: the gap of the other window is used, and its whole change
     counts as mix. Intervals are normal approximations, from the multinomial variance of shares and the variance of o -
-    s within slices in both windows; they are too narrow for slices of a few rows.
+    s within slices in both windows; they are too narrow for slices of a few rows. Of a summary with clusters ends are
+    NaN.
 
     References
     ----------
@@ -172,15 +175,15 @@ class Attribute(Analysis):
         if np.intersect1d(of_before, of_after).size:
             raise ValueError(f"before and after expect different values of {period}, got some in both.")
         by_score = not data.by
-        windows = {
-            name: _Window.of(sums, positions, by_score=by_score)
-            for name, positions in (("before", of_before), ("after", of_after))
-        }
-        for name, window in windows.items():
+        before, after = (_Window.of(sums, positions, by_score=by_score) for positions in (of_before, of_after))
+        for name, window in (("before", before), ("after", after)):
             if not (window.rows.sum(window.axes) > 0).all():
                 raise ValueError(f"The window {name} has no rows (of a model).")
-        values, totals = _changes(windows["before"], windows["after"], float(special.ndtri(0.5 + self.ci / 2)))
-        return _dataset(sums, values, totals, by_score=by_score, ci=self.ci)
+        dependent = summary.source.layout.clustered or summary.cluster_weighted is not None
+        z = math.nan if dependent else float(special.ndtri(0.5 + self.ci / 2))
+        values, totals = _changes(before, after, z)
+        result = _dataset(sums, values, totals, by_score=by_score, ci=self.ci)
+        return result.assign_attrs({CLUSTER_NOTES: [_DEPENDENT]}) if dependent else result
 
     def document(self, result: xr.Dataset) -> Document:
         """The change of all rows, and a line for each slice, the largest change first."""
@@ -190,7 +193,8 @@ class Attribute(Analysis):
         columns = [*((str(head), False) for head in heads), ("rows before", True), ("rows after", True)]
         columns += [(word, True) for name in _CHANGES for word in (name, "low", "high")]
         rows = [[*map(text, map(slice_text, labels.values())), *_cells(here)] for labels, here in slices]
-        level = Sentence(f"Intervals have the level {percent(result.attrs['ci'])}.", quiet=True)
+        dependent = " ".join(sentences_of(result, CLUSTER_NOTES))
+        level = Sentence(dependent or f"Intervals have the level {percent(result.attrs['ci'])}.", quiet=True)
         elements: list[Element] = [Sentence(words, lead=True, name="change") for words in changes]
         elements += [Table("", columns, rows, name="changes"), level, *population_sentences(result)]
         return Document("Change of the mean gap", "", [Section("changes", "", elements)], name=self.name)
@@ -238,7 +242,7 @@ def _sentence(labels: Mapping[str, Any], here: xr.Dataset) -> str:
     for name in _CHANGES:
         values = [float(here[f"all_{name}{end}"]) for end in ("", "_low", "_high")]
         change, low, high = shown_texts(*values, kind="difference")
-        texts.append(f"{change} ({low} to {high})")
+        texts.append(f"{change} ({low} to {high})" if math.isfinite(values[1]) else change)
     mix, within, total = texts
     place = ", ".join(f"{column_name(name)} {slice_text(label)}" for name, label in labels.items())
     return f"{f'{place}: the' if place else 'The'} mean gap changed by {total}: {mix} {_MIX}, {within} {_WITHIN}."
@@ -259,10 +263,9 @@ class _Window(NamedTuple):
         for position in positions:
             for block, cells in sums.cells(position):
                 total[:, block] += _sums(cells) if by_score else _sums(cells).sum(-1, keepdims=True)
-        models = len(sums.summary.batch)
         classes = [sums.columns] if sums.setting.per_class else []
         shape = [*sizes, *classes, *([GROUPS] if by_score else [])]
-        slices = range(len(shape) - 1, len(shape)) if by_score else range(models, len(sizes))
+        slices = range(len(shape) - 1, len(shape)) if by_score else range(len(sums.summary.batch), len(sizes))
         rows, residual, square = total.reshape(3, *shape)
         return cls(rows, residual, square, tuple(slices))
 
@@ -313,10 +316,9 @@ def _changes(before: _Window, after: _Window, z: float) -> tuple[dict[str, Array
         (window.square / size - (share * gap) ** 2) / size
         for window, size, share, gap in zip((before, after), rows, shares, gaps, strict=True)
     )
-    one = {"together": False}
     changes = {
-        "mix": _Change(mix, of_shares(middle, **one) + moved**2 * of_gaps / 4),
-        "within": _Change(within, of_shares(step / 2, **one) + weight**2 * of_gaps),
+        "mix": _Change(mix, of_shares(middle, together=False) + moved**2 * of_gaps / 4),
+        "within": _Change(within, of_shares(step / 2, together=False) + weight**2 * of_gaps),
         "total": _Change(mix + within, np.maximum(total_variance, 0.0)),
     }
     whole = [
@@ -324,10 +326,9 @@ def _changes(before: _Window, after: _Window, z: float) -> tuple[dict[str, Array
         / size.reshape(window.square.sum(axes).shape) ** 2
         for window, size in zip((before, after), rows, strict=True)
     ]
-    every = {"together": True}
     together = {
-        "all_mix": _Change(mix.sum(axes), of_shares(middle, **every) + (moved**2 * of_gaps).sum(axes) / 4),
-        "all_within": _Change(within.sum(axes), of_shares(step / 2, **every) + (weight**2 * of_gaps).sum(axes)),
+        "all_mix": _Change(mix.sum(axes), of_shares(middle, together=True) + (moved**2 * of_gaps).sum(axes) / 4),
+        "all_within": _Change(within.sum(axes), of_shares(step / 2, together=True) + (weight**2 * of_gaps).sum(axes)),
         "all_total": _Change(mix.sum(axes) + within.sum(axes), np.maximum(whole[0] + whole[1], 0.0)),
     }
     values: dict[str, Any] = {}
@@ -367,9 +368,7 @@ def _parsed(given: Any, labels: npt.NDArray[Any]) -> Any:
         typed = words if labels.dtype.kind in "MU" else np.array(words).astype(labels.dtype).tolist()
     except ValueError:
         return given
-    if ".." in given:
-        return slice(*typed)
-    return typed if len(typed) > 1 else typed[0]
+    return slice(*typed) if ".." in given else typed if len(typed) > 1 else typed[0]
 
 
 def _over(sums: Array, count: Array) -> Array:

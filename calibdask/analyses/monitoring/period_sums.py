@@ -10,6 +10,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.inference.sequential.cells import Index, PeriodCells
+from calibdask.results.format import slice_text
 from calibdask.safe_text import listed
 from calibdask.statistics.bins.grid import Grid, GridState
 from calibdask.statistics.bins.sparse_grid import SparseGridState
@@ -17,23 +18,29 @@ from calibdask.statistics.settings import Setting
 from calibdask.storage.slice_labels import texts_of
 from calibdask.storage.sparse_cells import SparseCells
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_cluster_weights import weight_periods
+from calibdask.storage.summary_clusters import GROUPS
 
 # Histograms are read for so many slices, classes and periods at a time.
 _AT_ONCE = 256
 # The same, of histograms that hold their occupied cells alone.
 _MOST_OCCUPIED = 4096
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, eq=False)
 class PeriodSums:
     """One setting of a summary without weights, whose last dimension is that of the periods.
 
-    A process is a (model, slice, class); they are numbered in the order of these dimensions.
+    A process is a (model, slice, class); they are numbered in the order of these dimensions. ``weight_periods``
+    (models and slices, periods) is the most that the weights of one cluster add up to, by which they are divided; None
+    where rows have no weights.
     """
 
     summary: Summary
     period: str
     setting: Setting
+    weight_periods: npt.NDArray[np.int64] | None = field(default=None, kw_only=True)
     _kept: dict[int, tuple[GridState, Grid]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -55,13 +62,15 @@ class PeriodSums:
                 f"{name} expects a summary without weights: bets need the weight of each row, which a summary does not "
                 "store. Summarize the data without sample_weight."
             )
-        if summary.source.layout.clustered and name != "attribute":
+        weighted = None if name == "attribute" else summary.cluster_weighted
+        if weighted is None and summary.source.layout.clustered and name != "attribute":
             raise ValueError(
-                f"{name} expects a summary without clusters: bets on dependent rows of one period need the number of "
-                "rows of each cluster, which buckets of clusters do not store. Summarize one row of each cluster and "
-                "period without groups; drop_dims('cluster_bucket') in Python drops clusters, but raises more false "
-                "alarms."
+                f"{name} expects a summary in which each cluster counts once in a period, got one with buckets of "
+                "clusters alone, as earlier versions wrote them, and readers that can be read only once. Summarize the "
+                "rows again with groups (--groups), into a new store; drop_dims('cluster_bucket') in Python drops "
+                "clusters, but raises more false alarms."
             )
+        summary = weighted or summary
         slices = [by] if isinstance(by, str) else list(by or ())
         if period not in summary.slices or period in slices:
             raise ValueError(
@@ -75,7 +84,11 @@ class PeriodSums:
         labels = pooled.labels[period]
         if (labels != labels).any():
             raise ValueError(f"Some rows have no {period}; select the slices that have one.")
-        return cls(pooled, period, _setting(pooled, setting))
+        weights = None
+        if weighted is not None:
+            dims = [axis for axis in pooled.labels if axis != period]
+            weights = weight_periods(pooled.dataset, [*dims, period]).reshape(-1, labels.size)
+        return cls(pooled, period, _setting(pooled, setting), weight_periods=weights)
 
     @property
     def periods(self) -> npt.NDArray[Any]:
@@ -92,6 +105,25 @@ class PeriodSums:
         """Number of (score, outcome) columns of each slice."""
         return self.setting.columns(self.summary.source.layout.classes)
 
+    def cluster_notes(self, positions: Sequence[int]) -> list[str]:
+        """How clusters count in these periods, in sentences."""
+        assert self.weight_periods is not None
+        name = self.summary.dataset.attrs.get(GROUPS, GROUPS)
+        notes = [
+            f"clusters ({name}) count once a {self.period}: each of the m rows of one has the weight 1 / m in rates, "
+            "gaps and evidence"
+        ]
+        divided = [at for at in positions if (self.weight_periods[:, at] > 1).any()]
+        if divided:
+            labels = [slice_text(label) for label in self.periods[divided[:_MOST_NAMED]]]
+            more = f" and {len(divided) - len(labels):,} more" if len(divided) > len(labels) else ""
+            notes.append(
+                f"{self.period} {listed(labels)}{more}: rows were summarized in several parts or shorter periods, "
+                "which may have clusters in common; weights are divided by their number, which weakens the evidence. "
+                f"Summarize all rows of a {self.period} together"
+            )
+        return notes
+
     @property
     def whole(self) -> "PeriodSums":
         """Sums by period over all slices."""
@@ -99,10 +131,19 @@ class PeriodSums:
 
     def part(self, positions: Sequence[int]) -> "PeriodSums":
         """Some periods, in memory."""
-        return replace(self, summary=Summary.of(self.summary.dataset.isel({self.period: positions}).load()))
+        there = Summary.of(self.summary.dataset.isel({self.period: positions}).load())
+        weights = None if self.weight_periods is None else self.weight_periods[:, positions]
+        return replace(self, summary=there, weight_periods=weights)
 
     def cells(self, position: int) -> Iterator[tuple[Index, PeriodCells]]:
         """The cells of a period: numbers of processes, and their cells, in blocks."""
+        if self.weight_periods is None:
+            yield from self._cells(position)
+            return
+        for numbers, cells in self._cells(position):
+            yield numbers, cells.divided(self.weight_periods[numbers // self.columns, position])
+
+    def _cells(self, position: int) -> Iterator[tuple[Index, PeriodCells]]:
         shape = [labels.size for labels in self.slices.values()]
         numbers = np.arange(math.prod(shape) * self.columns).reshape(*shape, self.columns)
         if numbers.size <= _AT_ONCE:

@@ -37,7 +37,7 @@ def watch_power(
     Parameters
     ----------
     rows : int
-        Rows of a period.
+        Rows of a period, which are independent; of dependent rows the number of clusters of a period.
     shift : float
         How much more often (negative: less often) outcomes occur than the scores predict, P(o = 1 | s) - s within [0,
         1].

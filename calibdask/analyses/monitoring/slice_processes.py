@@ -15,6 +15,7 @@ from calibdask.inference.sequential.factors import null_scores
 from calibdask.inference.sequential.processes import Monitor, ProcessState
 from calibdask.inference.sequential.saved import SavedState
 from calibdask.inference.sequential.sequences import error_ends, gap_ends
+from calibdask.inference.sequential.single_look import rate_ends, rate_tail
 from calibdask.statistics.exact import Array, Counts
 
 Labels = npt.NDArray[Any]
@@ -24,7 +25,7 @@ class PeriodTotals(NamedTuple):
     """One period by process: sums of rows, outcomes, scores and (o - s)**2, the detector, and the null hypothesis.
 
     ``least`` and ``most`` are the numbers of outcomes that scores moved down and up by the tolerance expect, with their
-    variances.
+    variances. Of clusters all are sums of exponents, but for ``counted``, the number of rows.
     """
 
     rows: Array
@@ -35,6 +36,7 @@ class PeriodTotals(NamedTuple):
     least_variance: Array
     most: Array
     most_variance: Array
+    counted: Array
     log_detector: Array
     detected: npt.NDArray[np.bool_]
     run_length: Counts
@@ -43,13 +45,13 @@ class PeriodTotals(NamedTuple):
     def none(cls, state: ProcessState) -> "PeriodTotals":
         """Totals of no period, after this state."""
         size = state.largest.size
-        return cls.of(np.zeros((8, size)), (state.log_detector, np.zeros(size, np.bool_), state.run_length))
+        return cls.of(np.zeros((9, size)), (state.log_detector, np.zeros(size, np.bool_), state.run_length))
 
     @classmethod
     def of(cls, sums: Array, detection: tuple[Array, npt.NDArray[np.bool_], Counts]) -> "PeriodTotals":
-        """Of the eight sums in their order, and the detector."""
-        rows, events, scores, square, least, least_variance, most, most_variance = sums
-        return cls(rows, events, scores, square, least, least_variance, most, most_variance, *detection)
+        """Of the nine sums in their order, and the detector."""
+        rows, events, scores, square, least, least_variance, most, most_variance, counted = sums
+        return cls(rows, events, scores, square, least, least_variance, most, most_variance, counted, *detection)
 
 
 class SliceProcesses:
@@ -72,7 +74,7 @@ class SliceProcesses:
     def advance(self, monitor: Monitor, blocks: Iterable[tuple[Index, PeriodCells]], number: int) -> PeriodTotals:
         """One more period, in blocks of processes of this summary."""
         size = self.state.largest.size
-        sums = np.zeros((8, size))
+        sums = np.zeros((9, size))
         log_detector = self.state.log_detector
         detected, run_length = np.zeros(size, np.bool_), self.state.run_length.copy()
         for block, cells in blocks:
@@ -88,6 +90,7 @@ def _sums(cells: PeriodCells, tolerance: float) -> list[Array]:
     terms = [cells.rows, cells.events, cells.rows * cells.mean, cells.square]
     for null in null_scores(cells, tolerance):
         terms += [cells.rows * null, cells.rows * null * (1 - null)]
+    terms.append(cells.counted)
     return [cells.by_process(term) for term in terms]
 
 
@@ -98,9 +101,13 @@ def period_numbers(
     alpha = monitor.alpha
     frequency, mean_score = _over(moment.events, moment.rows), _over(moment.scores, moment.rows)
     period_gap = frequency - mean_score
-    spread = _over(moment.square, moment.rows) - period_gap**2
-    period_low, period_high = GapMeans(mean_score, frequency, spread, moment.rows).ends(1 - alpha)
-    values = {
+    clustered = processes.sums.weight_periods is not None
+    if clustered:
+        period_low, period_high = (end - mean_score for end in rate_ends(frequency, moment.rows, alpha))
+    else:
+        spread = _over(moment.square, moment.rows) - period_gap**2
+        period_low, period_high = GapMeans(mean_score, frequency, spread, moment.rows).ends(1 - alpha)
+    values: dict[str, npt.NDArray[Any]] = {
         **numbers_so_far(processes.state, monitor, periods, number),
         "log_detector": moment.log_detector,
         "detected": moment.detected,
@@ -108,12 +115,14 @@ def period_numbers(
         "period_gap": period_gap,
         "period_gap_low": np.where(moment.rows > 0, period_low, np.nan),
         "period_gap_high": np.where(moment.rows > 0, period_high, np.nan),
-        "period_pvalue": _period_pvalue(moment),
-        "rows": moment.rows.astype(np.int64),
-        "events": moment.events.astype(np.int64),
+        "period_pvalue": _clustered_pvalue(moment) if clustered else _period_pvalue(moment),
+        "rows": moment.counted.astype(np.int64),
+        "events": moment.events if clustered else moment.events.astype(np.int64),
         "mean_score": mean_score,
         "frequency": frequency,
     }
+    if clustered:
+        values["clusters"] = moment.rows
     shaped = {name: value.reshape(processes.shape) for name, value in values.items()}
     shaped["found"] = _discoveries(shaped["log_e"], len(processes.sums.summary.batch), alpha)
     return shaped
@@ -144,6 +153,18 @@ def _period_pvalue(moment: PeriodTotals) -> Array:
     """Twice the smaller tail of the number of outcomes, each at its end of the tolerance; NaN without rows."""
     more, _ = tails(moment.events, moment.rows, moment.most, moment.most_variance)
     _, fewer = tails(moment.events, moment.rows, moment.least, moment.least_variance)
+    return np.where(moment.rows > 0, np.minimum(2 * np.minimum(more, fewer), 1.0), np.nan)
+
+
+def _clustered_pvalue(moment: PeriodTotals) -> Array:
+    """Twice the smaller bound of the tails of the number of outcomes of dependent rows; NaN without rows."""
+    more, fewer = (
+        rate_tail(excess, moment.rows, mean, variance)
+        for excess, mean, variance in (
+            (moment.events - moment.most, _over(moment.most, moment.rows), moment.most_variance),
+            (moment.least - moment.events, 1 - _over(moment.least, moment.rows), moment.least_variance),
+        )
+    )
     return np.where(moment.rows > 0, np.minimum(2 * np.minimum(more, fewer), 1.0), np.nan)
 
 

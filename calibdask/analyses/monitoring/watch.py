@@ -1,8 +1,7 @@
 """`watch`: calibration over time, with alarms that hold at whatever times one looks."""
 
 import json
-import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, ClassVar, cast
@@ -10,31 +9,16 @@ from typing import Any, ClassVar, cast
 import numpy as np
 import xarray as xr
 
-from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome, SettingName, population_sentences
-from calibdask.analyses.monitoring.alarms import Alarm, WatchResult, raised_alarms, slice_key, slice_labels
+from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome, SettingName
+from calibdask.analyses.monitoring.alarms import raised_alarms
+from calibdask.analyses.monitoring.watch_document import watch_document
 from calibdask.analyses.monitoring.watch_run import run_watch
 from calibdask.data.data import Data
-from calibdask.engine.axes import column_name
-from calibdask.render.text_table import MOST_SLICES, label_of
-from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, numeric, text
-from calibdask.results.format import counted, named, points, points_of, shown_number, shown_texts, slice_text
+from calibdask.results.document import Document
 from calibdask.storage.summary import Summary
 
-_MOST_ALARMS = 10
-_COLUMNS = (
-    ("rows", True),
-    ("gap", True),
-    ("low", True),
-    ("high", True),
-    ("error at least", True),
-    ("log E", True),
-    ("p", True),
-    ("since", False),
-    ("alarm", False),
-)
-
 _JSON = """{"format": 1, "summary": NAME, "setting": str, "tolerance": float, "alpha": float,
- "by": {COLUMN: value}, "period": value, "since": value, "rows": int,
+ ["groups": COLUMN,] "by": {COLUMN: value}, "period": value, "since": value, "rows": int,
  "log_e": float, "pvalue": float, "gap": float, "gap_low": float, "gap_high": float,
  "error": float, "error_low": float, "error_high": float, "new": bool}
 Numbers refer to all rows of the slice up to the end of the period of the alarm."""
@@ -61,7 +45,8 @@ def watch(
     Parameters
     ----------
     summary : xarray.Dataset
-        Of `calibdask.summarize`, without weights; the period is one of its slices.
+        Of `calibdask.summarize`, without weights; the period is one of its slices. Made with ``groups``, each cluster
+        of dependent rows counts once in each period.
     period : str, default "day"
         The dimension of the periods, which are taken in the order of their labels.
     by : str or sequence of str, optional
@@ -112,7 +97,8 @@ def watch(
         ``period_gap``, ``period_gap_low``, ``period_gap_high``, ``period_pvalue``: for the period alone, valid for a
         single look; used repeatedly, they raise false alarms for calibrated models. The p-value is twice the smaller
         tail probability of the number of outcomes, with every score off by the whole tolerance. Coordinates
-        ``rows``, ``events``, ``mean_score`` and ``frequency`` of the period.
+        ``rows``, ``events``, ``mean_score`` and ``frequency`` of the period; of clusters also ``clusters``, the sum of
+        the weights of the rows, to which all but ``rows`` refer. How they count is the attribute ``cluster_notes``.
 
         The attribute ``state`` is a JSON text from which `watch` continues, bit for bit as in one call; ``pending``
         is a JSON list of the periods that are not due, each with its rows and the time when it will be.
@@ -127,7 +113,8 @@ def watch(
     TypeError
         If the input is not a summary.
     ValueError
-        If the summary has weights, or lacks these slices or the setting; if the state was made with other settings, or
+        If the summary has weights, or lacks these slices or the setting; if it has clusters, and was written by an
+        earlier version, or from a reader that can be read only once; if the state was made with other settings, or
         from other rows of a period; if ``due`` is given and the labels of periods are not dates.
 
     Notes
@@ -152,7 +139,18 @@ def watch(
     periods: with alpha = 0.05 / 365 at most 5 % of calibrated models are detected within 365 periods.
 
     The confidence sequence of the gap covers the running mean of the offsets, which may differ between rows and over
-    time. Rows of one customer, or repeated rows, are dependent, and their evidence is overstated here.
+    time. Rows of one customer, or repeated rows, are dependent, and their evidence is overstated unless the summary was
+    made with ``groups``.
+
+    *Clusters.* Each of the m rows of a cluster within a period enters the bets with the exponent 1 / m. By Hoelder's
+    inequality the expected capital never grows whatever the dependence within the cluster, if clusters are independent
+    given the past, and the null hypothesis holds whatever the number of rows of a cluster; in slices the exponents of a
+    cluster add up to less than 1. Gaps, rates and errors are means with these weights: each cluster counts once in a
+    period. ``period_gap_low``, ``period_gap_high`` and ``period_pvalue`` are bounds of Hoeffding and Bennett. The null
+    hypothesis is conditional on the past: if the outcomes of a customer persistently differ from the scores, later
+    periods are miscalibrated given the earlier ones, and an alarm is right. Exponents are counted within the slices
+    that `calibdask.summarize` takes for periods. Where several parts of a period were merged, or shorter periods are
+    added up, a cluster may be in each of them: exponents are divided by their number, and ``cluster_notes`` says so.
 
     Delayed outcomes: monitor a period once all of its outcomes are known (``due``). The outcomes known early, such as
     loans that default in their first month, are not a representative sample. Each period counts once; the state keeps a
@@ -195,7 +193,8 @@ class Watch(Analysis):
     The share of models calibrated within the tolerance that ever raise a false alarm is at most alpha, however often
     one looks. With several slices or classes, alarms are discoveries of e-BH. Alarms persist: every later run exits
     with status 1 until monitoring restarts without the state, for example after the model was repaired. With --state,
-    each alarm is "new" once, and --on-alarm runs once for it.
+    each alarm is "new" once, and --on-alarm runs once for it. Of a summary made with --groups, each cluster of
+    dependent rows counts once in a period.
 
     Parameters
     ----------
@@ -232,7 +231,7 @@ class Watch(Analysis):
     heading: ClassVar[Heading] = "Find and watch"
     inputs: ClassVar[Inputs] = "summary"
     resumes: ClassVar[bool] = True
-    json_head: ClassVar[Sequence[str]] = ("summary", "setting", "tolerance", "alpha")
+    json_head: ClassVar[Sequence[str]] = ("summary", "setting", "tolerance", "alpha", "groups")
     json_lines: ClassVar[str] = "alarms"
     json_shape: ClassVar[str] = _JSON
     statuses: ClassVar[Mapping[Outcome, str]] = {"met": "no alarm", "found": "alarm"}
@@ -267,131 +266,3 @@ class Watch(Analysis):
     def outcome(self, result: xr.Dataset) -> Outcome:
         """Found if there is an alarm."""
         return "found" if json.loads(result.attrs["alarms"]) else "met"
-
-
-def watch_document(dataset: xr.Dataset) -> Document:
-    """The document of a result of `calibdask.watch`."""
-    run = WatchResult.of(dataset)
-    alarms = [Alarm.from_dict(record) for record in run.alarms]
-    new = [alarm.key for alarm, record in zip(alarms, run.alarms, strict=True) if record["new"]]
-    elements: list[Element] = [Sentence(words, lead=True, name="verdict") for words in _verdict(run, alarms, new)]
-    shown = sorted(alarms, key=lambda alarm: alarm.key not in new)
-    elements += [Sentence(alarm_sentence(alarm, new), name="alarm") for alarm in shown[:_MOST_ALARMS]]
-    if len(shown) > _MOST_ALARMS:
-        more = counted(len(shown) - _MOST_ALARMS, "more alarm")
-        elements.append(Sentence(f"... and {more}; --json gives them all.", quiet=True))
-    if run.saved.periods.size:
-        elements.append(_table(run, {alarm.key: alarm for alarm in alarms}))
-    late = f"ignored, as they arrived late: {named([*map(slice_text, run.late)])}" if run.late else ""
-    notes = filter(None, (_foot(run), _pending(run), late))
-    elements += [Sentence(note, quiet=True) for note in notes]
-    elements += population_sentences(dataset)
-    return Document(f"Calibration over time of {run.name}", "", [Section("watch", "", elements)], name="watch")
-
-
-def alarm_sentence(alarm: Alarm, new: Collection[str]) -> str:
-    """Where, since when, and how far."""
-    where = ", ".join(f"{column_name(dim)} {slice_text(label)}" for dim, label in alarm.by.items()) or "all rows"
-    news = "new alarm" if alarm.key in new else "alarm"
-    return (
-        f"{where}: off since {slice_text(alarm.since)}, {news} on {slice_text(alarm.period)}; by then {_size(alarm)}."
-    )
-
-
-def _size(alarm: Alarm) -> str:
-    if alarm.gap_low > 0 or alarm.gap_high < 0:
-        low, high = sorted((abs(alarm.gap_low), abs(alarm.gap_high)))
-        word = "more" if alarm.gap > 0 else "less"
-        value, least, most = points_of(abs(alarm.gap), low, high)
-        span = f"{least} to {most}"
-        return f"outcomes were {value} points {word} frequent than predicted, {span}"
-    if alarm.error_low > 0:
-        return f"the calibration error over all rows was {points(alarm.error_low)} points or more"
-    return "the error over all rows was too small to estimate"
-
-
-def _verdict(run: WatchResult, alarms: Sequence[Alarm], new: Collection[str]) -> Iterator[str]:
-    name, watched, periods = run.name, run.saved.watched, run.saved.periods
-    if not periods.size:
-        first = run.pending[0] if run.pending else {"due": "later"}
-        count = f"{len(run.pending):,} pending, the first is due on {first['due']}"
-        yield f"{name}: nothing to watch yet: no {watched.period} is due, {count}."
-        return
-    until = f"{counted(periods.size, 'period')} up to {slice_text(periods[-1])}"
-    slices = int(np.prod(run.standing["log_e"].shape))
-    within = f" within {watched.tolerance:g}" if watched.tolerance else ""
-    if not alarms:
-        yield f"{name}: quiet. No alarm in {until}."
-        return
-    count = counted(len(alarms), "alarm") + (f" in {slices:,} slices" if slices > 1 else "")
-    fresh = sum(alarm.key in new for alarm in alarms)
-    yield f"{name}: NOT calibrated{within}: {count}, {fresh or 'none'} new, in {until}."
-
-
-def _table(run: WatchResult, alarms: Mapping[str, Alarm]) -> Table:
-    """A line for each slice, those with alarms first, then by their evidence."""
-    standing = run.standing
-    dims, shape = standing["log_e"].dims, standing["log_e"].shape
-    slices = [slice_labels(standing, dict(zip(dims, at, strict=True))) for at in np.ndindex(*shape)]
-    log_e = standing["log_e"].values.ravel()
-    order = sorted(range(len(slices)), key=lambda place: (slice_key(slices[place]) not in alarms, -log_e[place]))
-    rows = []
-    for place in order[:MOST_SLICES]:
-        labels = [text(label_of(slices[place][str(dim)])) for dim in dims]
-        alarm = alarms.get(slice_key(slices[place]))
-        rows.append([*labels, *_numbers(run, place), *_alarm_cells(run, place, alarm)])
-    columns = [*((column_name(dim), False) for dim in dims), *_COLUMNS]
-    return Table("", columns, rows, _remainder(run), name="slices")
-
-
-def _numbers(run: WatchResult, place: int) -> list[Cell]:
-    """Rows, gap, error and evidence of one slice at the end of the last period."""
-
-    def value(variable: str) -> float:
-        number: float = run.standing[variable].values.ravel()[place].item()
-        return number
-
-    rows, gap, low, high = map(value, ("rows", "gap", "gap_low", "gap_high"))
-    error, log_e, pvalue = map(value, ("error_low", "log_e", "pvalue"))
-    gaps = shown_texts(gap, low, high, kind="difference", rows=rows)
-    (least,) = shown_texts(error, rows=rows)
-    (shown_pvalue,) = shown_texts(pvalue, kind="pvalue")
-    numbers = [(rows, shown_number(rows)), *zip((gap, low, high), gaps, strict=True)]
-    numbers += [(error, least), (log_e, f"{log_e:,.2f}"), (pvalue, shown_pvalue)]
-    return [numeric(number, shown) for number, shown in numbers]
-
-
-def _alarm_cells(run: WatchResult, place: int, alarm: Alarm | None) -> list[Cell]:
-    """Since when scores are off, and the period of the alarm; without one since when there is evidence, if any."""
-    if alarm is None:
-        standing = run.standing
-        has_evidence = standing["log_e"].values.ravel()[place] > 0
-        return [text(slice_text(standing["since"].values.ravel()[place]) if has_evidence else "-"), text("-")]
-    return [text(slice_text(alarm.since)), text(slice_text(alarm.period))]
-
-
-def _remainder(run: WatchResult) -> str:
-    more = int(np.prod(run.standing["log_e"].shape)) - MOST_SLICES
-    return f"... and {more:,} more slices; --out or --metrics-file give them all." if more > 0 else ""
-
-
-def _foot(run: WatchResult) -> str:
-    watched = run.saved.watched
-    batch = run.dataset.attrs.get("batch", ())
-    slices = math.prod(size for dim, size in run.standing["log_e"].sizes.items() if dim not in batch)
-    first = slices / watched.alpha
-    level = f"alarms at E of {first:g} (log E {math.log(first):.2f})"
-    if slices > 1:
-        level = (
-            f"with {slices:,} slices the first alarm needs E of {first:g} (log E {math.log(first):.2f}), k alarms E of "
-            f"{first:g} / k each (e-BH)"
-        )
-    ends = f"intervals and lower bounds are valid at all times with probability {100 * (1 - watched.alpha):g} %"
-    return f"setting {watched.setting}, tolerance {watched.tolerance:g}; {level}; {ends}"
-
-
-def _pending(run: WatchResult) -> str:
-    """Periods that are not due, each with its rows."""
-    period = run.saved.watched.period
-    texts = [f"{slice_text(one[period])} ({counted(one['rows'], 'row')}, due {one['due']})" for one in run.pending]
-    return f"pending, not watched: {named(texts)}" if texts else ""

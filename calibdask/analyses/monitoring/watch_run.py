@@ -22,13 +22,14 @@ from calibdask.inference.choice import check_level
 from calibdask.inference.sequential.cells import Index, PeriodCells
 from calibdask.inference.sequential.processes import Monitor, ProcessState
 from calibdask.inference.sequential.saved import MonitoringSettings, SavedState
-from calibdask.results.build import described
+from calibdask.results.build import CLUSTER_NOTES, described
 from calibdask.results.format import plain, slice_text
 from calibdask.safe_text import listed
 from calibdask.statistics import exact
 from calibdask.statistics.lattice.coding import missing_again
 from calibdask.statistics.settings import Setting
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_clusters import GROUPS
 from calibdask.storage.summary_lattice import EVENTS, ROWS, SCORE, SEGMENT, Cuts, segment_sums
 from calibdask.storage.summary_scores import joined
 
@@ -271,7 +272,10 @@ def run_watch(
     )
     layout = sums.summary.source.layout
     cells = sums.summary.source.finest(sums.setting).grid.cells
-    watched = MonitoringSettings(str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells)
+    clusters = sums.weight_periods is not None
+    watched = MonitoringSettings(
+        str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells, clusters
+    )
     past = _past(sums, watched, state)
     choice = choose_periods(sums, past.periods, past.digests, due, now)
     processes = SliceProcesses(sums, past)
@@ -361,6 +365,8 @@ def _attributes(sums: PeriodSums, saved: SavedState, new: list[int]) -> dict[str
     attributes |= {"tolerance": watched.tolerance, "period": sums.period, "slices": [*summary.slices]}
     if summary.batch:
         attributes["batch"] = [*summary.batch]
+    if watched.clusters:
+        attributes |= {GROUPS: summary.dataset.attrs.get(GROUPS, GROUPS), CLUSTER_NOTES: sums.cluster_notes(new)}
     return attributes | {"state": json.dumps(saved.to_dict())}
 
 
@@ -380,4 +386,7 @@ def _dataset(
     if classes:
         coordinates[class_dim] = (class_dim, sums.summary.classes)
     dims = [*processes.slices, *classes, *periods]
+    values = {**values}
+    if (clusters := values.pop("clusters", None)) is not None:
+        coordinates["clusters"] = (dims, clusters, {"meaning": "sum of the weights of rows, of 1 for each cluster"})
     return described(OVER_TIME, values, dims, coordinates, str(sums.setting), class_dim, **attributes)

@@ -1,7 +1,9 @@
 """Rows, outcomes and scores of one period in the cells with rows, for many processes."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +26,8 @@ class PeriodCells:
 
     ``processes`` is the number of processes. By cell: ``process`` and ``group`` of scores, numbers of rows ``rows``
     and of outcomes ``events``, the ``mean`` score, and a bound ``square`` of the sum of (o - s)**2. Mean scores are off
-    by ``slack`` at most.
+    by ``slack`` at most. Of dependent rows all but ``counted``, the number of rows, are sums of weights: the exponents
+    of the rows, which add up to 1 or less in each cluster.
     """
 
     processes: int
@@ -35,6 +38,7 @@ class PeriodCells:
     mean: Array
     square: Array
     slack: float
+    counted: Array
 
     @classmethod
     def of_table(cls, count: npt.ArrayLike, events: npt.ArrayLike, score: npt.ArrayLike) -> "PeriodCells":
@@ -50,7 +54,7 @@ class PeriodCells:
         n, y = rows[process, cell], np.asarray(events, np.float64)[process, cell]
         s = np.broadcast_to(np.asarray(score, np.float64), rows.shape)[process, cell]
         group = np.searchsorted(GROUP_EDGES, s).astype(np.intp)
-        return cls(len(rows), process, group, n, y, s, y * (1 - s) ** 2 + (n - y) * s**2, 0.0)
+        return cls(len(rows), process, group, n, y, s, y * (1 - s) ** 2 + (n - y) * s**2, 0.0, n)
 
     @classmethod
     def of_sums(cls, count: Array, events: Array, score: Array, edges: Array) -> "PeriodCells":
@@ -73,21 +77,22 @@ class PeriodCells:
         square += (2 - low - high) * (y - (total - others)) - (1 - low) * (1 - high) * y
         group = np.searchsorted(GROUP_EDGES, (low + high) / 2).astype(np.intp)
         slack = 2.0**-40 + 2 * float(np.finfo(np.float64).eps)
-        return cls(len(count), process, group, n, y, total / n, np.maximum(square, 0.0), slack)
+        return cls(len(count), process, group, n, y, total / n, np.maximum(square, 0.0), slack, n)
 
     @classmethod
     def of_histogram(cls, state: GridState, grid: Grid) -> "PeriodCells":
-        """Cells of a histogram without weights: a process for each (group, column).
+        """Cells of a histogram, without weights or of exponents: a process for each (group, column).
 
         Scores of a cell are known by their sums. Their mean is off by the rounding of positions at most; the sum of
         their squares is at most that of scores at both edges of the cell with the same mean.
         """
         size = state.mass.shape[-2]
         # Each outcome by itself: sums along an axis of two are slow.
-        mass, offset = ([part[..., outcome].ravel() for outcome in (0, 1)] for part in (state.mass, state.offset))
-        at = np.flatnonzero(mass[0] | mass[1])
-        mass, offset = ([part[at] for part in both] for both in (mass, offset))
-        return cls._of_cells(at, mass, offset, grid, state.mass.size // (2 * size))
+        fields = (state.mass, state.offset, state.rows if state.weighted else state.mass)
+        mass, offset, rows = ([part[..., outcome].ravel() for outcome in (0, 1)] for part in fields)
+        at = np.flatnonzero(rows[0] | rows[1])
+        sums = [[part[at] for part in both] for both in (mass, offset, rows)]
+        return cls._of_cells(at, sums, grid, state.mass.size // (2 * size))
 
     @classmethod
     def of_occupied(cls, state: SparseGridState, processes: slice, grid: Grid) -> "PeriodCells":
@@ -97,16 +102,18 @@ class PeriodCells:
         both, outcome = np.divmod(state.at[first:last] - processes.start * size, 2)
         is_first = np.diff(both, prepend=-1) > 0
         at = both[is_first]
-        sums = np.zeros((2, 2, at.size), np.int64)
-        sums[:, outcome, np.cumsum(is_first) - 1] = state.sums[:, first:last]
-        return cls._of_cells(at, [*sums[0]], [*sums[1]], grid, processes.stop - processes.start)
+        fields = np.zeros((3, 2, at.size), state.sums.dtype)
+        chosen = state.sums[[0, 1, 3] if state.weighted else [0, 1, 0], first:last]
+        fields[:, outcome, np.cumsum(is_first) - 1] = chosen
+        return cls._of_cells(at, [[*both] for both in fields], grid, processes.stop - processes.start)
 
     @classmethod
-    def _of_cells(cls, at: Counts, mass: list[Counts], offset: list[Counts], grid: Grid, count: int) -> "PeriodCells":
-        """Of cells with rows, numbered through all processes, with the sums of each outcome."""
+    def _of_cells(cls, at: Counts, sums: Sequence[Sequence[npt.NDArray[Any]]], grid: Grid, count: int) -> "PeriodCells":
+        """Of cells with rows, numbered through all processes, with mass, offset and rows of each outcome."""
         process, cell = np.divmod(at, grid.size)
+        mass, offset, counted = sums
         others, events = (part.astype(np.float64) for part in mass)
-        distances = [part * UNIT for part in offset]
+        distances = [GridState.distance_of(part) for part in offset]
         edge, unit = (part[cell] for part in grid.nearer)
         low, high = grid.edges[cell], grid.edges[cell + 1]
         square = (low + high) * (others * edge + distances[0] * unit) - low * high * others
@@ -116,7 +123,15 @@ class PeriodCells:
         group = np.searchsorted(GROUP_EDGES, (grid.edges[:-1] + grid.edges[1:]) / 2).astype(np.intp)[cell]
         # A unit of positions, which are rounded to the nearest, and the rounding of float64.
         slack = grid.width * UNIT + 2 * float(np.finfo(np.float64).eps)
-        return cls(count, process, group, rows, events, mean, np.maximum(square, 0.0), slack)
+        of_rows = (counted[0] + counted[1]).astype(np.float64)
+        return cls(count, process, group, rows, events, mean, np.maximum(square, 0.0), slack, of_rows)
+
+    def divided(self, by: npt.NDArray[np.int64]) -> "PeriodCells":
+        """With the exponents of each process divided by a number, (processes,)."""
+        if (by == 1).all():
+            return self
+        rows, events, square = (part / by[self.process] for part in (self.rows, self.events, self.square))
+        return replace(self, rows=rows, events=events, square=square)
 
     def by_process(self, values: Array) -> Array:
         """Sums over the cells of each process, (processes,)."""

@@ -22,7 +22,7 @@ class ProcessState(NamedTuple):
     ``excess`` and ``start``: the largest product of factors of each bet from some period on, and the number of that
     period, -1 before the first rows. ``detectors``: log(M + 1) of each bet; ``run_length``: periods with rows since the
     detector was restarted. ``rows``, ``events``, ``scores``: sums by group of scores (processes, groups). ``square``:
-    sum of (o - s)**2.
+    sum of (o - s)**2. ``counted``: the number of rows, where others are sums of exponents.
     """
 
     products: Array
@@ -35,6 +35,7 @@ class ProcessState(NamedTuple):
     events: Array
     scores: Array
     square: Array
+    counted: Array
 
     @classmethod
     def empty(cls, processes: int) -> "ProcessState":
@@ -51,6 +52,7 @@ class ProcessState(NamedTuple):
             events=np.zeros(groups),
             scores=np.zeros(groups),
             square=np.zeros(processes),
+            counted=np.zeros(processes),
         )
 
     def at(self, processes: npt.NDArray[np.intp]) -> "ProcessState":
@@ -143,6 +145,7 @@ class Monitor:
             events=events,
             scores=scores,
             square=state.square + cells.by_process(cells.square),
+            counted=state.counted + cells.by_process(cells.counted),
         )
         after = after._replace(largest=np.where(seen, np.maximum(state.largest, after.log_e), state.largest))
         detection = Detection(after.log_detector, after.run_length, after.log_detector >= self.threshold)

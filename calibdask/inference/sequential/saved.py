@@ -18,7 +18,10 @@ Labels = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class MonitoringSettings:
-    """Settings of a monitor; a saved state fits only monitors with equal settings."""
+    """Settings of a monitor; a saved state fits only monitors with equal settings.
+
+    ``clusters`` says whether rows have exponents, so that each cluster counts once in a period.
+    """
 
     setting: str
     period: str
@@ -26,6 +29,7 @@ class MonitoringSettings:
     alpha: float
     classes: int
     cells: int
+    clusters: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +48,19 @@ class SavedState:
 
     def to_dict(self) -> dict[str, Any]:
         """Numbers, texts, lists and mappings."""
+        watched = {field.name: getattr(self.watched, field.name) for field in fields(MonitoringSettings)}
+        processes = {name: part.tolist() for name, part in self.processes._asdict().items()}
+        if not self.watched.clusters:
+            # As earlier versions have it: rows are counted by group of scores.
+            del watched["clusters"], processes["counted"]
         state = {
             "format": FORMAT,
-            "watched": {field.name: getattr(self.watched, field.name) for field in fields(MonitoringSettings)},
+            "watched": watched,
             "slices": {name: _as_lists(labels) for name, labels in self.slices.items()},
             "columns": self.columns,
             "periods": _as_lists(self.periods),
             "digests": [*self.digests],
-            "processes": {name: part.tolist() for name, part in self.processes._asdict().items()},
+            "processes": processes,
         }
         return sealed(state)
 
@@ -79,6 +88,7 @@ class SavedState:
             columns = int(state["columns"])
             expected = ProcessState.empty(int(np.prod([len(labels) for labels in slices.values()])) * columns)
             parts = {name: np.array(values) for name, values in state["processes"].items()}
+            parts.setdefault("counted", parts["rows"].sum(-1))
             typed = {
                 name: parts[name].astype(part.dtype).reshape(part.shape) for name, part in expected._asdict().items()
             }
@@ -102,13 +112,19 @@ def _implausible(saved: SavedState) -> str:
     # Scores and squares are at most 1, up to rounding and the width of a cell.
     most = rows * 1.01
     counts = [("rows", rows), ("events", past.events), ("scores", past.scores), ("squares", past.square)]
+    clusters = saved.watched.clusters
     for name, values in [*counts, ("run lengths", past.run_length), ("largest evidence", past.largest)]:
         if (values < 0).any():
             return f"{name} are negative"
-    for name, values in (("rows", rows), ("events", past.events)):
+    of_rows = [("rows", past.counted)] if clusters else [("rows", rows), ("events", past.events)]
+    for name, values in of_rows:
         if (values != np.rint(values)).any():
             return f"{name} are not whole numbers"
-    if (past.events > rows).any() or (past.scores > most).any() or (past.square > most.sum(-1)).any():
+    if clusters and (rows.sum(-1) > 1.01 * past.counted).any():
+        return "there are more clusters than rows"
+    # Sums of exponents are rounded.
+    most_events = most if clusters else rows
+    if (past.events > most_events).any() or (past.scores > most).any() or (past.square > most.sum(-1)).any():
         return "there are more events, scores or squares than rows"
     periods = saved.periods.size
     if (past.run_length > periods).any() or (past.start < -1).any() or (past.start >= max(1, periods)).any():

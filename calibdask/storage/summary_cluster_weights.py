@@ -1,0 +1,70 @@
+"""Summaries with clusters: histograms in which each cluster counts once in each period.
+
+Each of the m rows of one cluster within a period has the weight 1 / m. The histograms of these weights are variables as
+those of a summary with weights, ``confidence_count_cluster_weighted`` and so on: a few hundredths of the buckets.
+``cluster_weight_periods`` counts, by the slices that are periods, the periods in which weights were counted and whose
+rows are added up here: the weights of one cluster add up to this number at most.
+"""
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import xarray as xr
+
+from calibdask.storage.checked_summary import check_sums, whole
+from calibdask.storage.period_labels import are_periods
+from calibdask.storage.summary_scores import SCORES
+from calibdask.storage.summary_totals import TOTALS, with_fill
+
+# Ends the names of these histograms.
+CLUSTER_WEIGHTED = "_cluster_weighted"
+WEIGHT_PERIODS = "cluster_weight_periods"
+# Slices of these names are periods, whatever their labels.
+_NAMES = ("period", "hour", "day", "date", "week", "month", "quarter", "year")
+
+
+def period_names(slices: Mapping[str, npt.NDArray[Any]]) -> list[str]:
+    """The names of the slices that are periods, by name or because their labels are dates.
+
+    Examples
+    --------
+    >>> period_names({"day": np.arange(3), "when": np.array(["2026-11", "2026-12"]), "country": np.array(["de"])})
+    ['day', 'when']
+    """
+    return [name for name, labels in slices.items() if name.lower() in _NAMES or are_periods(labels)]
+
+
+def weighted_names(names: Iterable[Hashable]) -> list[str]:
+    """Those of the variables of a summary that count clusters once; none without."""
+    return [str(name) for name in names if str(name).endswith(CLUSTER_WEIGHTED) or name == WEIGHT_PERIODS]
+
+
+def with_cluster_weights(
+    summary: xr.Dataset, weighted: xr.Dataset, periods: Sequence[str], batch: Sequence[Hashable]
+) -> xr.Dataset:
+    """A summary with the histograms of ``weighted``, in which clusters count once in each of these periods."""
+    without = {"rows", *TOTALS, *SCORES}
+    variables = {f"{name}{CLUSTER_WEIGHTED}": weighted.variables[name] for name in weighted.data_vars}
+    variables = {name: one for name, one in variables.items() if name.removesuffix(CLUSTER_WEIGHTED) not in without}
+    rows = summary.variables["rows"].isel(dict.fromkeys(batch, 0))
+    rows = rows.sum([dim for dim in rows.dims if dim not in periods])
+    return with_fill(summary.assign(variables | {WEIGHT_PERIODS: (rows > 0).astype(np.int64)}))
+
+
+def cluster_weighted(dataset: xr.Dataset) -> xr.Dataset | None:
+    """The summary with weights in which clusters count once; None without. Sums of scores are those of the rows."""
+    own = [name for name in weighted_names(dataset.data_vars) if name != WEIGHT_PERIODS]
+    if WEIGHT_PERIODS not in dataset.data_vars or not own:
+        return None
+    kept = [name for name in ("rows", *TOTALS, *SCORES, WEIGHT_PERIODS) if name in dataset]
+    return dataset[[*kept, *own]].rename({name: name.removesuffix(CLUSTER_WEIGHTED) for name in own})
+
+
+def weight_periods(dataset: xr.Dataset, dims: Sequence[Hashable]) -> npt.NDArray[np.int64]:
+    """The most that the weights of one cluster add up to, along these dimensions of slices: 1 or more."""
+    variable = dataset.variables[WEIGHT_PERIODS]
+    check_sums(WEIGHT_PERIODS, variable.values)
+    spread = variable.set_dims({dim: dataset.sizes[dim] for dim in dims}).transpose(*dims)
+    return np.maximum(whole(spread.values), 1)

@@ -184,7 +184,7 @@ def summarize(
         if any(one is not None for one in (by, sample_weight, population, groups)):
             raise ValueError(
                 "features expects rows without by, sample_weight, population and groups: name columns of slices among "
-                "the features, and audit weighted rows directly."
+                "the features, and audit rows with weights or groups directly."
             )
         given = data_with_features(y_true, y_prob, wanted.columns, None, options)
     # Before anything is read: finding the values of slices may take a pass.

@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.analyses.auditing.evidence import SegmentCells, chernoff_ends, log_e_values, pvalues
+from calibdask.statistics.cluster_sizes import ClusterSizes
 from tests.auditing.loops import TILTS
 from tests.cli.sample_rows import Run
 
@@ -169,6 +171,17 @@ def test_a_planted_subgroup_of_200_clusters_is_found() -> None:
     assert result.segment[result.described].values.tolist() == ["sex = man"]
     assert "sex = man (+" in result.attrs["conclusion"]
     assert float(result.gap_low.sel(segment="sex = man")) > 0
+
+
+def test_too_many_clusters_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = table(off=0.25)
+    expected = audit(frame).sortby("number")
+    monkeypatch.setattr("calibdask.analyses.auditing.cutting.ClusterSizes", partial(ClusterSizes, most=100))
+    pooled = audit(frame).sortby("number")
+    assert 50 < pooled.attrs["clusters"] <= 100
+    assert f"Each of more than {pooled.attrs['clusters']} clusters (patient) counts at most once" in str(pooled.attrs)
+    assert (pooled.cluster_weight < expected.cluster_weight).all()
+    assert float(pooled.pvalue.min()) > float(expected.pvalue.min())
 
 
 def test_what_cannot_be_combined_with_groups(tmp_path: Path) -> None:

@@ -74,6 +74,8 @@ def cluster_remark(clusters: int, name: str, *, pooled: bool = False) -> str:
     --------
     >>> cluster_remark(72, "race"), cluster_remark(72, "groups")
     (' Each of 72 clusters (race) counts once.', ' Each of 72 clusters counts once.')
+    >>> cluster_remark(4_000_000, "groups", pooled=True)
+    ' Each of more than 4,000,000 clusters counts at most once.'
     """
     named = "" if name == "groups" else f" ({visible(name)})"
     if pooled:

@@ -211,7 +211,7 @@ def chernoff_ends(cells: SegmentCells, alpha: float) -> tuple[Array, Array]:
     >>> weight, outcome, score = np.array([[50.0]]), np.array([[10.0]]), np.array([[10.0]])
     >>> cells = SegmentCells.of_clusters(weight, outcome, score, weight, outcome)
     >>> [round(float(end[0]), 3) for end in chernoff_ends(cells, 0.05)]
-    [-0.127, 0.172]
+    [-0.121, 0.178]
     """
     total = cells.weight.sum(-1)
     frequency, mean = np.clip(cells.outcome.sum(-1) / total, 0.0, 1.0), cells.score.sum(-1) / total

@@ -14,11 +14,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.analyses.summarizing import stored_settings
+from calibdask.engine.dry_run import few_rows, supports
+from calibdask.engine.sources.accumulated import AccumulatedSource
+from calibdask.engine.sources.source import states_of
 from calibdask.estimators.checks import check_whole
 from calibdask.estimators.estimator import Estimator
+from calibdask.statistics.cluster_cells import ClusterCells
+from calibdask.statistics.counts import RowCount
 from calibdask.statistics.exact import Counts
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.score_sums import ScoreSums
+from calibdask.statistics.statistic import Statistic, ViewedStatistic
+from calibdask.statistics.views.clusters import Buckets
+from calibdask.storage.summary_format import histograms
 
 # Entries of state dictionaries that are no states.
 LAYOUT, ROWS, CHECKSUM = "layout", "rows", "checksum"
@@ -192,3 +201,25 @@ def refusal(name: str, metric: Estimator, reason: Exception, *, may_be: bool) ->
         f"({metric.label}): {reason}. "
         f"Leave it out, or {mend}."
     )
+
+
+def kept_statistics(settings: tuple[str | int, ...], layout: Layout, step: float) -> tuple[Statistic[Any], ...]:
+    """Statistics of a summary with these settings."""
+    if not settings:
+        return ()
+    stored: tuple[Statistic[Any], ...] = (
+        ScoreSums(),
+        *histograms(stored_settings(settings, layout), layout.classes, step),
+    )
+    if layout.buckets is None:
+        return (RowCount(), *stored)
+    view = Buckets(layout.buckets)
+    viewed: list[Any] = [ViewedStatistic(view, statistic) for statistic in stored]
+    return (RowCount(), *stored, ClusterCells(view.count), *viewed)
+
+
+def histograms_support(metric: Estimator, settings: tuple[str | int, ...], layout: Layout, step: float) -> bool:
+    """Whether the histograms of these settings tell a metric."""
+    kept = kept_statistics(settings, layout, step)
+    states = dict(zip(kept, states_of(few_rows(layout), kept), strict=True))
+    return bool(kept) and supports(metric, AccumulatedSource(states, layout, 0))

@@ -22,20 +22,20 @@ from calibdask.accumulated_state import (
     entry_name,
     expected_layout,
     from_numbers,
+    histograms_support,
     identity,
+    kept_statistics,
     refusal,
     state_arrays,
 )
 from calibdask.analyses.evaluation import evaluated, interval_choice
-from calibdask.analyses.summarizing import stored_settings
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
-from calibdask.engine.dry_run import NotOnePass, few_rows, no_rows, requests_of_one_pass, supports
+from calibdask.engine.dry_run import NotOnePass, no_rows, requests_of_one_pass
 from calibdask.engine.row_notes import LABELS, NOTES, RowNotes
 from calibdask.engine.sources.accumulated import AccumulatedSource
 from calibdask.engine.sources.source import RowSource, apart, merged, states_of
-from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, named_metrics
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.inference.methods import Method
@@ -43,9 +43,8 @@ from calibdask.safe_text import listed
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.counts import RowCount
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.score_sums import ScoreSums
 from calibdask.statistics.statistic import Statistic
-from calibdask.storage.summary_format import histograms
+from calibdask.storage.summary_clusters import check_buckets
 
 _SETTINGS = ("confidence", "classwise")
 # Of scores whose number of columns is not known yet.
@@ -71,6 +70,9 @@ class Accumulator:
         With ``classes``: whether updates have weights, if a state is requested before the first update.
     task, logits, labels, pos_label, ignore_label, sum_tolerance, skip_missing
         As for `calibdask.evaluate`.
+    buckets : int, optional
+        Number of buckets of clusters, as of `calibdask.summarize`, for dependent rows: updates have ``groups``, and
+        intervals are those of clusters. Memory: 10 MB for each class of ``settings`` with 64 buckets.
 
     Raises
     ------
@@ -122,15 +124,23 @@ class Accumulator:
         ignore_label: Any = None,
         sum_tolerance: float = 1e-3,
         skip_missing: bool = False,
+        buckets: int | None = None,
     ) -> None:
         check_step(step)
         self._metrics = None if metrics is None else named_metrics(metrics)
         self._settings = _listed(_SETTINGS if settings is None and metrics is None else settings)
         self._step = step
+        self._buckets = buckets
+        if buckets is not None:
+            check_buckets(buckets)
+            if not self._settings:
+                raise ValueError(
+                    "buckets expects settings such as ['confidence'], whose histograms are kept by bucket."
+                )
         self._options = InputOptions(
             task, logits, labels, pos_label, ignore_label, sum_tolerance=sum_tolerance, skip_missing=skip_missing
         )
-        self._expected = None if classes is None else expected_layout(classes, weighted=weighted)
+        self._expected = None if classes is None else self._of_clusters(expected_layout(classes, weighted=weighted))
         self.reset()
         self._check_metrics()
 
@@ -143,7 +153,7 @@ class Accumulator:
         self._notes = RowNotes()
         return self
 
-    def update(self, y_true: Any, y_prob: Any, sample_weight: Any = None) -> Self:
+    def update(self, y_true: Any, y_prob: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Add rows of any kind that `calibdask.evaluate` accepts; invalid rows raise its errors and add nothing.
 
         Parameters
@@ -151,13 +161,21 @@ class Accumulator:
         y_true : array of shape (n,)
         y_prob : array of shape (n,) or (n, K)
         sample_weight : array of shape (n,), optional
+        groups : array of shape (n,), optional
+            With ``buckets``: the cluster of each row. A cluster may have rows in several updates.
 
         Raises
         ------
         ValueError
             If rows are invalid, or differ from earlier rows in classes, precision or the presence of weights.
         """
-        data = Data(y_true, y_prob, {}, sample_weight, options=self._options).read()
+        if (groups is None) != (self._buckets is None):
+            raise ValueError(
+                "update expects groups in all updates of an Accumulator with buckets, and in no others, got "
+                f"{'none' if groups is None else 'groups without buckets; construct it with buckets=64'}."
+            )
+        options = replace(self._options, groups=groups)
+        data = Data(y_true, y_prob, {}, sample_weight, options=options).read(takes_groups=True)
         if data.batch:
             names = listed(axis.name for axis in data.batch)
             raise ValueError(
@@ -165,7 +183,7 @@ class Accumulator:
                 "model."
             )
         # How the rows were read makes no difference to the states.
-        layout = replace(data.source.layout, rows=None, logits=False, one_hot=False)
+        layout = self._of_clusters(replace(data.source.layout, rows=None, logits=False, one_hot=False))
         states = self._begun(layout)
         assert isinstance(data.source, RowSource)
         classes = self._common(data.classes)
@@ -183,8 +201,9 @@ class Accumulator:
         ValueError
             If its metrics, settings or rows do not match.
         """
-        if (self._metrics, self._settings, self._step) != (other._metrics, other._settings, other._step):
-            raise ValueError("merge expects an Accumulator with the same metrics, settings and step.")
+        own, others = ((one._metrics, one._settings, one._step, one._buckets) for one in (self, other))
+        if own != others:
+            raise ValueError("merge expects an Accumulator with the same metrics, settings, step and buckets.")
         if other._layout is not None:
             states = self._begun(other._layout)
             classes = self._common(other._classes)
@@ -270,6 +289,7 @@ class Accumulator:
             if any(np.any(array) for array in arrays.values()):
                 raise ValueError("load_state_dict expects the layout of the rows, which is missing in this state.")
             return self.reset()
+        layout = self._of_clusters(layout)
         empty = self._empty(layout)
         expected = state_arrays(empty)
         if arrays[LAYOUT].size > LAYOUT_SIZE and arrays[LAYOUT][-1] != arrays[LAYOUT][0] * identity(empty):
@@ -307,6 +327,10 @@ class Accumulator:
         named = "the default metrics" if self._metrics is None else ", ".join(self._metrics)
         return f"<Accumulator of {named}: {self._rows:,} rows>"
 
+    def _of_clusters(self, layout: Layout) -> Layout:
+        """The layout of rows with clusters, where there are buckets."""
+        return layout if self._buckets is None else replace(layout, clustered=True, buckets=self._buckets)
+
     def _begun(self, layout: Layout) -> dict[Statistic[Any], Any]:
         """The states so far, or empty states before the first rows."""
         if self._layout is None:
@@ -342,21 +366,21 @@ class Accumulator:
 
     def _statistics(self, layout: Layout) -> tuple[Statistic[Any], ...]:
         """Kept statistics, in an order that does not depend on the rows."""
-        kept = _kept_for(self._settings, layout, self._step)
+        kept = kept_statistics(self._settings, layout, self._step)
         requests: list[Statistic[Any]] = [RowCount(), ColumnSums(layout.setting(None)), *kept]
         for name, metric in (self._metrics or {}).items():
             try:
                 requests += requests_of_one_pass(metric, layout)
             except NotOnePass as reason:
-                if not _supports(metric, self._settings, layout, self._step):
-                    may_be = not self._settings and _supports(metric, _SETTINGS, layout, self._step)
+                if not histograms_support(metric, self._settings, layout, self._step):
+                    may_be = not self._settings and histograms_support(metric, _SETTINGS, layout, self._step)
                     raise NotOnePass(refusal(name, metric, reason, may_be=may_be)) from None
         return apart(tuple(dict.fromkeys(requests)))[0]
 
     def _check_metrics(self) -> None:
         """Raise NotOnePass for metrics that no rows could be added up for."""
         reasons = []
-        layouts = _ANY if self._expected is None else (self._expected,)
+        layouts = [*map(self._of_clusters, _ANY)] if self._expected is None else [self._expected]
         for layout in layouts:
             try:
                 self._statistics(layout)
@@ -368,20 +392,6 @@ class Accumulator:
                     raise
         if len(reasons) == len(layouts):
             raise ValueError(str(reasons[0]))
-
-
-def _kept_for(settings: tuple[str | int, ...], layout: Layout, step: float) -> tuple[Statistic[Any], ...]:
-    """Statistics of a summary with these settings."""
-    if not settings:
-        return ()
-    return (RowCount(), ScoreSums(), *histograms(stored_settings(settings, layout), layout.classes, step))
-
-
-def _supports(metric: Estimator, settings: tuple[str | int, ...], layout: Layout, step: float) -> bool:
-    """Whether the histograms of these settings tell a metric."""
-    kept = _kept_for(settings, layout, step)
-    states = dict(zip(kept, states_of(few_rows(layout), kept), strict=True))
-    return bool(kept) and supports(metric, AccumulatedSource(states, layout, 0))
 
 
 def _listed(settings: Sequence[str | int] | str | int | None) -> tuple[str | int, ...]:

@@ -31,9 +31,8 @@ def few_rows(layout: Layout) -> Block:
     scores = np.random.default_rng(0).dirichlet(np.ones(layout.classes), (layout.batch, _FEW))
     labels = np.broadcast_to(np.arange(_FEW) % layout.classes, (layout.batch, _FEW))
     weights = np.ones((layout.batch, _FEW)) if layout.weighted else None
-    return Block(
-        layout, scores[..., 1:2].astype(layout.dtype) if layout.vector else scores.astype(layout.dtype), labels, weights
-    )
+    scores = (scores[..., 1:2] if layout.vector else scores).astype(layout.dtype)
+    return Block(layout, scores, labels, weights, clusters=np.arange(_FEW) if layout.clustered else None)
 
 
 def requests_of_one_pass(estimator: Estimator, layout: Layout) -> tuple[Statistic[Any], ...]:

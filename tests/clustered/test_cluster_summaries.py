@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -90,6 +91,30 @@ def test_slices_add_up() -> None:
     at = DAY == "mon"
     monday = cd.evaluate(summary(at), metrics=METRICS["brier"], ci=0.95)
     assert numbers(of_days.sel(day="mon", drop=True)) == pytest.approx(numbers(monday), rel=1e-12)
+
+
+def test_accumulators_have_the_intervals_of_summaries() -> None:
+    metrics = {name: METRICS[name] for name in ("brier", "gap", "smooth")}
+    options: dict[str, Any] = {"settings": ["binary"], "buckets": 16}
+    parts = [cd.Accumulator(metrics, classes=1, **options) for _ in range(3)]
+    for part, at in zip(parts, (slice(0, 700), slice(700, 701), slice(701, None)), strict=True):
+        part.update(ROWS.y[at], ROWS.p[at], groups=ROWS.g[at])
+    states = [part.state_dict() for part in (*parts, cd.Accumulator(metrics, classes=1, **options))]
+    together = cd.Accumulator(metrics, **options)
+    together.load_state_dict({name: sum(state[name] for state in states) for name in states[0]})
+    result = parts[0].merge(parts[1]).merge(parts[2]).result(ci=0.95)
+    xr.testing.assert_identical(together.result(ci=0.95), result)
+    expected = cd.evaluate(summary(buckets=16), metrics=metrics, ci=0.95)
+    assert numbers(result) == pytest.approx(numbers(expected), rel=1e-12)
+    assert int(result.clusters) == int(expected.clusters)
+    with pytest.raises(ValueError, match="groups in all updates of an Accumulator with buckets"):
+        parts[0].update(ROWS.y, ROWS.p)
+    with pytest.raises(ValueError, match="got groups without buckets"):
+        cd.Accumulator(metrics).update(ROWS.y, ROWS.p, groups=ROWS.g)
+    with pytest.raises(ValueError, match="buckets expects settings"):
+        cd.Accumulator(metrics, buckets=64)
+    with pytest.raises(ValueError, match="a different one"):
+        cd.Accumulator(metrics, settings=["binary"]).load_state_dict(states[0])
 
 
 def test_weights_and_several_classes() -> None:

@@ -187,7 +187,7 @@ def test_misuse() -> None:
         cd.Accumulator(METRICS).state_dict()
     with pytest.raises(ValueError, match="expects a vector of float64 scores, without weights, got 3 columns"):
         cd.Accumulator(METRICS, classes=1).update(LABELS, SCORES)
-    with pytest.raises(ValueError, match="same metrics, settings and step"):
+    with pytest.raises(ValueError, match="same metrics, settings, step and buckets"):
         accumulator.merge(cd.Accumulator(cd.ECE()))
     with pytest.raises(ValueError, match="setting=7 names a class that does not exist"):
         cd.Accumulator(cd.ECE(setting=7), classes=3)

@@ -5,13 +5,15 @@ from functools import partial
 from typing import Any
 
 from calibdask.engine.sources.source import States, check_states
-from calibdask.engine.sources.summary import SummarySource
+from calibdask.engine.sources.summary import StoredClusters, SummarySource
 from calibdask.statistics.bins.grid import GridHistogram
+from calibdask.statistics.cluster_cells import ClusterCells
 from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.score_sums import ScoreSums
 from calibdask.statistics.settings import Setting
-from calibdask.statistics.statistic import Statistic
+from calibdask.statistics.statistic import Statistic, ViewedStatistic
+from calibdask.statistics.views.clusters import Buckets
 
 
 class AccumulatedSource(SummarySource):
@@ -25,7 +27,7 @@ class AccumulatedSource(SummarySource):
         }
         check_states(states.keys(), states.values())
         scores = partial(states.__getitem__, ScoreSums()) if ScoreSums() in states else None
-        super().__init__(stored, layout, rows, scores)
+        super().__init__(stored, layout, rows, scores, _clusters(states, layout))
         self._kept = states
 
     def has_score_sums(self, setting: Setting) -> bool:
@@ -45,3 +47,19 @@ class AccumulatedSource(SummarySource):
             return self._kept[statistic]
         origin = next(filter(statistic.follows_from, self._kept), None)
         return statistic.from_histograms(self) if origin is None else statistic.extracted_from(self._kept[origin])
+
+
+def _clusters(states: Mapping[Statistic[Any], Any], layout: Layout) -> StoredClusters | None:
+    """The states by bucket of clusters, if they are kept."""
+    counted = next((statistic for statistic in states if isinstance(statistic, ClusterCells)), None)
+    if counted is None:
+        return None
+    view = Buckets(counted.buckets)
+    viewed = {
+        statistic.statistic: partial(states.__getitem__, statistic)
+        for statistic in states
+        if isinstance(statistic, ViewedStatistic) and statistic.view == view
+    }
+    stored = {statistic: state for statistic, state in viewed.items() if isinstance(statistic, GridHistogram)}
+    by_bucket = SummarySource(stored, view.layout(layout), None, viewed[ScoreSums()])
+    return StoredClusters(view, by_bucket, lambda: states[counted].rows[0])

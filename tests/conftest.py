@@ -3,6 +3,7 @@
 import atexit
 import gc
 import os
+import re
 from collections.abc import Generator
 from typing import Any
 
@@ -24,11 +25,22 @@ LONGEST = (
     "tests/clusters/test_object_stores.py",
     "tests/clusters/test_appended_stores.py",
     "tests/clusters/test_faults.py",
+    "tests/clusters/test_pod_startup.py",
     "tests/storage/test_periods.py",
     "tests/clusters/test_slurm.py",
+    "tests/clusters/test_kubernetes_runs.py",
+    "tests/clusters/test_kubernetes.py",
+    "tests/clusters/test_integrity.py",
     "tests/clusters/test_many_cells.py",
     "tests/front/test_wheel.py",
 )
+# Tests of these files share at most a server: what in their names tells parts apart that are run side by side.
+APART = {
+    "tests/clusters/test_object_stores.py": "moto|rclone",
+    "tests/clusters/test_appended_stores.py": "test_.*",
+    "tests/clusters/test_integrity.py": "test_.*",
+    "tests/storage/test_periods.py": r"while_appending\[20\]|lose_nothing\[60\]",
+}
 
 
 @pytest.hookimpl(wrapper=True)
@@ -59,7 +71,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True, tryfirst=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Side by side, each file is run by one worker: what its tests share is computed once.
+    """Side by side, each file or part of ``APART`` is run by one worker: what its tests share is computed once.
 
     In the order of the folders, so that the workers seldom need the same kernels at the same time.
     """
@@ -67,8 +79,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
         return None
     from xdist.scheduler import LoadFileScheduling
 
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file, _, test = nodeid.partition("::")
+            part = re.search(APART[file], test) if file in APART else None
+            return f"{file}::{part.group()}" if part else file
+
     config.option.loadscopereorder = False
-    return LoadFileScheduling(config, log)
+    return Scheduling(config, log)
 
 
 @pytest.fixture

@@ -97,8 +97,15 @@ def test_output_that_cannot_be_written(data: str) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
-@pytest.mark.parametrize("stderr", ["2>/dev/full", "2>&-"])
-@pytest.mark.parametrize("words", ["check nothing.csv --limit ece=0.5", "check --bad", "watch nothing.zarr --debug"])
+@pytest.mark.parametrize(
+    ("words", "stderr"),
+    [
+        ("check nothing.csv --limit ece=0.5", "2>/dev/full"),
+        ("check --bad", "2>/dev/full"),
+        ("check --bad", "2>&-"),
+        ("watch nothing.zarr --debug", "2>&-"),
+    ],
+)
 def test_errors_that_cannot_be_printed_keep_their_status(words: str, stderr: str) -> None:
     """1 would say that a limit is broken, or an alarm."""
     command = f"{sys.executable} -m calibdask {words} {stderr}"

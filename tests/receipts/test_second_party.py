@@ -3,6 +3,8 @@
 import copy
 import json
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -82,7 +84,8 @@ def test_format_chunks_order_and_threads_do_not_matter(
 def test_processes_do_not_matter(first: dict[str, Any]) -> None:
     frame = _frame().iloc[::-1]
     labels, scores = (da.from_array(frame[name].to_numpy(), chunks=100) for name in ("label", "score"))
-    with dask.config.set(scheduler="processes", num_workers=1):
+    # One process for all passes: Dask would start another one for each.
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool, dask.config.set(scheduler="processes", pool=pool):
         assert cd.receipt(labels, scores, by={"c": frame.c.to_numpy()}, **_OPTIONS)["hash"] == first["hash"]
 
 

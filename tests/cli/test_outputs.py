@@ -117,7 +117,8 @@ def test_nothing_that_is_half_written_is_read(
     if kind.startswith("rows"):
         assert main(["calibrate", "d.parquet", "--method", "platt", "--out", "s.json"]) == 0
     statuses = []
-    for room in ROOM:
+    # A receipt has 1 kB and a page 69, which takes long: neither fits, or the receipt alone, or both.
+    for room in ROOM[:2] + ROOM[-1:] if "receipt" in kind else ROOM:
         whole = shutil.copytree("s.zarr", f"{room}.zarr")
         before = cd.open_summary("s.zarr").load()
         capsys.readouterr()

@@ -215,11 +215,12 @@ def evaluate(
 
     *Ends.* ``"percentile"``: quantiles of the replicates. ``"bca"``: at levels corrected for median bias and skewness,
     estimated by leaving out 100 random groups of rows in turn. ``"corrected"``: the estimate plus and minus the larger
-    of its distances to the two quantiles; the interval starts at 0 if calibrated models with the same scores have such
-    an error by chance. The calibration error of resampled rows exceeds the error of the rows, just as the latter
-    exceeds the true error, because noise increases absolute values: percentiles are too high by about twice the bias of
-    the estimate, BCa ends by less, and both are appropriate only for errors far above the chance level. Terms of
-    decompositions that resampling shifts in the same way have corrected ends too.
+    of its distances to the two quantiles. As noise increases absolute values, the calibration error of the rows exceeds
+    the true error, and that of resampled rows exceeds the former, but by less if only some scores are off. The lower
+    end of an error is therefore also at most the estimate minus the distance from the mean of the replicates to their
+    upper quantile, minus three times what noise adds to the replicates or, if less, the mean error of calibrated models
+    with the same scores; it is 0 if these have such an error by chance. Percentiles are too high by about twice the
+    bias, BCa ends by less. Terms of decompositions that are shifted in the same way have corrected ends too.
 
     *Clusters.* With ``groups`` whole clusters are resampled: clusters are sent to at most 512 buckets by a hash of
     their value, and the rows of a bucket have one Poisson weight in each replicate, keyed by ``seed``. Blocks, chunks

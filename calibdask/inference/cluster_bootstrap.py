@@ -19,7 +19,7 @@ from calibdask.estimators.interval import FromHistograms, KnownEnds
 from calibdask.estimators.parts import CalibrationError, Estimate, FixedPart, Number, Part, estimated
 from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.ends import Bounds, bounds_of_curve
-from calibdask.inference.methods import NumberReplicates, percentiles
+from calibdask.inference.methods import NumberReplicates, percentiles, reach_below
 from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER, SliceClusters
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
@@ -122,8 +122,12 @@ class ClusterBootstrap:
             method = self._method(number)
             low, high = _METHODS[method](number, replicates, level, units)
             if chance is not None and method == "corrected" and number.kind == "error":
+                widening = _widening(units, level)
+                with np.errstate(invalid="ignore"):
+                    reach = reach_below(replicates, number.values, chance, level) * widening
+                low = np.minimum(low, number.values - reach)
                 # A calibrated model has such an error by chance.
-                most = percentiles(chance, level)[2] * _widening(units, level)
+                most = percentiles(chance, level)[2] * widening
                 low = np.where(number.values <= most, np.minimum(number.limits[0], low), low)
             low = np.maximum(number.lowered(low, level), number.limits[0])
             high = np.minimum(high, number.limits[1])

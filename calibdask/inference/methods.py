@@ -11,6 +11,9 @@ from calibdask.statistics.exact import Array
 
 Method = Literal["corrected", "percentile", "bca"]
 
+# What noise adds to an error, at most, in units of what resampling adds to it on average.
+_MOST_BIAS_PER_SHIFT = 3.0
+
 
 @dataclass(frozen=True)
 class NumberReplicates:
@@ -46,6 +49,9 @@ def number_ends(replicates: NumberReplicates, number: Number, level: float, meth
     low, high = (end + (number.values - replicates.centre) for end in (low, high))
     least, most = number.limits
     if method == "corrected" and replicates.by_chance is not None:
+        low = np.minimum(
+            low, number.values - reach_below(replicates.values, replicates.centre, replicates.by_chance, level)
+        )
         chance = percentiles(replicates.by_chance, level)[2]
         low = np.where(number.values <= chance, np.minimum(least, low), low)
     low = number.lowered(low, level)
@@ -85,6 +91,20 @@ def _bca(replicates: NumberReplicates, level: float) -> tuple[Array, Array]:
                 _quantile(values, scipy.special.ndtr(np.where(scale > 0, bias + shifted / scale, np.inf * shifted)))
             )
     return ends[0], ends[1]
+
+
+def reach_below(values: Array, centre: Array, by_chance: Array, level: float) -> Array:
+    """How far below an estimated error the true error may lie, given what noise adds to the estimate.
+
+    Noise adds most to an error of 0: on average what a calibrated model errs by chance. Resampling repeats at least
+    sqrt(2) - 1 of what noise has added: all of it for squares, for absolute values this share where nothing but noise
+    is measured and more elsewhere. The multiple is larger than that of the least share, as the shift of the replicates
+    is itself an estimate, and small where the estimate is large by chance.
+    """
+    mean = _mean(values)
+    bias = np.minimum(_MOST_BIAS_PER_SHIFT * np.maximum(mean - centre, 0.0), _mean(by_chance))
+    high = percentiles(values, level)[2]
+    return bias + np.maximum(high - mean, 0.0)
 
 
 _METHODS = {"corrected": _corrected, "percentile": _percentile, "bca": _bca}
@@ -140,6 +160,13 @@ def _quantile(values: Array, share: Any) -> Array:
     with np.errstate(invalid="ignore"):
         quantile = below + (above - below) * (position - lower)
     return np.where((last < 0) | np.isnan(share), np.nan, quantile)
+
+
+def _mean(values: Array) -> Array:
+    """The mean over replicates that have a value; NaN if none has one."""
+    known = np.isfinite(values)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(np.where(known, values, 0.0).sum(0) / known.sum(0))
 
 
 def percentiles(values: Array, level: float) -> tuple[Array, Array, Array]:

@@ -114,8 +114,14 @@ def _beta(a: float, b: float) -> Callable[[Floats], Floats]:
     return lambda share: np.asarray(stats.beta(a, b).ppf(share), np.float64)
 
 
+def _one_bin(scores: Floats) -> Floats:
+    """Scores of one of 15 bins are 0.3 too high, all others are calibrated."""
+    return np.where((scores > 12 / 15) & (scores <= 13 / 15), scores - 0.3, scores)
+
+
 CASES = {
     "balanced": Case("Balanced outcomes", _beta(1, 1), np.sqrt),
+    "one bin": Case("One bin of 15 off", _beta(1, 1), _one_bin),
     "rare": Case("Outcomes of 1 %", _beta(1, 99), _twice),
     "saturated": Case("30 % of the scores 0 or 1", _saturated, lambda scores: 0.02 + 0.96 * scores),
     "independent weights": Case("Independent weights", _beta(1, 19), _twice, spread=0.7),

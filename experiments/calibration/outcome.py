@@ -45,12 +45,13 @@ def summary_of(store: str) -> xr.Dataset:
 def updated(summary: xr.Dataset, earlier: xr.Dataset, *, whole: bool = True) -> xr.Dataset:
     """An earlier summary with the cells and promises that this one has measured in place of its own.
 
-    One of other models or numbers of rows stays by itself. Cells are counted as done where they are ``whole``, not
-    of some promises or cases alone.
+    One of other models stays by itself. Cells are counted as done where they are ``whole``, not of some promises,
+    cases or numbers of rows alone.
     """
-    if any(not summary[axis].equals(earlier[axis]) for axis in ("model", "rows")):
+    if not summary["model"].equals(earlier["model"]):
         return summary
     axes = {
+        "rows": sorted({*summary["rows"].values.tolist(), *earlier["rows"].values.tolist()}),
         "promise": [*PROMISES],
         "case": [case for case in CASES if case in {*summary["case"].values, *earlier["case"].values}],
     }
@@ -125,14 +126,19 @@ def page_lines(summary: xr.Dataset) -> list[str]:
         CASES[str(case)].label: lambda of, case=case: of.sel(case=case)  # type: ignore[misc]
         for case in summary["case"].values
     }
-    rows = " and ".join(f"{number:,}" for number in summary["rows"].values)
+    measured = {
+        f"{number:,}": int(summary["sets"].sel(rows=number).notnull().sum()) for number in summary["rows"].values
+    }
+    rows = " and ".join(number for number, count in measured.items() if 2 * count > max(measured.values()))
+    further = [number for number, count in measured.items() if 0 < 2 * count <= max(measured.values())]
+    also = f" (calibration errors also of {' and '.join(further)})" if further else ""
     sets = summary["sets"].values
     sizes = sorted({int(number) for number in sets[~np.isnan(sets)]})
     missing, cells = int((summary["cells"] - summary["cells_done"]).sum()), int(summary["cells"].sum())
     if not sizes:
         return ["Nothing has been measured yet.", ""]
     return [
-        f"Measured in data sets of {rows} rows, {sizes[0]:,} to {sizes[-1]:,} of each kind, for calibrated and "
+        f"Measured in data sets of {rows} rows{also}, {sizes[0]:,} to {sizes[-1]:,} of each kind, for calibrated and "
         "miscalibrated models. Each entry is the worst case, with its standard error; **bold** if it violates the "
         'guarantee by more than three standard errors. "Given" is the share of data sets with a result (without a '
         'result, an interval does not miss, a test does not reject and a gate does not decide); "refused": no results; '
@@ -173,18 +179,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--families", nargs="+", choices=FAMILIES, help="measure these, and keep the others as they are"
     )
     parser.add_argument("--cases", nargs="+", choices=CASES, help="measure these, and keep the others as they are")
+    parser.add_argument(
+        "--rows", nargs="+", type=int, help="numbers of rows to measure, keeping the others as they are"
+    )
     parser.add_argument("--only", nargs="+", metavar="PROMISE", help="measure these, and keep the others as they are")
     parser.add_argument("--preset", choices=[*Promises.presets], help="other sizes, into a cube of their own")
     chosen = parser.parse_args(arguments)
     FOLDER.mkdir(exist_ok=True)
     failed = 0
     if chosen.cube:
-        some = {name: tuple(getattr(chosen, name)) for name in ("families", "cases", "only") if getattr(chosen, name)}
+        some = {
+            name: tuple(getattr(chosen, name))
+            for name in ("families", "cases", "rows", "only")
+            if getattr(chosen, name)
+        }
         study = Promises(**{**Promises.presets.get(chosen.preset, {}), **some})
         failed = cd.run(study, chosen.cube, cluster=chosen.cluster).failed
         measured = summary_of(chosen.cube)
         if some and RESULTS.exists():
-            whole = not (chosen.cases or chosen.only)
+            whole = not (chosen.cases or chosen.rows or chosen.only)
             measured = updated(measured, xr.load_dataset(RESULTS, engine="scipy"), whole=whole)
         with atomic_replacement(RESULTS) as part:
             measured.to_netcdf(part, engine="scipy")

@@ -154,7 +154,11 @@ def test_families_that_are_measured_again_replace_earlier_results() -> None:
     assert float(merged["share"].sel(promise="GradeTests").item()) == 0.1
     assert float(merged["share"].sel(promise="MeanGap").item()) == 0.9
     assert merged["family"].values.tolist() == ["formulas", "tests"]
-    other = earlier.assign_coords(rows=[500])
+    more = outcome.updated(again, earlier.assign_coords(rows=[500]))
+    assert more["rows"].values.tolist() == [50, 500]
+    assert float(more["share"].sel(promise="GradeTests", rows=500).item()) == 0.1
+    assert np.isnan(more["share"].sel(promise="GradeTests", rows=50).item())
+    other = earlier.assign_coords(model=["calibrated"])
     assert outcome.updated(again, other).equals(again)
 
 

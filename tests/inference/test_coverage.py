@@ -158,6 +158,19 @@ def test_calibrated_models_have_intervals_from_zero(metric: Any, drawn: Drawn, s
 
 
 @pytest.mark.parametrize("resampled", list(ASKED))
+def test_an_error_of_one_bin_among_many_is_covered(resampled: str) -> None:
+    """Noise of 14 calibrated bins adds to the error of the other, and resampling shows less than half of that."""
+    rng = np.random.default_rng(6)
+    place = rng.integers(0, 15, (SETS[resampled], ROWS))
+    scores = (np.arange(15) + 0.5) / 15
+    rates = np.where(np.arange(15) == 12, scores - 0.4, scores)
+    labels = (rng.random(place.shape) < rates[place]).astype(np.int32)
+    result = evaluated(labels, scores[place], {"ece": ASKED[resampled]["ece"]})
+    check(within(result, "ece", 0.4 / 15), SETS[resampled], 0.855, 0.995, "ece")
+    assert (result.ece_low > 0).mean() > 0.7
+
+
+@pytest.mark.parametrize("resampled", list(ASKED))
 def test_errors_far_from_zero_have_intervals_above_it(resampled: str) -> None:
     # 0.22, 17 standard errors.
     assert (intervals_of_three(resampled, None).ece_low > 0).all()

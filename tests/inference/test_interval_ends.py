@@ -59,6 +59,18 @@ def test_percentiles_and_corrected_ends_by_hand() -> None:
     assert ends(values / 100 + 0.39, 0.4, None, chance=values)[0] == 0.0
 
 
+def test_the_lower_end_of_an_error_allows_for_what_noise_adds() -> None:
+    values = 0.42 + np.arange(101) / 1000
+    # Replicates are 0.07 higher on average: noise adds up to three times that, or what it adds to an error of 0.
+    spread = values.mean() - np.quantile(values, 0.05)
+    assert ends(values, 0.4, None, chance=np.full(3, 0.3))[0] == pytest.approx(0.4 - 0.21 - spread)
+    assert ends(values, 0.4, None, chance=np.full(3, 0.1))[0] == pytest.approx(0.4 - 0.1 - spread)
+    # Without a value in a replicate, the others count.
+    assert ends(np.r_[values, np.nan], 0.4, None, chance=np.r_[0.1, np.nan])[0] == pytest.approx(0.4 - 0.1 - spread)
+    # Resampling that adds nothing says that noise adds nothing.
+    assert ends(values - 0.07, 0.4, None, chance=np.full(3, 0.1))[0] == pytest.approx(0.4 - spread)
+
+
 def test_replicates_without_a_value_are_left_out() -> None:
     values = np.r_[np.arange(101) / 100, np.full(50, np.nan)]
     assert ends(values, 0.5, "percentile") == pytest.approx((0.05, 0.95))

@@ -33,9 +33,9 @@ _ROUNDS = 4
 _MOST_LINES = 20
 _LEAST_DISPERSION = 0.01
 _BEYOND = (
-    "Beyond limit: the probability for {1} effects with a standard deviation of {0}. Intervals hold for any "
-    "distribution of effects and every standard deviation that fits the slices, so that they may extend beyond a limit "
-    "that is unlikely to be exceeded."
+    "Beyond limit: posterior probability, assuming {1} effects with a standard deviation of {0}. Intervals assume no "
+    "distribution and allow for larger standard deviations, so that they may extend beyond a limit that is unlikely to "
+    "be exceeded."
 )
 # Probabilities are not known better than this.
 _LEAST_SHOWN = 0.001
@@ -108,12 +108,12 @@ def shrink_slices(
     -----
     *Gaps.* y_k ~ N(theta_k, v_k) and theta_k ~ (mu, tau**2), whatever their distribution. v_k = sum w**2 p (1 - p) /
     (sum w)**2 over its rows, with p = s + theta_k; tau**2 by Paule & Mandel [3]_. The estimate is w_k y_k + (1 - w_k)
-    mu with w_k = t / (t + v_k), where t is tau**2 less the standard error that it has without effects: slices whose
-    effects are not told from noise are pooled. Ranking raw gaps of small slices ranks noise; the shrunken gaps have a
-    smaller mean squared error than the raw gaps, and than the overall mean. Intervals [1]_ are w_k sqrt(v_k) times a
-    critical value that allows for the bias of shrinking, by the fourth moment of the effects and an upper limit of the
-    second: at least 95 % of all slices are covered, for any distribution of effects. This holds on average: slices with
-    extreme effects are covered less often.
+    mu with w_k = t / (t + v_k), where t is tau**2 minus its standard error if there were no effects, so that effects
+    that cannot be distinguished from noise are shrunk almost to the mean. Ranking raw gaps of small slices ranks noise;
+    shrunken gaps have a smaller mean squared error than raw gaps, and at most that of the overall mean. Intervals [1]_
+    are w_k sqrt(v_k) times a critical value that allows for the bias of shrinking, by the fourth moment of the effects
+    and an upper limit of the second: at least 95 % of all slices are covered, for any distribution of effects. This
+    holds on average: slices with extreme effects are covered less often.
 
     *Ratios.* O_k ~ Poisson(theta_k E_k) with gamma ratios theta_k, by moments [2]_, with the variance corrected for
     events that are not rare: the estimate is the posterior mean, and each end is the outer one of the posterior
@@ -121,8 +121,7 @@ def shrink_slices(
 
     ``exceeds`` is the posterior probability for normal (gamma) effects with the estimated variance: intervals, which
     allow for other distributions and larger variances, may extend beyond a limit that is unlikely to be exceeded. One
-    pass, 120 bytes for each slice; rows,
-    chunks and summaries give the same numbers, summaries to 1e-8.
+    pass, 120 bytes for each slice; rows, chunks and summaries give the same numbers, summaries to 1e-8.
 
     References
     ----------

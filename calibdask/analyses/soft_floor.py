@@ -1,4 +1,4 @@
-"""Noise floors of rows whose labels are shares: errors of calibrated models with shares that vary as much."""
+"""Noise floors of rows whose labels are shares: errors of calibrated models with shares of equal variance."""
 
 from collections.abc import Mapping
 from dataclasses import replace

@@ -78,8 +78,9 @@ class PriorShift(Calibrator):
     f_k, which is concave in t; EM [1]_ climbs it by t <- mean_i q_i(t), and does so here for three and more classes;
     for two the root of the derivative is found by halving. With more than 20,000 scores P(y = 1), the scores in a cell
     of a fine grid are replaced by their mean. Its interval consists of percentiles of bootstrap replicates of these
-    scores, and of the rows that it was fitted to if ``train_prevalence`` is not given. In simulated shifts intervals of
-    95 % covered in 0.90 to 0.95 of samples with 5 expected outcomes or more, and in 0.85 with 1.5.
+    scores, and of the rows that it was fitted to if ``train_prevalence`` is not given. In simulated shifts of
+    calibrated scores, 95 % intervals covered the truth in 0.88 to 0.95 of samples with 5 expected outcomes or more, and
+    in 0.85 with 1.5; of overconfident scores in 0.04 to 0.24.
 
     References
     ----------

@@ -184,9 +184,13 @@ def _shrinking(
     """The method with shrunken intercepts."""
     if not request.by:
         raise click.UsageError("--shrink expects slices: --by COLUMN.")
-    unused = {"--compare": compare, "--features": features, "--min-rows": min_rows is not None}
-    if given := [option for option, is_given in unused.items() if is_given]:
-        raise click.UsageError(f"{given[0]} has no effect with --shrink: every slice has an intercept.")
+    for option, is_given in {"--compare": compare, "--features": features}.items():
+        if is_given:
+            raise click.UsageError(f"{option} cannot be combined with --shrink.")
+    if min_rows is not None:
+        raise click.UsageError(
+            "--min-rows has no effect with --shrink: small slices are shrunk, not replaced by the map of all rows."
+        )
     if method is not None and method.keyword != "platt":
         raise click.UsageError(
             f"--shrink has no effect with --method {method.keyword}: only platt has intercepts by slice that shrink."

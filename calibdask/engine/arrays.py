@@ -1,5 +1,6 @@
 """Arrays of all supported kinds as NumPy or Dask arrays."""
 
+import math
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
@@ -269,14 +270,26 @@ def matrix_of_mappings(cells: np.ndarray, class_dim: str = "class") -> Any:
         return cells
     if not isinstance(next((cell for cell in cells if cell is not None and cell == cell), None), Mapping):
         return cells
-    rows = [cell if isinstance(cell, Mapping) else {} for cell in cells]
+    rows = [_shares_by_class(cell, i) for i, cell in enumerate(cells)]
     names = list(dict.fromkeys(name for row in rows for name in row))
     matrix = np.full((len(rows), len(names)), np.nan)
     place = {name: k for k, name in enumerate(names)}
     for i, row in enumerate(rows):
         for name, value in row.items():
-            matrix[i, place[name]] = np.nan if value is None else value
+            matrix[i, place[name]] = value
     return xr.DataArray(matrix, {class_dim: names}, ("sample", class_dim))
+
+
+def _shares_by_class(cell: Any, row: int) -> Mapping[Any, float]:
+    """The numbers of one cell by class, NaN for null; nothing for an empty cell."""
+    if cell is None or (isinstance(cell, float) and math.isnan(cell)):
+        return {}
+    if not isinstance(cell, Mapping):
+        raise ValueError(f"Row {row} has {cell!r}, where other rows map classes to numbers; give a mapping or null.")
+    for name, value in cell.items():
+        if value is not None and not isinstance(value, Real | Decimal):
+            raise ValueError(f"Row {row} has {value!r} for class {name!r}; expected a number or null.")
+    return {name: np.nan if value is None else float(value) for name, value in cell.items()}
 
 
 def merged_in_float64(values: Any) -> int | None:

@@ -1,4 +1,4 @@
-"""Sums of each slice that tell its mean gap and the sampling variance of that."""
+"""Sums by slice that determine its mean gap and the sampling variance of the gap."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -147,7 +147,7 @@ def occupied_arrays(
     read: Callable[[Period], xr.Dataset],
     manifests: "Manifests",
 ) -> dict[str, Any]:
-    """The histograms on all periods and slices, in memory, where some periods list their occupied cells; else none.
+    """The histograms on all periods and slices, in memory, empty unless a period lists its occupied cells.
 
     ``read`` reads the summary of a period; ``last`` is that of the last one.
     """
@@ -172,12 +172,12 @@ def occupied_arrays(
 
 
 def _lists_cells(period: Period, last: Summary, manifests: "Manifests") -> bool:
-    """Whether a period lists its occupied cells; of few slices none does, whose manifests are not read yet."""
+    """Whether a period lists its occupied cells; with few slices none does, so their manifests are not read."""
     slices, axes = period.rows.size, last.dataset["rows"].ndim
     most = max((math.prod(last.dataset[name].shape[axes:]) for name in last.histogram_variables), default=0)
     if not is_sparse(0, slices * most, slices):
         return False
-    # What is damaged is said as it is read.
+    # Corruption is reported when a period is read.
     with suppress(Damaged):
         return has_lists(manifests.of(period))
     return False

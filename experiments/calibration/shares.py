@@ -97,7 +97,7 @@ def table(sets: int) -> Iterator[str]:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", type=int, default=40, help="data sets of each kind")
+    parser.add_argument("--sets", type=int, default=20, help="data sets of each kind")
     for line in table(parser.parse_args().sets):
         print(line, flush=True)
 

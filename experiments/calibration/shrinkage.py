@@ -74,7 +74,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[30, 100, 300])
-    parser.add_argument("--sets", type=int, default=20, help="portfolios of each kind")
+    parser.add_argument("--sets", type=int, default=4, help="portfolios of each kind")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     for line in table(chosen.rows, chosen.sets):

@@ -242,6 +242,15 @@ def test_classes_that_differ_by_question(tmp_path: Path, capsys: pytest.CaptureF
         assert numbers["log_loss"]["value"] == pytest.approx(float(result.log_loss.sel(one["by"])))
         for error in ("ece", "cutoff_error", "smooth_ece"):
             assert 0 < numbers[f"{error}_floor"]["mean"] < numbers[f"{error}_floor"]["high"]
+    for bad, words in (
+        ({"no": "high"}, "Row 5 has 'high' for class 'no'; expected a number or null"),
+        (
+            "no",
+            "Row 5 has 'no', where other rows map classes to numbers",
+        ),
+    ):
+        with pytest.raises(ValueError, match=words):
+            cd.evaluate([*labels[:5], bad, *labels[6:]], scores, metrics, soft_labels=True)
     with pytest.raises(ValueError, match="slices have different classes"):
         cd.evaluate(rows, metrics=cd.ECE(setting="classwise"), by="question", soft_labels=True)
     with pytest.raises(ValueError, match=r"row 3 has a share of 'maybe', and the scores of its slice \(question=a\)"):

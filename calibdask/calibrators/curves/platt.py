@@ -45,13 +45,13 @@ class PlattScaling(LogitCalibrator):
         calibration in the large if the prevalence differs from the training data. This keeps the order of the scores
         and their odds ratios.
     mean : float, optional
-        With ``slope=False``: the mean that the calibrated scores of the fitted rows shall have, such as a long-run
+        With ``slope=False``: the mean that the calibrated scores of the fitted rows should have, such as a long-run
         default rate (central tendency), in place of the observed rate. The intercept is chosen for this mean; outcomes
         are not used, and its standard error is 0.
     shrink : bool, default False
         For slices (``by``): the slope is that of all rows, and the intercept of each slice is shrunk towards the mean
-        of all slices according to its noise, by empirical Bayes. Meant for many small slices; there need to be three,
-        and ``min_rows`` has no effect.
+        of all slices according to its noise, by empirical Bayes. Intended for many small slices; requires at least
+        three, and ``min_rows`` has no effect.
     smooth_targets : bool, default False
         Outcomes count as (N+ + 1) / (N+ + 2) and 1 / (N- + 2) instead of 1 and 0, with N+ and N- the weights of the two
         classes, as in [1]_.

@@ -53,11 +53,11 @@ class NoiseFloor(Estimator):
     compares the error with the same replicates; with weights, both are NaN if all outcomes are equal. Replicates are a
     batch axis of the statistic: this takes R times its cost and memory. The result does not depend on chunks.
 
-    *Soft labels* vary less than labels that are drawn from the scores, and by how much, the scores do not say. So the
+    *Soft labels* vary less than labels drawn from the scores; how much less is estimated from the shares. The
     shares of a replicate are (1 - c) s + c e, with e a label drawn from the scores s, and c**2 the variance of the
     shares around their mean over that of a label, estimated in cells of neighbouring scores of each slice. Rows of a
-    cluster (``groups=``) draw the label with a common random number as often as the covariance of their errors
-    requires.
+    cluster (``groups=``) share a random number with the probability that reproduces the covariance of their errors.
+    Random numbers are keyed by the position of rows, so that the floor of rows in another order differs by chance.
 
     References
     ----------

@@ -51,7 +51,7 @@ class ShrunkenRanking(SliceRanking):
         return order[np.isfinite(self.value[order])]
 
     def measure_gaps(self, most: int) -> None:
-        """Nothing: the gaps are the values."""
+        """Do nothing: the gaps are the ranked values."""
 
     def _step(self) -> None:
         setting = self._metric.setting

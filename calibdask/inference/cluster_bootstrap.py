@@ -116,7 +116,9 @@ class ClusterBootstrap:
             middle = made["median"].values
             made["median"] = replace(made["median"], values=np.clip(middle, *number.limits))
             for bound in ("low", "high", "band_low", "band_high"):
-                ends = middle + _widening(units, level) * (made[bound].values - middle)
+                with np.errstate(invalid="ignore"):
+                    # One cluster widens infinitely.
+                    ends = middle + _widening(units, level) * (made[bound].values - middle)
                 made[bound] = _noted(replace(made[bound], values=np.clip(ends, *number.limits)), notes)
         else:
             method = self._method(number)

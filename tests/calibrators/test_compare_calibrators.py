@@ -93,6 +93,12 @@ def test_rows_of_a_key_stay_together(tmp_path: Path) -> None:
         np.testing.assert_array_equal(again.improvement_high, result.improvement_high)
 
 
+def test_one_cluster_leaves_no_rows_to_fit_maps_to() -> None:
+    labels, scores = binary(300)
+    with pytest.raises(ValueError, match=r"LCECalibrator: there are no rows to fit it to\.$"):
+        cd.compare_calibrators(labels, scores, groups=np.zeros(300, int))
+
+
 @pytest.mark.parametrize("absent", [None, np.nan])
 def test_every_row_has_a_key(absent: object) -> None:
     labels, scores = binary(300)

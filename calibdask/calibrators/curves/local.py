@@ -119,7 +119,9 @@ class LCECalibrator(ColumnCalibrator):
         ]
         numbers = [None if curve is None else self._numbers(curve) for curve in curves]
         # Slices without rows have the map of all; all rows together have one.
-        known: Any = next(filter(None, numbers))
+        known: Any = next(filter(None, numbers), None)
+        if known is None:
+            raise ValueError("there are no rows to fit it to")
         empty = {name: np.full_like(values, np.nan) for name, values in known.items()}
         return {name: np.stack([(part or empty)[name] for part in numbers]) for name in known}
 

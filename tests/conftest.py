@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-# The same examples in every run, so that a test fails by a change alone; --hypothesis-profile=default draws others.
+# Examples without a random seed: they change with the test and with constants of modules that are loaded.
+# --hypothesis-profile=default draws others.
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
 

@@ -57,8 +57,9 @@ def explore(
     Raises
     ------
     ValueError
-        If the store does not exist or has no numbers on named axes; if metrics are given for a store other than a
-        summary, or under a name that the page uses; if ``due`` is not a time, or periods are not dates.
+        If the store does not exist, has no numbers on named axes, or is a summary with clusters; if metrics are given
+        for a store other than a summary, or under a name that the page uses; if ``due`` is not a time, or periods are
+        not dates.
     OSError
         If the port is in use.
     calibdask.errors.NotInstalled
@@ -91,7 +92,10 @@ def page_of(store: str, metrics: Metrics | None = None, due: str | None = None) 
     # Pages take seconds to import, for which the first browser is not to wait.
     if isinstance(opened, Summary):
         from calibdask.explore.summaries.page import summary_page
+        from calibdask.explore.summaries.pool import pool_of
 
+        # What cannot be shown is refused here, not in the browser.
+        pool_of(opened)
         return partial(summary_page, opened, name, own, due)
     from calibdask.explore.cubes.page import cube_page
 

@@ -37,7 +37,7 @@ def with_cluster_exponents(data: Input, within: Iterable[str] = ()) -> Input:
 
 
 def with_exponents(data: Input, exponents: ClusterExponents) -> Input:
-    """The rows as of these sizes of their clusters, which a pass has counted."""
+    """Weight rows by 1 / m, with sizes of clusters that an earlier pass has counted."""
     return replace(data, source=ViewedSource(data.source, exponents))
 
 
@@ -52,7 +52,7 @@ def check_exponents(caller: str, layout: Layout) -> None:
 
 
 def slice_numbers(axes: Sequence[Axis], within: Iterable[str]) -> FrozenArray | None:
-    """A number for each slice that tells the values of some of its axes; None without axes.
+    """Number slices by their labels along some axes; None without axes.
 
     Examples
     --------

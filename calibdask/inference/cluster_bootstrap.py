@@ -127,7 +127,7 @@ class ClusterBootstrap:
                 widening = _widening(units, level)
                 with np.errstate(invalid="ignore"):
                     reach = reach_below(replicates, number.values, chance, level) * widening
-                low = np.minimum(low, number.values - reach)
+                low = np.fmin(low, number.values - reach)
                 # A calibrated model has such an error by chance.
                 most = percentiles(chance, level)[2] * widening
                 low = np.where(number.values <= most, np.minimum(number.limits[0], low), low)

@@ -49,7 +49,7 @@ def number_ends(replicates: NumberReplicates, number: Number, level: float, meth
     low, high = (end + (number.values - replicates.centre) for end in (low, high))
     least, most = number.limits
     if method == "corrected" and replicates.by_chance is not None:
-        low = np.minimum(
+        low = np.fmin(
             low, number.values - reach_below(replicates.values, replicates.centre, replicates.by_chance, level)
         )
         chance = percentiles(replicates.by_chance, level)[2]

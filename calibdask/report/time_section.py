@@ -86,7 +86,8 @@ def _model(name: str, watched: ModelOverTime) -> Iterator[Element]:
         caption = f"by {slices_name}" if slices_name else "by groups of scores"
         since = period_text(leading.since) if leading is not None else ""
         level = f"with {percent(1 - watched.watching.alpha)} intervals"
-        level = "without intervals, as rows of a cluster are dependent" if watched.clusters else level
+        if watched.clusters:
+            level = "without intervals, as rows of a cluster are dependent (here each row counts once)"
         words = f"{name or 'What changed, '}{caption}: from before {since} to since then, {level}"
         yield Figures([Figure(change_picture(changes, words), words)])
 

@@ -20,14 +20,13 @@ from calibdask.statistics.views.view import View
 
 # Clusters whose sizes are kept apart.
 MOST_CLUSTERS = 1 << 22
-_KEY_BITS = 63
 _FACTORS = np.array([0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB], np.uint64)
 
 
 class ClusterSizesState(NamedTuple):
     """Rows of each cluster, in the order of ``key``, (clusters,) each.
 
-    Keys are hashes of 63 bits without the last ``level`` ones, (1,): clusters that share the others count together.
+    Keys are hashes of 63 bits, shifted right by ``level``, (1,). Clusters with equal keys are counted as one.
     """
 
     level: Counts
@@ -73,10 +72,10 @@ class ClusterSizes(Statistic[ClusterSizesState]):
 
     def bytes(self, layout: Layout) -> int:
         """Memory of a state."""
-        return 16 * min(self.most, layout.rows or self.most)
+        return 16 * min(self.most, layout.most_rows or self.most)
 
     def _fitting(self, state: ClusterSizesState) -> ClusterSizesState:
-        """With as many bits as fit."""
+        """Shorten keys until at most ``most`` remain."""
         while state.key.size > self.most:
             state = _coarser(state, int(state.level[0]) + 1)
         return state
@@ -102,7 +101,7 @@ class ClusterExponents(View):
 
     @classmethod
     def of(cls, state: ClusterSizesState, within: FrozenArray | None = None) -> "ClusterExponents":
-        """The view that the sizes of clusters make."""
+        """Build the view from counted sizes."""
         return cls(int(state.level[0]), FrozenArray(state.key), FrozenArray(state.rows), within)
 
     @property

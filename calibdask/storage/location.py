@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import stat
 import sys
 import warnings
 from collections.abc import Iterator
@@ -67,7 +68,12 @@ def is_endless(path: str | os.PathLike[str]) -> bool:
     >>> is_endless(os.devnull), is_endless("not-there")
     (True, False)
     """
-    return not os.path.isfile(path) and os.path.exists(path) and not os.path.isdir(path)
+    try:
+        # Asked once: a file may be put there at any moment.
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
 @dataclass(frozen=True)

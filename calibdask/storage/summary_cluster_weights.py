@@ -37,7 +37,7 @@ def period_names(slices: Mapping[str, npt.NDArray[Any]]) -> list[str]:
 
 
 def weighted_names(names: Iterable[Hashable]) -> list[str]:
-    """Those of the variables of a summary that count clusters once; none without."""
+    """Names of the variables with weights of clusters; empty without clusters."""
     return [str(name) for name in names if str(name).endswith(CLUSTER_WEIGHTED) or name == WEIGHT_PERIODS]
 
 

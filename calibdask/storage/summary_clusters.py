@@ -1,8 +1,8 @@
 """Clusters in summaries: what a summary holds, by bucket of clusters, and rows by cell of the hash of their cluster.
 
 Every variable of rows, such as ``rows`` or ``confidence_count``, has a second one by bucket, ``rows_buckets`` and so
-on, with the dimension ``cluster_bucket``. They add up as the others do, and without them (``drop_dims``) a summary is
-that of the same rows without clusters.
+on, with the dimension ``cluster_bucket``. They add up as the others do. Without them (``drop_dims``) analyses treat
+rows as independent, except `calibdask.watch`, which uses the weights of clusters.
 """
 
 from collections.abc import Hashable, Sequence

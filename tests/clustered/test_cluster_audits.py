@@ -15,6 +15,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.analyses.auditing.evidence import SegmentCells, chernoff_ends, log_e_values, pvalues
+from calibdask.analyses.auditing.measures import measured
 from calibdask.statistics.cluster_sizes import ClusterSizes
 from tests.auditing.loops import TILTS
 from tests.cli.sample_rows import Run
@@ -106,6 +107,15 @@ def test_numbers_of_one_segment_by_loops() -> None:
         assert total * divergence == pytest.approx(math.log(2 / 0.05))
 
 
+def test_the_error_by_chance_is_a_bound_for_equal_rows() -> None:
+    """Of a cluster of equal rows in each cell the expected error is the mean of 2 s (1 - s)."""
+    score = (np.arange(64)[None] + 0.5) / 64
+    weight, rows = np.ones((1, 64)), np.full((1, 64), 4.0)
+    outcome = (score > 0.3).astype(float)
+    chance = measured(SegmentCells.of_clusters(weight, outcome, score, rows, 4 * outcome), 0.05)["ece_chance"]
+    assert chance.item() == pytest.approx((2 * score * (1 - score)).mean())
+
+
 def test_clusters_of_one_row() -> None:
     """All numbers but bounds are those of independent rows, and bounds are wider by a known factor."""
     frame = table().drop_duplicates("patient").reset_index(drop=True)
@@ -115,7 +125,7 @@ def test_clusters_of_one_row() -> None:
         audit(frame, groups=np.arange(len(frame)), score_cells=4000),
     )
     alone, clustered = alone.sortby("number"), clustered.sortby("number")
-    for name in ["gap", "mean_score", "frequency", "ece", "ece_chance", "ecce", "sigma", "slope", "log_e"]:
+    for name in ["gap", "mean_score", "frequency", "ece", "ecce", "sigma", "slope", "log_e"]:
         np.testing.assert_allclose(clustered[name].values, alone[name].values, rtol=1e-7, err_msg=name)
     assert (clustered.cluster_weight == clustered.rows).all()
     ratio = (clustered.pvalue / alone.pvalue).values

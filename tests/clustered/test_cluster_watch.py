@@ -77,7 +77,7 @@ def test_evidence_is_that_of_rows_with_exponents() -> None:
         assert here.period_gap_low < here.period_gap < here.period_gap_high
     assert float(result.gap[-1]) == pytest.approx(np.average(ROWS.y - ROWS.p, weights=ROWS.w))
     assert result.attrs["cluster_notes"] == [
-        "clusters (groups) count once a day: each of the m rows of one has the weight 1 / m in rates, gaps and evidence"
+        "each cluster (groups) counts once a day: each of its m rows has the weight 1 / m in rates, gaps and evidence"
     ]
 
 
@@ -162,8 +162,11 @@ def test_misfits_are_refused(tmp_path: Path) -> None:
     assert cd.open_summary(store).sizes["day"] == 4
     with pytest.raises(ValueError, match=r"again with groups \(--groups\), into a new store"):
         cd.watch(cd.open_summary(store))
+    batches = ROWS.summary(by={"batch": np.unique(ROWS.day, return_inverse=True)[1]})
+    (note,) = cd.watch(batches, period="batch").attrs["cluster_notes"]
+    assert "counts once in all batch labels together, which are not known to be periods" in note
     state = cd.watch(ROWS.summary(groups=None)).attrs["state"]
-    with pytest.raises(ValueError, match="clusters False, and this watch has clusters True"):
+    with pytest.raises(ValueError, match="groups none, and this watch has groups groups"):
         cd.watch(WHOLE, state=state)
     with pytest.raises(ValueError, match="same periods in which clusters count once"):
         cd.merge(ROWS.summary(by={"part": ROWS.day}), ROWS.summary(by={"part": ROWS.country}))
@@ -184,7 +187,7 @@ def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert_close(cd.watch(cd.open_summary(path), by="country").drop_attrs(), expected.drop_attrs())
     capsys.readouterr()
     assert main(["watch", store, "--by", "country", "--state", state]) == 1
-    assert "clusters (customer) count once a day: each of the m rows" in capsys.readouterr().out
+    assert "each cluster (customer) counts once a day: each of its m rows" in capsys.readouterr().out
     assert main(["watch", store, "--by", "country", "--state", state, "--json"]) == 1
     alarm = json.loads(capsys.readouterr().out.splitlines()[0])
     assert (alarm["groups"], alarm["new"]) == ("customer", False)
@@ -198,7 +201,7 @@ def test_reports_say_how_clusters_count_and_changes_have_no_intervals() -> None:
     for given in (rows_over_time(data, watching, 1), summary_over_time(Summary.of(rows.summary()), [], watching, 1)):
         assert given.leading is not None
         assert given.leading.is_off
-        assert next(iter(given.notes)).startswith("Calibration over time: clusters (groups) count once a day")
+        assert next(iter(given.notes)).startswith("Calibration over time: each cluster (groups) counts once a day")
         assert given.since is not None
         assert given.since.low < 0.4 < given.since.high
         (changes,) = list(given.changes.values())[:1]
@@ -207,5 +210,5 @@ def test_reports_say_how_clusters_count_and_changes_have_no_intervals() -> None:
         assert "nan" not in str(change_picture(changes, "words"))
     change = cd.attribute(rows.summary(), slice(None, LABELS[3]), slice(LABELS[4], None))
     document = Attribute("", "").document(change)
-    assert "No intervals: rows of a cluster are dependent" in str(document)
+    assert "No intervals: they would assume independent rows" in str(document)
     assert " to -)" not in str(document)

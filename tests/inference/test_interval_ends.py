@@ -67,6 +67,7 @@ def test_the_lower_end_of_an_error_allows_for_what_noise_adds() -> None:
     assert ends(values, 0.4, None, chance=np.full(3, 0.1))[0] == pytest.approx(0.4 - 0.1 - spread)
     # Without a value in a replicate, the others count.
     assert ends(np.r_[values, np.nan], 0.4, None, chance=np.r_[0.1, np.nan])[0] == pytest.approx(0.4 - 0.1 - spread)
+    assert ends(values, 0.4, None, chance=np.full(3, np.nan)) == pytest.approx((0.285, 0.515))
     # Resampling that adds nothing says that noise adds nothing.
     assert ends(values - 0.07, 0.4, None, chance=np.full(3, 0.1))[0] == pytest.approx(0.4 - spread)
 

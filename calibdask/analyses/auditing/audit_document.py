@@ -147,7 +147,7 @@ def _audited(result: xr.Dataset) -> Iterator[str]:
     if "clusters" in attributes:
         yield (
             f"{counted(attributes['clusters'], 'cluster')} of dependent rows ({visible(attributes['groups'])}): each "
-            "of the m rows of a cluster has the weight 1/m, in all numbers but those of rows."
+            "of the m rows of a cluster has the weight 1/m, in all numbers except rows and events."
         )
     for name, why in (("rows_skipped", "without a label, a score or a weight"), ("rows_ignored", "by their label")):
         if attributes.get(name):

@@ -19,13 +19,13 @@ import numpy.typing as npt
 import scipy
 
 from calibdask.estimators.sampling_variance import share_of
+from calibdask.inference.sequential.single_look import rate_ends
 from calibdask.statistics.exact import Array
 
 # Tilts of the log-odds over which e-values are a mean: for shifts that are found in 10**8 rows, and in a hundred.
 TILTS = np.array([0.01, 0.03, 0.1, 0.25, 0.5, 1.0, 2.0])
 TILTS = np.r_[-TILTS[::-1], TILTS]
 _STEPS, _LONGEST_STEP, _CLOSE = 25, 1.5, 1e-6
-_HALVINGS = 50
 
 
 class SegmentCells(NamedTuple):
@@ -214,15 +214,6 @@ def chernoff_ends(cells: SegmentCells, alpha: float) -> tuple[Array, Array]:
     [-0.121, 0.178]
     """
     total = cells.weight.sum(-1)
-    frequency, mean = np.clip(cells.outcome.sum(-1) / total, 0.0, 1.0), cells.score.sum(-1) / total
-    most = np.log(2 / alpha) / total
-    ends = []
-    for outermost in (0.0, 1.0):
-        inside, outside = frequency.copy(), np.full_like(frequency, outermost)
-        for _ in range(_HALVINGS):
-            middle = (inside + outside) / 2
-            divergence = scipy.special.rel_entr(frequency, middle) + scipy.special.rel_entr(1 - frequency, 1 - middle)
-            reached = divergence >= most
-            inside, outside = np.where(reached, inside, middle), np.where(reached, middle, outside)
-        ends.append(outside - mean)
-    return ends[0], ends[1]
+    mean = cells.score.sum(-1) / total
+    low, high = rate_ends(cells.outcome.sum(-1) / total, total, alpha)
+    return low - mean, high - mean

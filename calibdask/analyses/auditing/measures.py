@@ -78,13 +78,15 @@ def residual_square(cells: SegmentCells) -> Array:
 def _chance(cells: SegmentCells) -> Array:
     """The expected sum over cells of |sum of w (o - s)| if scores are right; of few rows with rare outcomes at most.
 
-    Of clusters the largest that dependence can make it, that of as many rows as their weights add up to.
+    Of clusters an upper bound whatever the dependence, sqrt(E X**2) with E X**2 <= sum w s (1 - s).
     """
     mean = cells.mean
     variance = mean * (1 - mean)
     rows = cells.weight if cells.clustered else cells.rows
     share = np.divide(cells.weight, rows, out=np.zeros_like(rows), where=rows > 0)
-    deviation = np.minimum(np.sqrt(2 / np.pi * rows * variance), 2 * rows * variance)
+    # The mean of the absolute value of a normal variable, relative to its standard deviation.
+    factor = 1.0 if cells.clustered else 2 / np.pi
+    deviation = np.minimum(np.sqrt(factor * rows * variance), 2 * rows * variance)
     return np.asarray((share * deviation).sum(-1))
 
 

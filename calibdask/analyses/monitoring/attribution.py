@@ -26,11 +26,11 @@ from calibdask.storage.summary import Summary
 _GROUP = "score_group"
 _CHANGES = ("mix", "within", "total")
 _JSON = """{"format": 1, "summary": NAME, "rows": int, "period": str, "setting": str, "ci": float,
- "all": [{"by": {COLUMN: value}, "mix": float, "mix_low": float, "mix_high": float, ...}],
+ "all": [{"by": {COLUMN: value}, "mix": float, "mix_low": float or null, "mix_high": float or null, ...}],
  "slices": [{"by": {COLUMN: value}, "mix": float, ..., "rows_before": int,
              "rows_after": int, "gap_before": float, "gap_after": float}]}"""
 
-_DEPENDENT = "No intervals: rows of a cluster are dependent, and these intervals assume independent rows."
+_DEPENDENT = "Each row counts once, also of a cluster. No intervals: they would assume independent rows."
 _MIX, _WITHIN = "by other shares of the slices", "by other gaps within the slices"
 # What the numbers of `calibdask.attribute` are.
 CHANGE: Mapping[str, PartInfo] = {

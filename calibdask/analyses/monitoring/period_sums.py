@@ -18,7 +18,7 @@ from calibdask.statistics.settings import Setting
 from calibdask.storage.slice_labels import texts_of
 from calibdask.storage.sparse_cells import SparseCells
 from calibdask.storage.summary import Summary
-from calibdask.storage.summary_cluster_weights import weight_periods
+from calibdask.storage.summary_cluster_weights import WEIGHT_PERIODS, weight_periods
 from calibdask.storage.summary_clusters import GROUPS
 
 # Histograms are read for so many slices, classes and periods at a time.
@@ -65,10 +65,10 @@ class PeriodSums:
         weighted = None if name == "attribute" else summary.cluster_weighted
         if weighted is None and summary.source.layout.clustered and name != "attribute":
             raise ValueError(
-                f"{name} expects a summary in which each cluster counts once in a period, got one with buckets of "
-                "clusters alone, as earlier versions wrote them, and readers that can be read only once. Summarize the "
-                "rows again with groups (--groups), into a new store; drop_dims('cluster_bucket') in Python drops "
-                "clusters, but raises more false alarms."
+                f"{name} expects a summary in which each cluster counts once in a period, got one that has only "
+                "buckets of clusters: it, or a part merged into it, was written by an earlier version or from a reader "
+                "that can be read only once. Summarize the rows again with groups (--groups), into a new store. In "
+                "Python, drop_dims('cluster_bucket') treats rows as independent, which raises more false alarms."
             )
         summary = weighted or summary
         slices = [by] if isinstance(by, str) else list(by or ())
@@ -109,18 +109,24 @@ class PeriodSums:
         """How clusters count in these periods, in sentences."""
         assert self.weight_periods is not None
         name = self.summary.dataset.attrs.get(GROUPS, GROUPS)
+        often = f"once a {self.period}"
+        if self.period not in self.summary.dataset.variables[WEIGHT_PERIODS].dims:
+            often = (
+                f"once in all {self.period} labels together, which are not known to be periods (call the slice period, "
+                f"or append each {self.period} to a store)"
+            )
         notes = [
-            f"clusters ({name}) count once a {self.period}: each of the m rows of one has the weight 1 / m in rates, "
-            "gaps and evidence"
+            f"each cluster ({name}) counts {often}: each of its m rows has the weight 1 / m in rates, gaps and evidence"
         ]
         divided = [at for at in positions if (self.weight_periods[:, at] > 1).any()]
         if divided:
             labels = [slice_text(label) for label in self.periods[divided[:_MOST_NAMED]]]
             more = f" and {len(divided) - len(labels):,} more" if len(divided) > len(labels) else ""
             notes.append(
-                f"{self.period} {listed(labels)}{more}: rows were summarized in several parts or shorter periods, "
-                "which may have clusters in common; weights are divided by their number, which weakens the evidence. "
-                f"Summarize all rows of a {self.period} together"
+                f"{self.period} {listed(labels)}{more}: rows were summarized in several parts (parts of a "
+                f"{self.period}, shorter periods, or other slices of dates), which may have clusters in common; "
+                "weights are divided by their number, which weakens the evidence. Summarize all rows of a "
+                f"{self.period} together, without other slices of dates"
             )
         return notes
 

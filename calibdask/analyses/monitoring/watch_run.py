@@ -272,9 +272,9 @@ def run_watch(
     )
     layout = sums.summary.source.layout
     cells = sums.summary.source.finest(sums.setting).grid.cells
-    clusters = sums.weight_periods is not None
+    groups = "" if sums.weight_periods is None else str(sums.summary.dataset.attrs.get(GROUPS, GROUPS))
     watched = MonitoringSettings(
-        str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells, clusters
+        str(sums.setting), period, float(tolerance), float(alpha), layout.classes, cells, groups
     )
     past = _past(sums, watched, state)
     choice = choose_periods(sums, past.periods, past.digests, due, now)
@@ -335,7 +335,7 @@ def _other_choices(past: MonitoringSettings, now: MonitoringSettings) -> str:
         (field.name, getattr(past, field.name), getattr(now, field.name)) for field in fields(MonitoringSettings)
     ]
     differing = [(name, before, after) for name, before, after in differing if before != after]
-    before, after = (", ".join(f"{name} {choice[at]}" for name, *choice in differing) for at in (0, 1))
+    before, after = (", ".join(f"{name} {choice[at] or 'none'}" for name, *choice in differing) for at in (0, 1))
     return (
         f"state was made with {before}, and this watch has {after}; use the earlier options, or start without the "
         "state."
@@ -365,8 +365,8 @@ def _attributes(sums: PeriodSums, saved: SavedState, new: list[int]) -> dict[str
     attributes |= {"tolerance": watched.tolerance, "period": sums.period, "slices": [*summary.slices]}
     if summary.batch:
         attributes["batch"] = [*summary.batch]
-    if watched.clusters:
-        attributes |= {GROUPS: summary.dataset.attrs.get(GROUPS, GROUPS), CLUSTER_NOTES: sums.cluster_notes(new)}
+    if watched.groups:
+        attributes |= {GROUPS: watched.groups, CLUSTER_NOTES: sums.cluster_notes(new)}
     return attributes | {"state": json.dumps(saved.to_dict())}
 
 

@@ -20,7 +20,7 @@ Labels = npt.NDArray[Any]
 class MonitoringSettings:
     """Settings of a monitor; a saved state fits only monitors with equal settings.
 
-    ``clusters`` says whether rows have exponents, so that each cluster counts once in a period.
+    ``groups`` names the clusters that count once in a period, or is empty.
     """
 
     setting: str
@@ -29,7 +29,7 @@ class MonitoringSettings:
     alpha: float
     classes: int
     cells: int
-    clusters: bool = False
+    groups: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,9 +50,9 @@ class SavedState:
         """Numbers, texts, lists and mappings."""
         watched = {field.name: getattr(self.watched, field.name) for field in fields(MonitoringSettings)}
         processes = {name: part.tolist() for name, part in self.processes._asdict().items()}
-        if not self.watched.clusters:
+        if not self.watched.groups:
             # As earlier versions have it: rows are counted by group of scores.
-            del watched["clusters"], processes["counted"]
+            del watched["groups"], processes["counted"]
         state = {
             "format": FORMAT,
             "watched": watched,
@@ -112,7 +112,7 @@ def _implausible(saved: SavedState) -> str:
     # Scores and squares are at most 1, up to rounding and the width of a cell.
     most = rows * 1.01
     counts = [("rows", rows), ("events", past.events), ("scores", past.scores), ("squares", past.square)]
-    clusters = saved.watched.clusters
+    clusters = bool(saved.watched.groups)
     for name, values in [*counts, ("run lengths", past.run_length), ("largest evidence", past.largest)]:
         if (values < 0).any():
             return f"{name} are negative"

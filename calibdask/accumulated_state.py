@@ -219,7 +219,7 @@ def kept_statistics(settings: tuple[str | int, ...], layout: Layout, step: float
 
 
 def histograms_support(metric: Estimator, settings: tuple[str | int, ...], layout: Layout, step: float) -> bool:
-    """Whether the histograms of these settings tell a metric."""
+    """Whether the histograms of these settings determine a metric."""
     kept = kept_statistics(settings, layout, step)
     states = dict(zip(kept, states_of(few_rows(layout), kept), strict=True))
     return bool(kept) and supports(metric, AccumulatedSource(states, layout, 0))

@@ -211,7 +211,7 @@ def summarize(
 def _with_clusters(
     data: Input, requests: Sequence[GridHistogram], axes: SummaryAxes, class_dim: str, view: Buckets, *, twice: bool
 ) -> xr.Dataset:
-    """The summary of clustered rows: states by bucket, and their sums; with a second pass those of `watch`."""
+    """Summarize clustered rows by bucket and together; ``twice``: also with weights of clusters, in a second pass."""
     layout = data.source.layout
     statistics: tuple[Statistic[Any], ...] = (ScoreSums(), *requests)
     viewed: list[Any] = [ViewedStatistic(view, statistic) for statistic in statistics]

@@ -9,31 +9,9 @@ from calibdask.data.input import Input
 from calibdask.engine.axes import Axis
 from calibdask.engine.sources.viewed import ViewedSource
 from calibdask.safe_text import listed
-from calibdask.statistics.cluster_sizes import ClusterExponents, ClusterSizes
+from calibdask.statistics.cluster_sizes import ClusterExponents
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
-
-
-def with_cluster_exponents(data: Input, within: Iterable[str] = ()) -> Input:
-    """The rows with the weight 1 / m, where m is the number of rows of the cluster; one pass counts them.
-
-    Rows that are left out (missing values, the ignored label) are not counted.
-
-    Parameters
-    ----------
-    data : Input
-        Rows with clusters, of `calibdask.data.data.Data.read` with ``takes_groups=True``.
-    within : sequence of str
-        Names of slices: rows of a cluster are counted for each combination of their values.
-
-    Raises
-    ------
-    ValueError
-        If rows have no clusters, or there are no such slices.
-    """
-    sizes = ClusterSizes(slice_numbers(data.by, within))
-    (state,) = data.source.answer((sizes,))
-    return with_exponents(data, ClusterExponents.of(state, sizes.within))
 
 
 def with_exponents(data: Input, exponents: ClusterExponents) -> Input:

@@ -126,7 +126,8 @@ class ClusterBootstrap:
             if chance is not None and method == "corrected" and number.kind == "error":
                 widening = _widening(units, level)
                 with np.errstate(invalid="ignore"):
-                    reach = reach_below(replicates, number.values, chance, level) * widening
+                    upper = percentiles(replicates, level)[2]
+                    reach = reach_below(replicates, number.values, chance, upper) * widening
                 low = np.fmin(low, number.values - reach)
                 # A calibrated model has such an error by chance.
                 most = percentiles(chance, level)[2] * widening

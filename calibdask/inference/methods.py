@@ -49,9 +49,6 @@ def number_ends(replicates: NumberReplicates, number: Number, level: float, meth
     low, high = (end + (number.values - replicates.centre) for end in (low, high))
     least, most = number.limits
     if method == "corrected" and replicates.by_chance is not None:
-        low = np.fmin(
-            low, number.values - reach_below(replicates.values, replicates.centre, replicates.by_chance, level)
-        )
         chance = percentiles(replicates.by_chance, level)[2]
         low = np.where(number.values <= chance, np.minimum(least, low), low)
     low = number.lowered(low, level)
@@ -72,7 +69,10 @@ def _corrected(replicates: NumberReplicates, level: float) -> tuple[Array, Array
     """
     low, _, high = percentiles(replicates.values, level)
     reach = np.maximum(np.maximum(high - replicates.centre, replicates.centre - low), 0.0)
-    return replicates.centre - reach, replicates.centre + reach
+    below = reach
+    if replicates.by_chance is not None:
+        below = np.fmax(reach, reach_below(replicates.values, replicates.centre, replicates.by_chance, high))
+    return replicates.centre - below, replicates.centre + reach
 
 
 def _bca(replicates: NumberReplicates, level: float) -> tuple[Array, Array]:
@@ -93,8 +93,8 @@ def _bca(replicates: NumberReplicates, level: float) -> tuple[Array, Array]:
     return ends[0], ends[1]
 
 
-def reach_below(values: Array, centre: Array, by_chance: Array, level: float) -> Array:
-    """How far below an estimated error the true error may lie, given what noise adds to the estimate.
+def reach_below(values: Array, centre: Array, by_chance: Array, high: Array) -> Array:
+    """How far below an estimated error the true error may lie; ``high`` is the upper percentile of the replicates.
 
     Noise adds most to an error of 0: on average what a calibrated model errs by chance. Resampling repeats at least
     sqrt(2) - 1 of what noise has added: all of it for squares, for absolute values this share where nothing but noise
@@ -103,7 +103,6 @@ def reach_below(values: Array, centre: Array, by_chance: Array, level: float) ->
     """
     mean = _mean(values)
     bias = np.minimum(_MOST_BIAS_PER_SHIFT * np.maximum(mean - centre, 0.0), _mean(by_chance))
-    high = percentiles(values, level)[2]
     return bias + np.maximum(high - mean, 0.0)
 
 

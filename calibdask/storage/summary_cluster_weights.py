@@ -54,7 +54,7 @@ def with_cluster_weights(
 
 
 def cluster_weighted(dataset: xr.Dataset) -> xr.Dataset | None:
-    """The summary with weights in which clusters count once; None without. Sums of scores are those of the rows."""
+    """The summary in which each cluster counts once, or None if weights are missing. Sums of scores are of rows."""
     own = [name for name in weighted_names(dataset.data_vars) if name != WEIGHT_PERIODS]
     if WEIGHT_PERIODS not in dataset.data_vars or not own:
         return None

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calibdask.data.cluster_sizes import check_exponents, with_cluster_exponents
+from calibdask.data.cluster_sizes import check_exponents, slice_numbers, with_exponents
 from calibdask.data.data import Data
+from calibdask.data.input import Input
 from calibdask.data.options import InputOptions
 from calibdask.statistics import exact
 from calibdask.statistics.block import Block
@@ -26,6 +27,13 @@ from tests.clustered.clustered_data import clustered_rows
 ROWS = clustered_rows(clusters=25, size=12)
 DAY = np.arange(ROWS.g.size) % 3
 FRAME = pd.DataFrame({"label": ROWS.y, "score": ROWS.p, "patient": ROWS.g, "day": DAY, "sex": DAY % 2})
+
+
+def with_cluster_exponents(read: Input, within: Sequence[str] = ()) -> Input:
+    """The rows with the weight 1 / m, in two passes."""
+    sizes = ClusterSizes(slice_numbers(read.by, within))
+    (state,) = read.source.answer((sizes,))
+    return with_exponents(read, ClusterExponents.of(state, sizes.within))
 
 
 def sums(data: Data, within: Sequence[str] = ()) -> tuple[list[float], list[float], int]:

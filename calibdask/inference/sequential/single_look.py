@@ -26,15 +26,16 @@ def rate_ends(rate: Array, count: Array, alpha: float) -> tuple[Array, Array]:
     >>> [end.round(3).tolist() for end in rate_ends(np.array([0.0, 0.5]), np.array([100.0, 100.0]), 0.05)]
     [[0.0, 0.367], [0.036, 0.633]]
     """
+    # A rate of weighted sums may exceed 1 by rounding.
+    rate = np.clip(rate, 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         most = np.log(2 / alpha) / count
         ends = []
         for bound in (0.0, 1.0):
-            # A rate of weighted sums may exceed 1 by rounding.
-            inside, outside = np.clip(rate, 0.0, 1.0), np.full_like(rate, bound)
+            inside, outside = rate, np.full_like(rate, bound)
             for _ in range(_STEPS):
                 middle = (inside + outside) / 2
-                fits = _entropy(np.clip(rate, 0.0, 1.0), middle) <= most
+                fits = _entropy(rate, middle) <= most
                 inside, outside = np.where(fits, middle, inside), np.where(fits, outside, middle)
             # The excluded side; all probabilities that are not excluded lie within.
             ends.append(np.where(count > 0, outside, np.nan))

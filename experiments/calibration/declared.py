@@ -266,23 +266,68 @@ TESTS: dict[str, tuple[Any, str, int]] = {
     ),
 }
 
-# Limits by the name of the metric at the command line: the largest or the smallest value that keeps them.
+
+@dataclass(frozen=True)
+class Gated:
+    """A limit at the true value.
+
+    Parameters
+    ----------
+    rule : {"size", "most", "least"}
+        The limit is the largest size, the largest or the smallest value.
+    rows : int
+        Decided for up to so many rows.
+    truth : callable, optional
+        The true value where it is not the result of the whole population.
+    """
+
+    rule: Literal["size", "most", "least"]
+    rows: int = 10**9
+    truth: Truth | None = None
+
+
+_MOST, _LEAST, _SIZE = Gated("most"), Gated("least"), Gated("size")
+# By the name of the metric and its part at the command line.
 GATES = {
-    "mean-gap": "size",
-    "ece": "size",
-    "smooth-ece": "size",
-    "ecce": "size",
-    "cutoff-error": "size",
-    "brier-score": "most",
-    "log-loss": "most",
-    "log-loss(clip=0.001)": "most",
-    "brier-skill-score": "least",
-    "normalized-entropy": "most",
-    "observed-expected": "most",
-    "calibration-slope.slope": "least",
-    "calibration-slope.intercept": "most",
-    "c-statistic": "least",
-    "risk-coverage.aurc": "most",
+    "mean-gap": _SIZE,
+    "ece": _SIZE,
+    "smooth-ece": _SIZE,
+    f"density-ece(step={_STEP})": _SIZE,
+    "ecce": _SIZE,
+    "cutoff-error": _SIZE,
+    "atb": _SIZE,
+    f"ici(step={_STEP}).ici": _SIZE,
+    f"ici(step={_STEP}).e90": _SIZE,
+    "multiclass-ece(bins=5)": _SIZE,
+    f"skce(bandwidth={_BANDWIDTH})": Gated("size", 100, _kernel_error(_BANDWIDTH, 2.0, 1.0)),
+    "mmce": Gated("size", 100, _kernel_error(0.4, 1.0, 0.5)),
+    "kernel-canonical-ece(bandwidth=0.05)": Gated("size", 100, _mean_distance),
+    "brier-score": _MOST,
+    "log-loss": _MOST,
+    "log-loss(clip=0.001)": _MOST,
+    "brier-skill-score": _LEAST,
+    "log-skill-score": _LEAST,
+    "normalized-entropy": _MOST,
+    "sharpness": _LEAST,
+    **{f"brier-decomposition.{part}": _MOST for part in ("score", "reliability", "uncertainty", "refinement_loss")},
+    **{f"brier-decomposition.{part}": _MOST for part in ("within_variance", "within_covariance")},
+    "brier-decomposition.resolution": _LEAST,
+    **{f"log-loss-decomposition.{part}": _MOST for part in ("score", "reliability", "uncertainty", "within")},
+    "log-loss-decomposition.resolution": _LEAST,
+    **{f"corp.{part}": _MOST for part in ("score", "miscalibration", "uncertainty")},
+    "corp.discrimination": _LEAST,
+    **{f"excess-cost{part}": _MOST for part in ("", ".realised", ".promised", ".calibrated")},
+    "observed-expected": _MOST,
+    "calibration-slope.slope": _LEAST,
+    "calibration-slope.intercept": _MOST,
+    "c-statistic": _LEAST,
+    **{f"risk-coverage.{part}": _MOST for part in ("aurc", "augrc", "best", "excess")},
+}
+# Limits whose true value depends on what was fitted to the data set.
+FITTED_GATES = {
+    "conformal-threshold.coverage": _LEAST,
+    "conformal-threshold.size": _MOST,
+    "refinement": _MOST,
 }
 
 OTHERS = {
@@ -310,6 +355,10 @@ PROMISES: dict[str, Promise] = {
         f"{title}, test" if title in ("ECCE", "CalibrationSlope") else title: Promise("test", SIGNIFICANCE)
         for title in TESTS
     },
-    **{f"{limit}: {outcome}": Promise("gate", WRONG) for limit in GATES for outcome in ("met", "broken")},
+    **{
+        f"{limit}: {outcome}": Promise("gate", WRONG)
+        for limit in (*GATES, *FITTED_GATES)
+        for outcome in ("met", "broken")
+    },
     **OTHERS,
 }

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 import calibdask as cd
 from experiments.calibration.cases import CALIBRATED, OFF, Case, Floats, Sample
-from experiments.calibration.declared import GATES, INTERVALS, LEVEL, PROMISES, SIGNIFICANCE, SLOW, TESTS, Interval
+from experiments.calibration.declared import INTERVALS, LEVEL, PROMISES, SIGNIFICANCE, SLOW, TESTS, Interval
 
 _AT_ONCE = 50
 _TOLERANCE, _PERIODS, _RISK = 0.01, 10, 0.1
@@ -75,7 +75,7 @@ class Measurement:
     only: frozenset[str] = frozenset(PROMISES)
 
     def measured(self, family: str) -> Iterator[tuple[str, Measured]]:
-        """Every promise of one of `FAMILIES` that is measured in this case."""
+        """Every promise of one of `FAMILIES` that is measured in this case, except gates."""
         if family == "formulas":
             yield from self._intervals(replicates=False)
         elif family == "replicates" and self.replicated_sets:
@@ -88,9 +88,6 @@ class Measurement:
             yield from self._tests()
             if self.replicated_sets and "NoiseFloor, errors of calibrated models above it" in self.only:
                 yield from self._noise_floors()
-        elif family == "gates" and self.replicated_sets and self.model == OFF:
-            yield from self._gates()
-            yield from self._gates_of_differences()
         elif family == "guarantees":
             yield from self._guarantees()
 
@@ -105,15 +102,16 @@ class Measurement:
         if self.replicated_sets and self.case.label.startswith("Balanced") and self.model == OFF and self.rows >= 500:
             yield from self._mended()
 
-    def _sample(self, sets: int, name: str) -> Sample:
+    def sample(self, sets: int, name: str) -> Sample:
+        """Data sets, drawn by random numbers of this name."""
         return self.case.sample(self.model, sets, self.rows, self.generator(name))
 
-    def _evaluated(self, sample: Sample, metric: Any, **options: Any) -> dict[str, Any]:
+    def evaluated(self, sample: Sample, metric: Any, **options: Any) -> dict[str, Any]:
         """Variables and coordinates by name, data sets along the first axis; none where the metric refuses them."""
         return self._evaluated_together(sample, [metric], **options)[0]
 
     def _evaluated_together(self, sample: Sample, metrics: Sequence[Any], **options: Any) -> list[dict[str, Any]]:
-        """As `_evaluated` for each of several metrics, which share the draws of their replicates."""
+        """As `evaluated` for each of several metrics, which share the draws of their replicates."""
         named = {f"x{number}": metric for number, metric in enumerate(metrics)}
         found: dict[str, list[Any]] = {}
         positions: dict[str, Any] = {}
@@ -126,25 +124,25 @@ class Measurement:
             except ValueError:
                 if len(metrics) == 1:
                     return [{}]
-                return [self._evaluated(sample, metric, **options) for metric in metrics]
+                return [self.evaluated(sample, metric, **options) for metric in metrics]
             for name in result:
                 found.setdefault(str(name), []).append(result[name].values)
             positions = {str(name): of.values for name, of in result.coords.items()}
         values = positions | {name: np.concatenate(parts) for name, parts in found.items()}
         return [_of_metric(name, values) for name in named]
 
-    def _truth(self, metric: Any) -> Any:
+    def truth(self, metric: Any) -> Any:
         """The result of the whole population, in which rows stand for their probabilities."""
         labels, scores, weights = self.case.population(self.model).rows
         return cd.evaluate(labels, scores, {"x": metric}, task="binary", sample_weight=weights)
 
     def _intervals(self, *, replicates: bool) -> Iterator[tuple[str, Measured]]:
-        sample = self._sample(self.replicated_sets if replicates else self.sets, f"intervals {replicates}")
+        sample = self.sample(self.replicated_sets if replicates else self.sets, f"intervals {replicates}")
         chosen = [of for of in INTERVALS.values() if of.replicates == replicates and self._is_measured(of)]
         metrics = [of.metric for of in chosen]
         together = self._evaluated_together(sample, metrics, ci=LEVEL, n_boot=self.n_boot) if metrics else []
         for of, found in zip(chosen, together, strict=True):
-            truth = {} if of.truth else self._truth(of.metric)
+            truth = {} if of.truth else self.truth(of.metric)
             for part, title in of.parts.items():
                 name = f"x_{part}" if part else "x"
                 if f"{name}_low" not in found:
@@ -166,8 +164,8 @@ class Measurement:
             name = f"{title}, test" if title in ("ECCE", "CalibrationSlope") else title
             if name not in self.only:
                 continue
-            sample = self._sample(self.sets // 4 if title in SLOW else self.sets, "tests")
-            found = self._evaluated(sample, metric)
+            sample = self.sample(self.sets // 4 if title in SLOW else self.sets, "tests")
+            found = self.evaluated(sample, metric)
             if not found:
                 yield name, Measured.refused(len(sample.labels))
                 continue
@@ -179,62 +177,21 @@ class Measurement:
                 excess = (pvalue <= SIGNIFICANCE) - stated + SIGNIFICANCE
                 yield f"{title}: at the level that it states", Measured.of(excess, ~np.isnan(pvalue))
 
-    def _gates(self) -> Iterator[tuple[str, Measured]]:
-        """Limits that are the true values: met and broken may each be decided in 2.5 % of data sets."""
-        sample, limits = self._sample(self.replicated_sets, "gates"), self._limits_at_truth()
-        if self.replicated_sets and len(limits):
-            # A kind of limit that these data do not support is refused for all data sets alike.
-            limits = {text: limit for text, limit in limits.items() if self._decided(sample, 0, {text: limit})}
-        outcomes = {text: [] for text in limits}  # type: dict[str, list[str]]
-        for number in range(len(sample.labels)):
-            for text, outcome in self._decided(sample, number, limits).items():
-                outcomes[text].append(outcome)
-        for text in GATES:
-            for outcome in ("met", "broken"):
-                name, decided = f"{text}: {outcome}", outcomes.get(text)
-                yield (
-                    name,
-                    Measured.of([one == outcome for one in decided])
-                    if decided
-                    else Measured.refused(len(sample.labels)),
-                )
+    def _difference(self) -> Iterator[tuple[str, Measured]]:
+        """Brier scores of these scores and of others that are nearer to the rate."""
+        sample = self.sample(self.replicated_sets, "difference")
+        other, truth = self.other_scores()
+        options: dict[str, Any] = {
+            "task": "binary",
+            "ci": LEVEL,
+            "n_boot": self.n_boot,
+            "sample_weight": sample.weights,
+        }
+        compared = cd.compare(sample.labels, sample.scores, other(sample.scores), {"x": cd.BrierScore()}, **options)
+        low, high = (compared[f"x_difference_{end}"].values for end in ("low", "high"))
+        yield "compare, difference of Brier scores", _held(low, high, np.asarray(truth))
 
-    def _limits_at_truth(self) -> dict[str, Any]:
-        limits: dict[str, Any] = {}
-        for text, rule in GATES.items():
-            value = self._truth_of_text(text)
-            if np.isfinite(value):
-                limits[text] = {"size": abs(value), "most": f"..{value!r}", "least": f"{value!r}.."}[rule]
-        return limits
-
-    def _decided(self, sample: Sample, number: int, limits: dict[str, Any]) -> dict[str, str]:
-        """The outcomes of limits for one data set; none where one of them is refused."""
-        weights = None if sample.weights is None else sample.weights[number]
-        options: dict[str, Any] = {"sample_weight": weights, "n_boot": self.n_boot, "seed": number}
-        try:
-            gate = cd.check(sample.labels[number], sample.scores[number], limits, task="binary", **options)
-        except ValueError:
-            return {}
-        return dict(zip(limits, [judgement.outcome for judgement in gate.judgements], strict=True))
-
-    def _gates_of_differences(self) -> Iterator[tuple[str, Measured]]:
-        """A margin that is the true difference of Brier scores is kept in 2.5 % of data sets at most."""
-        sample = self._sample(self.replicated_sets, "gates of differences")
-        other, margin = self._other_scores()
-        met = []
-        for number in range(len(sample.labels)):
-            weights = None if sample.weights is None else sample.weights[number]
-            labels, scores = sample.labels[number], sample.scores[number]
-            options: dict[str, Any] = {"sample_weight": weights, "n_boot": self.n_boot, "seed": number}
-            # The scores that are worse are held against the others.
-            models = (other(scores), scores) if margin > 0 else (scores, other(scores))
-            gate = cd.check(
-                labels, models[0], not_worse={"brier-score": abs(margin)}, baseline=models[1], task="binary", **options
-            )
-            met.append(gate.judgements[0].outcome == "met")
-        yield "compare, gate on a worse Brier score: not worse", Measured.of(met)
-
-    def _other_scores(self) -> tuple[Callable[[Floats], Floats], float]:
+    def other_scores(self) -> tuple[Callable[[Floats], Floats], float]:
         """Scores nearer to the rate, and by how much their Brier score is larger in the population."""
         population = self.case.population(self.model)
         rate = population.chances.mean()
@@ -246,25 +203,11 @@ class Measurement:
         of_other, own = (float((one - labels) ** 2 @ weights / weights.sum()) for one in (other(scores), scores))
         return other, of_other - own
 
-    def _difference(self) -> Iterator[tuple[str, Measured]]:
-        """Brier scores of these scores and of others that are nearer to the rate."""
-        sample = self._sample(self.replicated_sets, "difference")
-        other, truth = self._other_scores()
-        options: dict[str, Any] = {
-            "task": "binary",
-            "ci": LEVEL,
-            "n_boot": self.n_boot,
-            "sample_weight": sample.weights,
-        }
-        compared = cd.compare(sample.labels, sample.scores, other(sample.scores), {"x": cd.BrierScore()}, **options)
-        low, high = (compared[f"x_difference_{end}"].values for end in ("low", "high"))
-        yield "compare, difference of Brier scores", _held(low, high, np.asarray(truth))
-
     def _refined(self) -> Iterator[tuple[str, Measured]]:
         """What the map that is fitted to all rows takes away from the loss of the population."""
         name = "Refinement, calibration"
-        sample, population = self._sample(self.replicated_sets, "refined"), self.case.population(self.model)
-        found = self._evaluated(sample, cd.Refinement(), ci=LEVEL)
+        sample, population = self.sample(self.replicated_sets, "refined"), self.case.population(self.model)
+        found = self.evaluated(sample, cd.Refinement(), ci=LEVEL)
         if "x_calibration_low" not in found:
             yield name, Measured.refused(len(sample.labels))
             return
@@ -274,20 +217,20 @@ class Measurement:
             weights = None if sample.weights is None else sample.weights[number]
             fitted = cd.PlattScaling().fit(sample.labels[number], sample.scores[number], sample_weight=weights)
             calibrated = fitted.predict_proba(population.scores)[:, 1]
-            truth[number] = _log_loss(*population) - _log_loss(calibrated, population.chances)
+            truth[number] = log_loss(*population) - log_loss(calibrated, population.chances)
         yield name, _held(low, high, truth)
 
     def _noise_floors(self) -> Iterator[tuple[str, Measured]]:
         name = "NoiseFloor, errors of calibrated models above it"
-        sample = self._sample(self.replicated_sets, "noise floors")
-        floors = self._evaluated(sample, cd.NoiseFloor(resamples=199))
+        sample = self.sample(self.replicated_sets, "noise floors")
+        floors = self.evaluated(sample, cd.NoiseFloor(resamples=199))
         if not floors:
             yield name, Measured.refused(len(sample.labels))
             return
-        yield name, Measured.of(self._evaluated(sample, cd.ECE())["x"] > floors["x_high"] + _ROUNDING)
+        yield name, Measured.of(self.evaluated(sample, cd.ECE())["x"] > floors["x_high"] + _ROUNDING)
 
     def _decisions(self) -> Iterator[tuple[str, Measured]]:
-        sample, population = self._sample(self.sets, "decisions"), self.case.population(self.model)
+        sample, population = self.sample(self.sets, "decisions"), self.case.population(self.model)
         confidence = np.maximum(population.scores, 1 - population.scores)
         wrong = np.where(population.scores > 0.5, 1 - population.chances, population.chances)
         above, covered, sizes = [], [], []
@@ -295,7 +238,7 @@ class Measurement:
             chosen = float(cd.threshold(labels, scores, _RISK, task="binary").threshold)
             out = confidence > chosen
             above.append(np.nan if np.isnan(chosen) else float(out.any() and wrong[out].mean() > _RISK + _ROUNDING))
-        found = self._evaluated(sample, cd.ConformalThreshold(alpha=0.1), ci=LEVEL)
+        found = self.evaluated(sample, cd.ConformalThreshold(alpha=0.1), ci=LEVEL)
         for cut in found["x_threshold"]:
             with_one, with_zero = 1 - population.scores <= cut, population.scores <= cut
             covered.append((population.chances * with_one + (1 - population.chances) * with_zero).mean())
@@ -308,7 +251,7 @@ class Measurement:
 
     def _watched(self) -> Iterator[tuple[str, Measured]]:
         """Each data set is a period; and its rows are those of ten periods of a slice."""
-        rng, sample = self.generator("watched"), self._sample(self.sets, "watched rows")
+        rng, sample = self.generator("watched"), self.sample(self.sets, "watched rows")
         sets, scores = np.repeat(np.arange(self.sets), self.rows), sample.scores.ravel()
         drawn = rng.random(scores.size)
         for tolerance, name in ((0.0, "watch, period_pvalue"), (_TOLERANCE, "watch, period_pvalue with a tolerance")):
@@ -338,7 +281,7 @@ class Measurement:
     def _audited(self) -> Iterator[tuple[str, Measured]]:
         if self.rows < 500:
             return
-        rng, sample = self.generator("features"), self._sample(self.replicated_sets, "audited")
+        rng, sample = self.generator("features"), self.sample(self.replicated_sets, "audited")
         found, discovered = [], []
         for number, (labels, scores) in enumerate(zip(sample.labels, sample.scores, strict=True)):
             features = {name: rng.integers(0, 3, self.rows) for name in ("a", "b", "c")}
@@ -362,22 +305,14 @@ class Measurement:
             return features, scores, np.where(off, np.clip(scores + 0.3, 0.01, 0.99), scores)
 
         everybody, scores, chances = drawn(50_000)
-        before, inside = _log_loss(scores, chances), []
+        before, inside = log_loss(scores, chances), []
         for _ in range(self.replicated_sets):
             features, own, of_own = drawn(2 * self.rows)
             fitted = cd.MulticalibratedScaling().fit(rng.random(own.size) < of_own, own, features=features)
-            gain = before - _log_loss(fitted.predict_proba(scores, everybody)[:, 1], chances)
+            gain = before - log_loss(fitted.predict_proba(scores, everybody)[:, 1], chances)
             low, high = float(fitted.improvement_low_), float(fitted.improvement_high_)
             inside.append(low - _ROUNDING <= gain <= high + _ROUNDING)
         yield "MulticalibratedScaling, improvement (95 %)", Measured.of(inside)
-
-    def _truth_of_text(self, text: str) -> float:
-        """The number of a limit for the whole population."""
-        arguments = text.rfind(")") + 1
-        metric, _, part = text[arguments:].partition(".")
-        metric = text[:arguments] + metric
-        found = self._truth(metric)
-        return float(np.ravel(found[f"x_{part}" if part else "x"].values)[0])
 
 
 def _of_metric(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -386,7 +321,8 @@ def _of_metric(name: str, values: Mapping[str, Any]) -> dict[str, Any]:
     return {f"x{key.removeprefix(name)}": of for key, of in own.items()}
 
 
-def _log_loss(scores: Floats, chances: Floats) -> float:
+def log_loss(scores: Floats, chances: Floats) -> float:
+    """Of the population, scores clipped at 1e-12."""
     scores = np.clip(scores, 1e-12, 1 - 1e-12)
     return float(-(chances * np.log(scores) + (1 - chances) * np.log1p(-scores)).mean())
 

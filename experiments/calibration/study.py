@@ -11,6 +11,7 @@ import calibdask as cd
 from experiments.calibration.cases import CALIBRATED, CASES, OFF
 from experiments.calibration.declared import FAMILIES, PROMISES
 from experiments.calibration.measured import Measurement
+from experiments.calibration.measured_gates import gates
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +32,7 @@ class Promises(cd.Study):
     n_boot : int
         Replicates.
     only : tuple of str
-        Names in `PROMISES`, of intervals and tests that are measured again; all by default.
+        Names in `PROMISES`, of intervals, tests and gates that are measured again; all by default.
     """
 
     cases: tuple[str, ...] = tuple(CASES)
@@ -88,7 +89,8 @@ class Promises(cd.Study):
         )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            measured = dict(measurement.measured(at["family"]))
+            of = gates(measurement) if at["family"] == "gates" else measurement.measured(at["family"])
+            measured = dict(of)
         missing = (np.nan,) * 4
         columns = np.array([measured.get(promise, missing) for promise in PROMISES]).T
         return dict(zip(("sets", "given", "share", "standard_error"), columns, strict=True))

@@ -1,5 +1,7 @@
 """The study of promises: its samples, its counts, and the page that is written from its results."""
 
+import re
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -12,6 +14,7 @@ from experiments.calibration.cases import CALIBRATED, CASES, OFF
 from experiments.calibration.declared import (
     DESCRIPTIONS,
     FAMILIES,
+    FITTED_GATES,
     GATES,
     INTERVALS,
     PROMISES,
@@ -87,6 +90,12 @@ def test_every_interval_and_every_test_of_the_catalogue_is_measured(name: str) -
     tests = {part for metric, part, _ in TESTS.values() if type(metric) is type(estimator)}
     pvalues = {str(variable)[2:] for variable in result if result[variable].attrs.get("kind") == "pvalue"}
     assert pvalues <= tests
+    decided = {re.sub(r"\(.*\)", "", text) for text in (*GATES, *FITTED_GATES)}
+    command = estimator.name.replace("_", "-")
+    numbers = {part for part in ends if not result[f"x_{part}_low" if part else "x_low"].ndim}
+    # Losses without a bound are decided by no limit.
+    numbers -= {"calibration", "score"} if name == "Refinement" else set()
+    assert {f"{command}.{part}" if part else command for part in numbers} <= decided
     names = {
         type(metric).__name__
         for metric in (*(of.metric for of in INTERVALS.values()), *(of for of, *_ in TESTS.values()))
@@ -102,7 +111,7 @@ def test_every_promise_is_measured_in_some_cell() -> None:
         str(name) for name, value in zip(given["promise"].values, given.values, strict=True) if np.isnan(value)
     }
     assert not unmeasured
-    assert {limit.partition("(")[0].partition(".")[0] for limit in GATES} <= {
+    assert {limit.partition("(")[0].partition(".")[0] for limit in (*GATES, *FITTED_GATES)} <= {
         getattr(cd, name)().name.replace("_", "-") for name in ESTIMATORS
     }
 

@@ -198,6 +198,8 @@ class Judges:
             ends = replace(ends, reason=outcomes.reason)
         if (refused := part.notes.get("no_interval")) and math.isnan(_end(value.low)) and not ends.reason:
             ends = ends.undecided(f"no interval {refused}")
+        if value.low is None and math.isnan(ends.low + ends.high) and not ends.reason:
+            ends = ends.undecided("it has no interval")
         if clipping := part.notes.get("rests_on_clipping"):
             ends = ends.undecided(str(clipping))
         if layout.clustered and float(here.dataset["clusters"]) < FEWEST_CLUSTERS:

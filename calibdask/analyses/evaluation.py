@@ -213,7 +213,7 @@ def evaluate(
     bandwidths of kernels on the simplex are not re-estimated. Bins of a `ReliabilityDiagram` and means over blocks of
     rows (`SKCE`) have intervals of Clopper & Pearson, without replicates. Tests have none.
 
-    *Ends.* ``"percentile"``: quantiles of the replicates. ``"bca"``: at levels corrected for median bias and skewness,
+    *Ends.* ``"percentile"``: replicates of rank p (R + 1). ``"bca"``: at levels corrected for median bias and skewness,
     estimated by leaving out 100 random groups of rows in turn. ``"corrected"``: the estimate plus and minus the larger
     of its distances to the two quantiles. As noise increases absolute values, the calibration error of the rows exceeds
     the true error, and that of resampled rows exceeds the former, but by less if only some scores are off. The lower

@@ -149,10 +149,10 @@ def sign_pvalue(replicates: NumberReplicates, method: Method | None) -> Array:
 
 
 def _quantile(values: Array, share: Any) -> Array:
-    """The quantile of each number at its own share, by linear interpolation, ignoring replicates without a value."""
+    """The quantile of each number at its own share, as `percentiles`, ignoring replicates without a value."""
     ordered = np.sort(values, axis=0)
     last = np.isfinite(values).sum(0) - 1
-    position = np.nan_to_num(share) * np.maximum(last, 0)
+    position = (np.nan_to_num(share) * (last + 2) - 1).clip(0, np.maximum(last, 0))
     lower = np.floor(position).astype(np.int64)
     upper = np.minimum(lower + 1, np.maximum(last, 0))
     below, above = (np.take_along_axis(ordered, at[None], 0)[0] for at in (lower, upper))
@@ -169,17 +169,22 @@ def _mean(values: Array) -> Array:
 
 
 def percentiles(values: Array, level: float) -> tuple[Array, Array, Array]:
-    """The lower end, the median and the upper end over replicates, ignoring those without a value."""
+    """The lower end, the median and the upper end over replicates, ignoring those without a value.
+
+    A quantile has rank p (R + 1) among R replicates, so that two of them hold the share ``level`` of further
+    replicates on average; by the usual definition of NumPy, of rank p (R - 1) + 1, they hold less (Davison & Hinkley
+    1997, section 5.2).
+    """
     shares = [(1 - level) / 2, 0.5, (1 + level) / 2]
     if not np.isnan(values).any():
         # A faster equivalent of the case below.
-        low, median, high = np.quantile(values, shares, axis=0)
+        low, median, high = np.quantile(values, shares, axis=0, method="weibull")
         return low, median, high
     # All-NaN slices are left out, since the warnings of nanquantile cannot be silenced per thread.
     known = ~np.isnan(values).all(0)
     ends = np.full((3, *known.shape), np.nan)
     if known.any():
         with np.errstate(invalid="ignore"):
-            ends[:, known] = np.nanquantile(values[:, known], shares, axis=0)
+            ends[:, known] = np.nanquantile(values[:, known], shares, axis=0, method="weibull")
     low, median, high = ends
     return low, median, high

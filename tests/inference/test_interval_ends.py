@@ -45,11 +45,14 @@ def test_bca_is_that_of_scipy(seed: int) -> None:
     expected = stats.bootstrap(
         (data,), np.mean, n_resamples=0, confidence_level=0.9, method="BCa", bootstrap_result=drawn
     ).confidence_interval
-    np.testing.assert_allclose(ends(values, data.mean(), "bca", left), expected, rtol=1e-12)
+    # SciPy takes quantiles of rank p (R - 1) + 1: the levels are the same.
+    levels = np.interp(expected, np.sort(values), np.linspace(0, 1, 400))
+    by_rank = np.quantile(values, levels, method="weibull")
+    np.testing.assert_allclose(ends(values, data.mean(), "bca", left), by_rank, rtol=1e-9)
 
 
 def test_percentiles_and_corrected_ends_by_hand() -> None:
-    values = np.arange(101) / 100
+    values = np.arange(1, 100) / 100
     assert ends(values, 0.4, "percentile") == pytest.approx((0.05, 0.95))
     # The farther percentile is 0.55 away.
     assert ends(values, 0.4, "corrected") == pytest.approx((-0.15, 0.95))
@@ -59,10 +62,17 @@ def test_percentiles_and_corrected_ends_by_hand() -> None:
     assert ends(values / 100 + 0.39, 0.4, None, chance=values)[0] == 0.0
 
 
+def test_percentiles_hold_a_further_replicate_at_their_level() -> None:
+    """Replicates that are equally likely in any order: of 19, one in 10 further ones lies outside the outermost."""
+    for count, level in ((19, 0.9), (199, 0.95), (40, 0.5)):
+        low, high = ends(np.arange(1, count + 1) / (count + 1), 0.5, "percentile", level=level)
+        assert high - low == pytest.approx(level, abs=1e-12)
+
+
 def test_the_lower_end_of_an_error_allows_for_what_noise_adds() -> None:
-    values = 0.42 + np.arange(101) / 1000
+    values = 0.42 + np.arange(1, 100) / 1000
     # Replicates are 0.07 higher on average: noise adds up to three times that, or what it adds to an error of 0.
-    spread = values.mean() - np.quantile(values, 0.05)
+    spread = 0.045
     assert ends(values, 0.4, None, chance=np.full(3, 0.3))[0] == pytest.approx(0.4 - 0.21 - spread)
     assert ends(values, 0.4, None, chance=np.full(3, 0.1))[0] == pytest.approx(0.4 - 0.1 - spread)
     # Without a value in a replicate, the others count.
@@ -73,7 +83,7 @@ def test_the_lower_end_of_an_error_allows_for_what_noise_adds() -> None:
 
 
 def test_replicates_without_a_value_are_left_out() -> None:
-    values = np.r_[np.arange(101) / 100, np.full(50, np.nan)]
+    values = np.r_[np.arange(1, 100) / 100, np.full(50, np.nan)]
     assert ends(values, 0.5, "percentile") == pytest.approx((0.05, 0.95))
     assert ends(values, 0.5, "bca", left=np.r_[0.4, 0.6, np.nan]) == pytest.approx((0.05, 0.95), abs=0.011)
     for method in ("percentile", "corrected", "bca"):
@@ -319,7 +329,7 @@ def test_replicates_are_kept() -> None:
         assert drawn.dims == ("half", "replicate")
         assert drawn.sizes["replicate"] == 30
         for end, share in (("low", 0.1), ("high", 0.9)):
-            np.testing.assert_allclose(result[f"{name}_{end}"], np.quantile(drawn, share, axis=1), rtol=1e-12)
+            np.testing.assert_allclose(result[f"{name}_{end}"], np.quantile(drawn, share, axis=1, method="weibull"), rtol=1e-12)
     assert "linear_replicates" not in result
     assert {result[f"{name}_replicates"].attrs["resampled"] for name in ("brier", "ece")} == {"rows"}
     plain = cd.evaluate(labels, scores, metrics, by=by, **options)

@@ -69,8 +69,8 @@ def test_bca_of_one_set_follows_the_skew_either_way() -> None:
 
 
 def level(ordered: Array, value: float) -> float:
-    """The level of which a value is the quantile by linear interpolation."""
-    return float(np.interp(value, ordered, np.arange(len(ordered)) / (len(ordered) - 1)))
+    """The level of which a value is the quantile, of rank p (R + 1)."""
+    return float(np.interp(value, ordered, np.arange(1, len(ordered) + 1) / (len(ordered) + 1)))
 
 
 @pytest.mark.parametrize("ci", [0.8, 0.95])

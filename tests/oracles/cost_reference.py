@@ -122,11 +122,11 @@ def poisson_counts(rows: int, n_boot: int, seed: int) -> Array:
 
 
 def percentile_ends(replicates: ArrayLike, ci: float) -> tuple[float, float]:
-    """Quantiles of replicates by linear interpolation, written out."""
+    """Quantiles of replicates of rank q (R + 1), with linear interpolation, written out."""
     ordered = sorted(float(v) for v in np.asarray(replicates))
 
     def quantile(q: float) -> float:
-        place = q * (len(ordered) - 1)
+        place = min(max(q * (len(ordered) + 1) - 1, 0.0), len(ordered) - 1.0)
         low = min(math.floor(place), len(ordered) - 2)
         return ordered[low] + (place - low) * (ordered[low + 1] - ordered[low])
 

@@ -121,7 +121,7 @@ class NoiseFloor(Estimator):
         layout = yield from Layout()
         drawn = single_part(self.statistic, (yield from view_requests(view, self.statistic.estimate())))
         values = drawn.values.reshape(self.resamples, layout.batch, *drawn.values.shape[1:])
-        mean, high = values.mean(0), np.quantile(values, 0.95, axis=0)
+        mean, high = values.mean(0), np.quantile(values, 0.95, axis=0, method="weibull")
         mean, high = (np.where(has_unknown_weights(view, of), np.nan, of) for of in (mean, high))
         notes = drawing_notes(view)
         return {"mean": FixedPart(mean, notes=notes), "high": FixedPart(high, notes=notes)}

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+from scipy import stats
 
 import calibdask as cd
 from calibdask.storage.atomic_replace import atomic_replacement, write_text
@@ -19,8 +20,9 @@ FOLDER = Path(__file__).with_name("results")
 RESULTS = FOLDER / "promises.nc"
 PAGE = Path(__file__).parents[2] / "deploy" / "docs" / "intervals.md"
 BEGIN, END = "<!-- written by experiments.calibration.outcome -->", "<!-- end of what is written -->"
-# So many standard errors beyond what is promised, a promise is broken.
+# A promise is broken beyond so many standard errors, or if as many misses are as unlikely where it holds.
 _ERRORS = 3.0
+_CHANCE = float(stats.norm.sf(_ERRORS))
 _TITLES = {
     "interval": "Intervals hold in 90 % of data sets or more (95 % where it says so)",
     "test": "Tests at 5 % reject at most 5 % of calibrated models",
@@ -64,10 +66,16 @@ def updated(summary: xr.Dataset, earlier: xr.Dataset, *, whole: bool = True) -> 
     return merged.assign(counts).assign_attrs(summary.attrs)
 
 
-def is_broken(promise: Promise, share: float, error: float) -> bool:
-    """Whether a share is beyond what is promised by more than three standard errors."""
+def is_broken(promise: Promise, share: float, error: float, sets: float) -> bool:
+    """Whether a share is further from what is promised than chance explains.
+
+    Either by more than three standard errors, which are small for shares of many points in each data set, or by a
+    number of data sets that is as unlikely as that if the promise just holds.
+    """
     beyond = promise.share - share if promise.at_least else share - promise.share
-    return bool(beyond > _ERRORS * error)
+    wrong = round(sets * (1 - share if promise.at_least else share))
+    allowed = 1 - promise.share if promise.at_least else promise.share
+    return bool(beyond > _ERRORS * error or stats.binom.sf(wrong - 1, round(sets), allowed) < _CHANCE)
 
 
 def worst(promise: Promise, cells: xr.Dataset) -> str:
@@ -78,13 +86,19 @@ def worst(promise: Promise, cells: xr.Dataset) -> str:
     >>> cells = xr.Dataset(
     ...     {
     ...         name: ("rows", values)
-    ...         for name, values in {"share": [0.9, 0.5], "standard_error": [0.02, 0.03], "given": [1.0, 0.8]}.items()
+    ...         for name, values in {
+    ...             "share": [0.9, 0.5],
+    ...             "standard_error": [0.02, 0.03],
+    ...             "given": [1.0, 0.8],
+    ...             "sets": [200, 200],
+    ...         }.items()
     ...     }
     ... )
     >>> worst(Promise("interval", 0.9, at_least=True), cells)
     '**0.50 ± 0.03** (80 % given)'
     """
-    share, error, given = (cells[name].values.ravel() for name in ("share", "standard_error", "given"))
+    columns = ("share", "standard_error", "given", "sets")
+    share, error, given, sets = (cells[name].values.ravel() for name in columns)
     if np.isnan(given).all():
         return ""
     if np.isnan(share).all():
@@ -92,7 +106,7 @@ def worst(promise: Promise, cells: xr.Dataset) -> str:
     beyond = (promise.share - share if promise.at_least else share - promise.share) / error
     at = int(np.nanargmax(beyond))
     text = f"{share[at]:.{_digits(promise)}f} ± {error[at]:.{_digits(promise)}f}"
-    text = f"**{text}**" if is_broken(promise, share[at], error[at]) else text
+    text = f"**{text}**" if is_broken(promise, share[at], error[at], sets[at]) else text
     return text if given[at] > 0.995 else f"{text} ({given[at]:.0%} given)".replace("%", " %")
 
 

@@ -27,7 +27,7 @@ from calibdask.statistics.score_sums import ScoreSums, ScoreSumsState
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.statistic import Statistic, ViewedStatistic
 from calibdask.statistics.views.clusters import Buckets
-from calibdask.storage.summary_cluster_weights import period_names, with_cluster_weights
+from calibdask.storage.summary_cluster_weights import weighted_period, with_cluster_weights
 from calibdask.storage.summary_clusters import CLUSTER_BUCKET, check_buckets
 from calibdask.storage.summary_format import SummaryAxes, check_names, histograms, to_dataset, with_clusters, with_notes
 
@@ -61,6 +61,7 @@ def summarize(
     population: Population | None = None,
     groups: Any = None,
     buckets: int = 64,
+    period: str | None = None,
 ) -> xr.Dataset:
     """Summarize predicted probabilities in one pass: `calibdask.evaluate` takes the result in place of the data.
 
@@ -91,6 +92,10 @@ def summarize(
         `calibdask.watch`, need.
     buckets : int, default 64
         With ``groups``: number of buckets that clusters are hashed into, a power of 2 from 16 to 512.
+    period : str, optional
+        With ``groups``: the slice in each label of which a cluster counts once for `calibdask.watch`. A name that is
+        not in ``by``: the whole summary is one period, such as the day that `calibdask.append` adds. None: the slice
+        that is called period, day, date, hour, week, month, quarter or year, or labelled by dates.
 
     Returns
     -------
@@ -137,12 +142,10 @@ def summarize(
     they accept.
 
     Without weights, a second pass over the rows sums what `calibdask.watch` needs: histograms
-    ``<name>_cluster_weighted`` in which each of the m rows of a cluster within a period has the weight 1 / m. Periods
-    are slices called period, hour, day, date, week, month, quarter or year, and slices whose labels are dates; without
-    any, the whole summary is one period, such as the day that `calibdask.append` adds. ``cluster_weight_periods``
-    counts what was merged: the weights of a cluster add up to this number at most. Up to 4 million clusters of all
-    periods are counted exactly, in 64 MB; of more some count together, with smaller weights. Values that can be read
-    only once have no such histograms.
+    ``<name>_cluster_weighted`` in which each of the m rows of a cluster within a period has the weight 1 / m.
+    ``cluster_weight_periods`` counts what was merged: the weights of a cluster add up to this number at most. Up to 4
+    million clusters of all periods are counted exactly, in 64 MB; of more some count together, with smaller weights.
+    Values that can be read only once have no such histograms.
 
     Memory: 156 kB for each class and slice (312 kB with weights), also for every block of rows that waits to be merged.
     With many small slices, 24 bytes for each occupied cell and class (40 with weights), of which there are at most as
@@ -198,7 +201,9 @@ def summarize(
     check_names([axis.name for axis in (*axes.batch, *axes.by)], class_dim)
     if layout.clustered:
         twice = not (isinstance(given.labels, RowStream) and given.labels.batches.once)
-        summary = _with_clusters(data, requests, axes, class_dim, Buckets(buckets), twice=twice)
+        slices = {str(axis.name): np.asarray(axis.labels) for axis in axes.by}
+        period = weighted_period(slices) if period is None else str(slice_dimension(period))
+        summary = _with_clusters(data, requests, axes, class_dim, Buckets(buckets), period, twice=twice)
     else:
         in_forms = (in_form(request, layout) for request in requests)
         scores, *states = data.source.answer((ScoreSums(), *in_forms))
@@ -209,15 +214,22 @@ def summarize(
 
 
 def _with_clusters(
-    data: Input, requests: Sequence[GridHistogram], axes: SummaryAxes, class_dim: str, view: Buckets, *, twice: bool
+    data: Input,
+    requests: Sequence[GridHistogram],
+    axes: SummaryAxes,
+    class_dim: str,
+    view: Buckets,
+    period: str | None,
+    *,
+    twice: bool,
 ) -> xr.Dataset:
     """Summarize clustered rows by bucket and together; ``twice``: also with weights of clusters, in a second pass."""
     layout = data.source.layout
     statistics: tuple[Statistic[Any], ...] = (ScoreSums(), *requests)
     viewed: list[Any] = [ViewedStatistic(view, statistic) for statistic in statistics]
-    periods = period_names({str(axis.name): np.asarray(axis.labels) for axis in axes.by})
+    within = [str(axis.name) for axis in axes.by if axis.name == period]
     # Bets need rows without weights.
-    sizes = [ClusterSizes(slice_numbers(axes.by, periods))] if twice and not layout.weighted else []
+    sizes = [ClusterSizes(slice_numbers(axes.by, within))] if twice and not layout.weighted else []
     cells, scores, *states = data.source.answer((ClusterCells(view.count), *viewed, *sizes))
     exponents = [ClusterExponents.of(states.pop(), request.within) for request in sizes]
     along = Axis(CLUSTER_BUCKET, view.count, np.arange(view.count))
@@ -241,7 +253,7 @@ def _with_clusters(
     summary = with_clusters(summary, of_buckets, cells.rows, batch)
     for once in exponents:
         weighted = data.source.answer(tuple(ViewedStatistic(once, request) for request in requests))
-        summary = with_cluster_weights(summary, stored(weighted, once.layout(layout)), periods, batch)
+        summary = with_cluster_weights(summary, stored(weighted, once.layout(layout)), period, batch)
     return summary
 
 

@@ -179,6 +179,7 @@ def summarize(
     if buckets is not None and where["groups"] is None:
         raise click.UsageError("--buckets has no effect without --groups.")
     choices["buckets"] = buckets
+    choices["period"] = None if period is None else period.partition("=")[0]
     choices["cuts"] = periods.cuts() if cuts is None else _cuts(cuts)
     choices = {name: value for name, value in choices.items() if value is not None}
     with warning_once():

@@ -2,8 +2,8 @@
 
 Each of the m rows of one cluster within a period has the weight 1 / m. The histograms of these weights are variables as
 those of a summary with weights, ``confidence_count_cluster_weighted`` and so on: a few hundredths of the buckets.
-``cluster_weight_periods`` counts, by the slices that are periods, the periods in which weights were counted and whose
-rows are added up here: the weights of one cluster add up to this number at most.
+``cluster_weight_periods`` counts, by the slices of the period, the periods in which weights were counted and whose rows
+are added up here: the weights of one cluster add up to this number at most.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -21,19 +21,30 @@ from calibdask.storage.summary_totals import TOTALS, with_fill
 # Ends the names of these histograms.
 CLUSTER_WEIGHTED = "_cluster_weighted"
 WEIGHT_PERIODS = "cluster_weight_periods"
-# Slices of these names are periods, whatever their labels.
-_NAMES = ("period", "hour", "day", "date", "week", "month", "quarter", "year")
+# Names of periods, the likeliest first.
+_NAMES = ("period", "day", "date", "hour", "week", "month", "quarter", "year")
 
 
-def period_names(slices: Mapping[str, npt.NDArray[Any]]) -> list[str]:
-    """The names of the slices that are periods, by name or because their labels are dates.
+def weighted_period(slices: Mapping[str, npt.NDArray[Any]]) -> str | None:
+    """The slice in each label of which a cluster counts once; None without one.
+
+    It has the name of a period, or labels that are dates; best both. Others, such as an hour of the day or the month of
+    a cohort, divide a period and are none.
 
     Examples
     --------
-    >>> period_names({"day": np.arange(3), "when": np.array(["2026-11", "2026-12"]), "country": np.array(["de"])})
-    ['day', 'when']
+    >>> dates = np.array(["2026-11", "2026-12"])
+    >>> weighted_period({"hour": np.arange(24), "day": np.arange(3), "cohort": dates})
+    'day'
+    >>> weighted_period({"country": np.array(["de"]), "when": dates})
+    'when'
     """
-    return [name for name, labels in slices.items() if name.lower() in _NAMES or are_periods(labels)]
+    ranks = {}
+    for name, labels in slices.items():
+        named, dated = name.lower() in _NAMES, are_periods(labels)
+        if named or dated:
+            ranks[name] = (not (named and dated), not named, _NAMES.index(name.lower()) if named else 0)
+    return min(ranks, key=ranks.__getitem__, default=None)
 
 
 def weighted_names(names: Iterable[Hashable]) -> list[str]:
@@ -42,14 +53,14 @@ def weighted_names(names: Iterable[Hashable]) -> list[str]:
 
 
 def with_cluster_weights(
-    summary: xr.Dataset, weighted: xr.Dataset, periods: Sequence[str], batch: Sequence[Hashable]
+    summary: xr.Dataset, weighted: xr.Dataset, period: str | None, batch: Sequence[Hashable]
 ) -> xr.Dataset:
-    """A summary with the histograms of ``weighted``, in which clusters count once in each of these periods."""
+    """A summary with the histograms of ``weighted``, in which clusters count once in each label of this slice."""
     without = {"rows", *TOTALS, *SCORES}
     variables = {f"{name}{CLUSTER_WEIGHTED}": weighted.variables[name] for name in weighted.data_vars}
     variables = {name: one for name, one in variables.items() if name.removesuffix(CLUSTER_WEIGHTED) not in without}
     rows = summary.variables["rows"].isel(dict.fromkeys(batch, 0))
-    rows = rows.sum([dim for dim in rows.dims if dim not in periods])
+    rows = rows.sum([dim for dim in rows.dims if dim != period])
     return with_fill(summary.assign(variables | {WEIGHT_PERIODS: (rows > 0).astype(np.int64)}))
 
 
@@ -62,9 +73,16 @@ def cluster_weighted(dataset: xr.Dataset) -> xr.Dataset | None:
     return dataset[[*kept, *own]].rename({name: name.removesuffix(CLUSTER_WEIGHTED) for name in own})
 
 
-def weight_periods(dataset: xr.Dataset, dims: Sequence[Hashable]) -> npt.NDArray[np.int64]:
-    """The most that the weights of one cluster add up to, along these dimensions of slices: 1 or more."""
+def weight_periods(dataset: xr.Dataset, dims: Sequence[Hashable], batch: Sequence[Hashable]) -> npt.NDArray[np.int64]:
+    """The most that the weights of one cluster add up to, along these dimensions of slices: 1 or more.
+
+    Where other slices than these are the periods of the weights, only those of their labels with rows add up.
+    """
     variable = dataset.variables[WEIGHT_PERIODS]
     check_sums(WEIGHT_PERIODS, variable.values)
-    spread = variable.set_dims({dim: dataset.sizes[dim] for dim in dims}).transpose(*dims)
-    return np.maximum(whole(spread.values), 1)
+    if pooled := [dim for dim in variable.dims if dim not in dims]:
+        rows = dataset.variables["rows"].isel(dict.fromkeys(batch, 0))
+        rows = rows.sum([dim for dim in rows.dims if dim not in {*variable.dims, *dims}])
+        variable = (variable * (rows > 0)).sum(pooled)
+    sizes = {dim: dataset.sizes[dim] for dim in dims}
+    return np.maximum(whole(variable.set_dims(sizes).transpose(*dims).values), 1)

@@ -131,7 +131,8 @@ def test_parts_and_longer_periods_divide_weights(tmp_path: Path) -> None:
     assert parts[WEIGHT_PERIODS].values.tolist() == [2] * DAYS
     result = cd.watch(parts)
     # Nobody has a weight of more than 1, however rows were divided among the parts.
-    assert (result.clusters <= CLUSTERS + 1e-9).all()
+    in_parts = sum(cd.watch(ROWS.summary(at)).clusters.values for at in (half, ~half))
+    np.testing.assert_allclose(result.clusters, in_parts / 2)
     assert "2026-08-05 and 1 more: rows were summarized in several parts" in result.attrs["cluster_notes"][1]
     store = str(tmp_path / "store.zarr")
     cd.append(WHOLE, store)
@@ -145,9 +146,19 @@ def test_parts_and_longer_periods_divide_weights(tmp_path: Path) -> None:
     both = ROWS.summary(by={"day": ROWS.day, "week": week})
     np.testing.assert_allclose(cd.watch(both, "week").clusters, [CLUSTERS, CLUSTERS])
     assert_close(cd.watch(both), cd.watch(WHOLE))
+    # Other times divide a day, and are no periods.
+    month = np.where(ROWS.country == "de", "2026-05", "2026-06")
+    for name, labels in {"hour": np.arange(ROWS.y.size) % 24, "cohort": month}.items():
+        assert_close(cd.watch(ROWS.summary(by={name: labels, "day": ROWS.day})), cd.watch(WHOLE))
     # Without names or labels of periods, clusters count once in all.
-    once = cd.watch(ROWS.summary(by={"part": week == "2026-W31"}), "part")
+    part = {"part": week == "2026-W31"}
+    once = cd.watch(ROWS.summary(by=part), "part")
     assert float(once.clusters.sum()) == pytest.approx(CLUSTERS)
+    np.testing.assert_allclose(cd.watch(ROWS.summary(by=part, period="part"), "part").clusters, [CLUSTERS] * 2)
+    named = str(tmp_path / "named.zarr")
+    hours = {"hour": np.arange(ROWS.y.size)[ROWS.day == LABELS[0]] % 24}
+    cd.append(ROWS.summary(ROWS.day == LABELS[0], by=hours, period="day"), named, {"day": LABELS[0]})
+    assert float(cd.watch(cd.open_summary(named)).clusters[0]) == pytest.approx(CLUSTERS)
 
 
 def test_misfits_are_refused(tmp_path: Path) -> None:
@@ -164,7 +175,7 @@ def test_misfits_are_refused(tmp_path: Path) -> None:
         cd.watch(cd.open_summary(store))
     batches = ROWS.summary(by={"batch": np.unique(ROWS.day, return_inverse=True)[1]})
     (note,) = cd.watch(batches, period="batch").attrs["cluster_notes"]
-    assert "counts once in all batch labels together, which are not known to be periods" in note
+    assert "counts once in all batch labels together (summarize with period='batch')" in note
     state = cd.watch(ROWS.summary(groups=None)).attrs["state"]
     with pytest.raises(ValueError, match="groups none, and this watch has groups groups"):
         cd.watch(WHOLE, state=state)

@@ -34,13 +34,14 @@ class PeriodSums:
 
     A process is a (model, slice, class); they are numbered in the order of these dimensions. ``weight_periods``
     (models and slices, periods) is the most that the weights of one cluster add up to, by which they are divided; None
-    where rows have no weights.
+    where rows have no weights. ``weighted_by`` are the slices in whose labels clusters count once.
     """
 
     summary: Summary
     period: str
     setting: Setting
     weight_periods: npt.NDArray[np.int64] | None = field(default=None, kw_only=True)
+    weighted_by: tuple[str, ...] = field(default=(), kw_only=True)
     _kept: dict[int, tuple[GridState, Grid]] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
@@ -84,11 +85,14 @@ class PeriodSums:
         labels = pooled.labels[period]
         if (labels != labels).any():
             raise ValueError(f"Some rows have no {period}; select the slices that have one.")
-        weights = None
-        if weighted is not None:
-            dims = [axis for axis in pooled.labels if axis != period]
-            weights = weight_periods(pooled.dataset, [*dims, period]).reshape(-1, labels.size)
-        return cls(pooled, period, _setting(pooled, setting), weight_periods=weights)
+        if weighted is None:
+            return cls(pooled, period, _setting(pooled, setting))
+        dims = [axis for axis in pooled.labels if axis not in pooled.batch]
+        models = math.prod(pooled.dataset.sizes[dim] for dim in pooled.batch)
+        weights = weight_periods(weighted.dataset, dims, pooled.batch)
+        weights = np.tile(weights.reshape(-1, labels.size), (models, 1))
+        weighted_by = tuple(map(str, weighted.dataset.variables[WEIGHT_PERIODS].dims))
+        return cls(pooled, period, _setting(pooled, setting), weight_periods=weights, weighted_by=weighted_by)
 
     @property
     def periods(self) -> npt.NDArray[Any]:
@@ -109,12 +113,9 @@ class PeriodSums:
         """How clusters count in these periods, in sentences."""
         assert self.weight_periods is not None
         name = self.summary.dataset.attrs.get(GROUPS, GROUPS)
-        often = f"once a {self.period}"
-        if self.period not in self.summary.dataset.variables[WEIGHT_PERIODS].dims:
-            often = (
-                f"once in all {self.period} labels together, which are not known to be periods (call the slice period, "
-                f"or append each {self.period} to a store)"
-            )
+        often = f"once a {listed(self.weighted_by or [self.period])}"
+        if not self.weighted_by:
+            often = f"once in all {self.period} labels together (summarize with period={self.period!r})"
         notes = [
             f"each cluster ({name}) counts {often}: each of its m rows has the weight 1 / m in rates, gaps and evidence"
         ]
@@ -123,10 +124,10 @@ class PeriodSums:
             labels = [slice_text(label) for label in self.periods[divided[:_MOST_NAMED]]]
             more = f" and {len(divided) - len(labels):,} more" if len(divided) > len(labels) else ""
             notes.append(
-                f"{self.period} {listed(labels)}{more}: rows were summarized in several parts (parts of a "
-                f"{self.period}, shorter periods, or other slices of dates), which may have clusters in common; "
-                "weights are divided by their number, which weakens the evidence. Summarize all rows of a "
-                f"{self.period} together, without other slices of dates"
+                f"{self.period} {listed(labels)}{more}: rows were summarized in several parts (of a {self.period}, or "
+                "shorter periods), which may have clusters in common; weights are divided by their number, which "
+                f"weakens the evidence. Summarize all rows of a {self.period} together, with period={self.period!r} "
+                f"(--period {self.period})"
             )
         return notes
 

@@ -19,6 +19,7 @@ from calibdask.storage.period_recovery import recover
 from calibdask.storage.period_store import PeriodStore, united_slices
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_cluster_weights import WEIGHT_PERIODS, cluster_weighted, weighted_names
+from calibdask.storage.summary_clusters import bucket_view
 from calibdask.storage.summary_format import stored_states, with_notes
 from calibdask.storage.summary_totals import TOTALS, with_totals
 
@@ -364,11 +365,24 @@ def _of_one(summary: Summary, name: str, label: Label) -> xr.Dataset:
 
 
 def _as_stored(parts: dict[Label, xr.Dataset], target: PeriodStore, log: PeriodLog) -> dict[Label, xr.Dataset]:
-    """The parts without the histograms that count clusters once, where earlier versions began the store."""
+    """Drop cluster weights of the parts if the store was begun without them, by an earlier version.
+
+    Raises
+    ------
+    ValueError
+        If the store has them, and the parts do not.
+    """
     extra = {label: weighted_names(part.data_vars) for label, part in parts.items()}
-    there = target.readable(log, parts) if any(extra.values()) else None
-    if there is None or WEIGHT_PERIODS in there.dataset:
+    clustered = any(bucket_view(part) is not None for part in parts.values())
+    stored = target.readable(log, parts) if clustered or any(extra.values()) else None
+    if stored is None or (WEIGHT_PERIODS in stored.dataset) == all(extra.values()):
         return parts
+    if WEIGHT_PERIODS in stored.dataset:
+        raise ValueError(
+            "append expects a summary in which each cluster counts once in a period, as the store has it; got one that "
+            "has only buckets of clusters. Summarize arrays, a file or a reader that can be read twice, with this "
+            "version."
+        )
     return {label: part.drop_vars(extra[label]) for label, part in parts.items()}
 
 

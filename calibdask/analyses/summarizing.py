@@ -122,7 +122,7 @@ def summarize(
     ``a + b`` keeps only the slices that both have: a summary carries its total, ``total_rows``, so evaluating a sum
     that has lost rows, or a selection of slices of a sum, raises an error; a selection of slices of a merged summary
     does not. Dimensions of models are not slices: a sum over them counts rows several times, and raises an error as
-    well. Summaries may be concatenated along a new dimension, as slices.
+    well. Summaries may be concatenated along a new dimension, as slices; with ``groups`` pass ``data_vars="all"``.
 
     `DensityECE`, `SmoothECE`, curves, binned metrics whose edges are edges of cells (10, 15, 20, 100 or any number of
     bins that divides 3600) and equal-mass bins on cell boundaries can be computed from them, all with intervals and

@@ -34,9 +34,14 @@ def check_compatible(first: Summary, other: Summary, expected: str) -> None:
             "drop_dims('cluster_bucket')",
         ),
         (
+            "units that count once in a period",
+            _units(first, other),
+            "; summarize the rows of both with groups (--groups)",
+        ),
+        (
             "periods in which clusters count once",
             _weighted_periods(first, other),
-            "; call slices of time day, week, month, quarter or year, and label them alike",
+            "; summarize both with the same period (--period)",
         ),
         ("population", [part.dataset.attrs.get(POPULATION, "in the sample") for part in both], ""),
         ("names of classes", [listed(part.classes) for part in both], ""),
@@ -58,12 +63,19 @@ def check_compatible(first: Summary, other: Summary, expected: str) -> None:
             raise ValueError(f"{expected} with the same {what}, got {one} and {two}{mend}.")
 
 
+def _units(*both: Summary) -> list[str]:
+    """What counts once in a period: of rows without clusters, each row; equal texts where buckets tell clusters."""
+    if any(part.source.layout.clustered for part in both):
+        return ["", ""]
+    return ["clusters" if WEIGHT_PERIODS in part.dataset else "rows" for part in both]
+
+
 def _weighted_periods(one: Summary, two: Summary) -> list[str]:
     """Names of the slices that are periods of clusters; equal texts where one of the summaries has none."""
-    found = [part.dataset.variables.get(WEIGHT_PERIODS) for part in (one, two)]
-    if any(variable is None for variable in found):
+    variables = [part.dataset.variables.get(WEIGHT_PERIODS) for part in (one, two)]
+    if any(variable is None for variable in variables):
         return ["", ""]
-    return [listed(sorted(map(str, variable.dims))) or "none" for variable in found if variable is not None]
+    return [listed(sorted(map(str, variable.dims))) or "none" for variable in variables if variable is not None]
 
 
 def _cut_words(one: Cuts | None, two: Cuts | None) -> list[str]:

@@ -183,6 +183,15 @@ def test_a_planted_subgroup_of_200_clusters_is_found() -> None:
     assert float(result.gap_low.sel(segment="sex = man")) > 0
 
 
+def test_features_of_a_cluster_are_not_the_label() -> None:
+    rows = table(40)
+    rows["label"] = (rows.patient % 3 == 0).astype(int)
+    rows["bed"], rows["copy"] = rows.patient.astype(str), rows.label
+    with pytest.warns(UserWarning, match="determines the outcome") as warned:
+        audit(rows, features=["bed", "copy"], depth=1, min_rows=1)
+    assert [str(one.message).split()[1] for one in warned] == ["copy"]
+
+
 def test_too_many_clusters_count_together(monkeypatch: pytest.MonkeyPatch) -> None:
     frame = table(off=0.25)
     expected = audit(frame).sortby("number")

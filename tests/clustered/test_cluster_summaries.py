@@ -57,8 +57,11 @@ def test_without_its_buckets_a_summary_is_that_of_rows_without_clusters() -> Non
     plain = cd.summarize(ROWS.y, ROWS.p, settings=["binary"])
     dropped = WHOLE.drop_dims("cluster_bucket").drop_attrs()
     # Weights by which clusters count once stay: `watch` needs no buckets.
-    xr.testing.assert_identical(dropped.drop_vars(weighted_names(dropped)), plain.drop_attrs())
-    assert cd.merge(dropped, plain).sizes == plain.sizes
+    weights = weighted_names(dropped)
+    xr.testing.assert_identical(dropped.drop_vars(weights), plain.drop_attrs())
+    assert cd.merge(dropped.drop_vars(weights), plain).sizes == plain.sizes
+    with pytest.raises(ValueError, match="same units that count once in a period, got clusters and rows"):
+        cd.merge(dropped, plain)
 
 
 def test_clusters_are_counted_and_named() -> None:

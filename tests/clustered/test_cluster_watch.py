@@ -75,6 +75,7 @@ def test_evidence_is_that_of_rows_with_exponents() -> None:
         assert float(here.frequency) == pytest.approx(np.average(ROWS.y[at], weights=ROWS.w[at]))
         assert float(here.period_gap) == pytest.approx(np.average((ROWS.y - ROWS.p)[at], weights=ROWS.w[at]))
         assert here.period_gap_low < here.period_gap < here.period_gap_high
+    assert result.events.attrs["meaning"] == "sum of the weights of outcomes"
     assert float(result.gap[-1]) == pytest.approx(np.average(ROWS.y - ROWS.p, weights=ROWS.w))
     assert result.attrs["cluster_notes"] == [
         "each cluster (groups) counts once a day: each of its m rows has the weight 1 / m in rates, gaps and evidence"
@@ -171,6 +172,10 @@ def test_misfits_are_refused(tmp_path: Path) -> None:
     cd.append(old.isel(day=slice(0, 2)), store)
     cd.append(WHOLE.isel(day=slice(2, 4)), store)
     assert cd.open_summary(store).sizes["day"] == 4
+    new = str(tmp_path / "new.zarr")
+    cd.append(WHOLE.isel(day=slice(0, 2)), new)
+    with pytest.raises(ValueError, match="append expects a summary in which each cluster counts once in a period"):
+        cd.append(old.isel(day=slice(2, 4)), new)
     with pytest.raises(ValueError, match=r"again with groups \(--groups\), into a new store"):
         cd.watch(cd.open_summary(store))
     batches = ROWS.summary(by={"batch": np.unique(ROWS.day, return_inverse=True)[1]})
@@ -220,6 +225,7 @@ def test_reports_say_how_clusters_count_and_changes_have_no_intervals() -> None:
         assert np.isnan(changes[0].within[1])
         assert "nan" not in str(change_picture(changes, "words"))
     change = cd.attribute(rows.summary(), slice(None, LABELS[3]), slice(LABELS[4], None))
+    assert change.attrs["groups"] == "groups"
     document = Attribute("", "").document(change)
     assert "No intervals: they would assume independent rows" in str(document)
     assert " to -)" not in str(document)

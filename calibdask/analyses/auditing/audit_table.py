@@ -167,8 +167,9 @@ def fill_lattice(
         labels, further = answers.get("labels", labels), {}
         state: LatticeState = answers["lattice"]
         here = plan.kept(statistic.segments, state.rows.sum(-1), first, min_rows)
-        parts.append(cells_of(state, here, clustered=data.source.layout.clustered))
-        counts.append(FeatureCounts.of(statistic.segments, state))
+        clustered = data.source.layout.clustered
+        parts.append(cells_of(state, here, clustered=clustered))
+        counts.append(FeatureCounts.of(statistic.segments, state, clustered=clustered))
         kept.append(here + first)
         first += statistic.segments.count
     return np.concatenate(kept), SegmentCells.joined(parts), FeatureCounts.joined(counts), labels
@@ -251,7 +252,7 @@ class AuditTable:
             "depth": ("segment", np.array([len(subset) for subset in subsets], np.int64)),
             "number": ("segment", np.asarray(self.kept, np.int64)),
         }
-        return described_dataset(
+        result = described_dataset(
             OF_SEGMENTS,
             numbers,
             ("segment",),
@@ -267,6 +268,9 @@ class AuditTable:
             not_excluded=json.dumps(excluded),
             conclusion=sentence,
         )
+        if "cluster_weight" in numbers:
+            result["ece_chance"].attrs["meaning"] = "upper bound of the mean absolute gap of a calibrated model"
+        return result
 
 
 @dataclass(frozen=True)

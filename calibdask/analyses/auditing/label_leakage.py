@@ -22,17 +22,24 @@ _FEWEST = 10
 
 
 class FeatureCounts(NamedTuple):
-    """Rows and events of all rows, and then of the values of each feature by itself, however few."""
+    """Rows and events of all rows, and then of the values of each feature by itself, however few.
+
+    ``clusters`` is the number of clusters, or the sum of their parts: of rows that are independent, that of rows.
+    """
 
     rows: Counts
     events: Counts
+    clusters: Counts
 
     @classmethod
-    def of(cls, segments: Segments, state: LatticeState) -> "FeatureCounts":
+    def of(cls, segments: Segments, state: LatticeState, *, clustered: bool = False) -> "FeatureCounts":
         """Counts of a part of a lattice, whose segments of fewer features come first."""
         single = [len(subset) < 2 for subset in segments.subsets]
         count = int(segments.counts[single].sum())
-        return cls(state.rows[:count].sum(-1), state.hits[:count].sum(-1))
+        rows, events = (part[:count].sum(-1) for part in (state.rows, state.hits))
+        # A sum of 1 / m that is 1 but for rounding is one cluster.
+        clusters = (state.weight[:count].sum(-1) * (1 + 1e-9)).astype(np.int64) if clustered else rows
+        return cls(rows, events, clusters)
 
     @classmethod
     def joined(cls, parts: "list[FeatureCounts]") -> "FeatureCounts":
@@ -81,12 +88,13 @@ def warn_of_leakage(
     start = 0
     for feature, coding in enumerate(plan.features):
         first = plan.segments.first((feature,))
-        rows, events = (column[first : first + coding.size] for column in counts)
+        rows, events, clusters = (column[first : first + coding.size] for column in counts)
         # Labels that are missing have outcomes of both kinds; and a reason of events is missing where there is none.
         present = slice(coding.size - coding.missing)
         copied = labels is not None and is_pooled_label(labels.rows[start : start + coding.size][present])
         start += coding.size
-        if copied or determines(rows[present], events[present]) or determines(rows, events):
+        few = rows[present], events[present], clusters[present]
+        if copied or determines(*few) or determines(rows, events, clusters):
             warnings.warn(
                 f"Feature {plan.name(feature)} determines the outcome: is it the label, or derived from it? Leave it "
                 "out.",
@@ -95,19 +103,26 @@ def warn_of_leakage(
             )
 
 
-def determines(rows: Counts, events: Counts) -> bool:
+def determines(rows: Counts, events: Counts, clusters: Counts) -> bool:
     """Whether nearly all events are in values that have nothing else, and nearly all other rows in values without any.
+
+    A cluster whose outcomes are all alike shows nothing: of rows that are not all independent, values count that have
+    rows of several clusters.
 
     Examples
     --------
-    >>> determines(np.array([900, 60, 40]), np.array([0, 60, 40]))
+    >>> determines(np.array([900, 60, 40]), np.array([0, 60, 40]), np.array([900, 60, 40]))
     True
-    >>> determines(np.array([900, 60, 40]), np.array([50, 60, 0]))
+    >>> determines(np.array([900, 60, 40]), np.array([50, 60, 0]), np.array([900, 60, 40]))
+    False
+    >>> determines(np.array([900, 60, 40]), np.array([0, 60, 40]), np.array([45, 1, 1]))
     False
     """
     others = rows - events
+    several = (clusters == rows) | (clusters > 1)
     kinds = ((events, others), (others, events))
-    return all(one.sum() >= _FEWEST and one[other == 0].sum() >= _NEARLY_ALL * one.sum() for one, other in kinds)
+    pure = [(one, (other == 0) & several) for one, other in kinds]
+    return all(clusters[at].sum() >= _FEWEST and one[at].sum() >= _NEARLY_ALL * one.sum() for one, at in pure)
 
 
 def is_pooled_label(rows: Counts) -> bool:

@@ -22,17 +22,17 @@ from calibdask.results.document import Cell, Document, Element, Section, Sentenc
 from calibdask.results.format import percent, plain, shown_texts, slice_text
 from calibdask.statistics.exact import Array
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_clusters import GROUPS as CLUSTERS
 
 _GROUP = "score_group"
 _CHANGES = ("mix", "within", "total")
 _JSON = """{"format": 1, "summary": NAME, "rows": int, "period": str, "setting": str, "ci": float,
+ ["groups": COLUMN,]
  "all": [{"by": {COLUMN: value}, "mix": float, "mix_low": float or null, "mix_high": float or null, ...}],
  "slices": [{"by": {COLUMN: value}, "mix": float, ..., "rows_before": int,
              "rows_after": int, "gap_before": float, "gap_after": float}]}"""
-
 _DEPENDENT = "Each row counts once, also of a cluster. No intervals: they would assume independent rows."
 _MIX, _WITHIN = "by other shares of the slices", "by other gaps within the slices"
-# What the numbers of `calibdask.attribute` are.
 CHANGE: Mapping[str, PartInfo] = {
     "mix": PartInfo(f"change of the mean gap {_MIX}", "difference"),
     "within": PartInfo(f"change of the mean gap {_WITHIN}", "difference"),
@@ -156,7 +156,7 @@ class Attribute(Analysis):
     name: ClassVar[str] = "attribute"
     heading: ClassVar[Heading] = "Find and watch"
     inputs: ClassVar[Inputs] = "summary"
-    json_head: ClassVar[Sequence[str]] = ("summary", "rows", "calibdask_version", "period", "setting", "ci")
+    json_head: ClassVar[Sequence[str]] = ("summary", "rows", "calibdask_version", "period", "setting", "ci", "groups")
     json_shape: ClassVar[str] = _JSON
     examples: ClassVar[Sequence[tuple[str, str]]] = (
         (
@@ -183,7 +183,8 @@ class Attribute(Analysis):
         z = math.nan if dependent else float(special.ndtri(0.5 + self.ci / 2))
         values, totals = _changes(before, after, z)
         result = _dataset(sums, values, totals, by_score=by_score, ci=self.ci)
-        return result.assign_attrs({CLUSTER_NOTES: [_DEPENDENT]}) if dependent else result
+        groups = summary.dataset.attrs.get(CLUSTERS, CLUSTERS)
+        return result.assign_attrs({CLUSTERS: groups, CLUSTER_NOTES: [_DEPENDENT]}) if dependent else result
 
     def document(self, result: xr.Dataset) -> Document:
         """The change of all rows, and a line for each slice, the largest change first."""

@@ -392,4 +392,7 @@ def _dataset(
     values = {**values}
     if (clusters := values.pop("clusters", None)) is not None:
         coordinates["clusters"] = (dims, clusters, {"meaning": "sum of the weights of rows, of 1 for each cluster"})
-    return described(OVER_TIME, values, dims, coordinates, str(sums.setting), class_dim, **attributes)
+    result = described(OVER_TIME, values, dims, coordinates, str(sums.setting), class_dim, **attributes)
+    if clusters is not None:
+        result["events"].attrs["meaning"] = "sum of the weights of outcomes"
+    return result

@@ -149,7 +149,7 @@ def page(rows: int, seed: int) -> str:
         "",
         *planted(fitted_to),
         "",
-        f"{audit.attrs['segments']:,} groups of at least 100 rows.",
+        f"{audit.attrs['segments']:,} subgroups of at least 100 rows.",
         "",
     ]
     described = audit.segment[audit.described].values.tolist()

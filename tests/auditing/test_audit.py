@@ -230,7 +230,7 @@ def test_a_planted_segment_is_found_and_described_alone() -> None:
     assert result.segment.values[0] == "x1 = 3, x4 = 7"
     assert abs(float(result.gap[0]) - 0.15) < 0.04
     assert bool(result.discovery[0])
-    assert "1 group is off" in result.attrs["conclusion"]
+    assert "1 subgroup is off" in result.attrs["conclusion"]
     everywhere = cd.audit(np.random.default_rng(0).random(p.size) < p + 0.04, p, features)
     assert everywhere.segment[everywhere.described].values.tolist() == ["all rows"]
 
@@ -294,13 +294,13 @@ def test_small_data_say_nothing() -> None:
     frame = table(80)
     few = cd.audit(frame.label, frame.score, frame[["phone"]])
     assert few.sizes["segment"] == 0
-    assert few.attrs["conclusion"] == "No group has 100 rows: undecided."
+    assert few.attrs["conclusion"] == "No subgroup has 100 rows: undecided."
     more = table(150)
     assert "little power" in cd.audit(more.label, more.score, more[["phone"]]).attrs["conclusion"]
     rng = np.random.default_rng(0)
     p = rng.random(50_000)
     many = cd.audit(rng.random(50_000) < p, p, {"x": rng.random(50_000)})
-    assert many.attrs["conclusion"].startswith("No group of at least")
+    assert many.attrs["conclusion"].startswith("No subgroup of at least")
     excluded = json.loads(many.attrs["not_excluded"])
     assert list(excluded) == ["100", "1000", "10000"]
     assert excluded["100"] >= excluded["10000"] > 0

@@ -57,7 +57,7 @@ def test_a_few_hundred_rows_say_next_to_nothing(name: str, groups: int) -> None:
 def test_thirty_rows_have_a_clear_sentence(name: str) -> None:
     few = audited(name, 30)
     assert few.sizes["segment"] == 0
-    assert few.attrs["conclusion"] == "No group has 100 rows: undecided."
+    assert few.attrs["conclusion"] == "No subgroup has 100 rows: undecided."
     smaller = audited(name, 30, min_rows=5)
     assert smaller.sizes["segment"] > 100
     assert not smaller.found.any()

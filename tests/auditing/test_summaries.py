@@ -111,7 +111,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     of_rows = json.loads(capsys.readouterr().out)
     assert of_summary == {**of_rows, "passes": 0}
     assert main(["audit", str(tmp_path / "both.nc"), "--min-rows", "5000"]) == 0
-    assert "1 group of at least 5,000 rows" in capsys.readouterr().out
+    assert "1 subgroup of at least 5,000 rows" in capsys.readouterr().out
     for words in (["--features", "age"], ["--values", "5"], ["--setting", "binary"], ["--skip-missing"]):
         assert main(["audit", str(store), *words]) == 2
         assert "has no effect on" in capsys.readouterr().err

@@ -151,7 +151,7 @@ def test_two_mechanisms_are_two_segments(scale: str, monkeypatch: pytest.MonkeyP
     assert set(listed(result)) == NAMES
     assert set(listed(before)) > set(listed(result))
     assert result.drop_vars("described").equals(before.drop_vars("described"))
-    assert result.attrs["conclusion"].startswith("2 groups are off, with 95 % confidence: ")
+    assert result.attrs["conclusion"].startswith("2 subgroups are off, with 95 % confidence: ")
     assert (result.attrs["candidates_untried"], result.attrs["overlaps_unknown"]) == (0, 0)
 
 

@@ -24,7 +24,9 @@ def test_the_page(visit: Callable[..., Any], tmp_path: Path) -> None:
         page = visit(width=width, offline=True).page
         page.emulate_media(media=medium)
         page.goto((tmp_path / "audit.html").as_uri())
-        assert page.locator("header .headline").inner_text().startswith(f"1 group is off, with 95 % confidence: {OFF}")
+        assert (
+            page.locator("header .headline").inner_text().startswith(f"1 subgroup is off, with 95 % confidence: {OFF}")
+        )
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert page.locator(".dot.over").count() > 2
         if medium == "screen":

@@ -21,7 +21,7 @@ def few(tmp_path: Path) -> Path:
 
 def test_too_few_rows_decide_nothing(run: Run, few: Path) -> None:
     status, out, _ = run("audit", few, "--features", "x")
-    assert (status, "No group has 100 rows: undecided." in out) == (3, True)
+    assert (status, "No subgroup has 100 rows: undecided." in out) == (3, True)
     assert run("audit", few, "--features", "x", "--json")[0] == 3
     assert run("audit", few, "--features", "x", "--min-rows", "20")[0] == 0
     status, out, _ = run("audit", "--help")
@@ -34,7 +34,7 @@ def test_too_few_rows_decide_nothing(run: Run, few: Path) -> None:
 def test_maps_of_too_few_rows_say_so(run: Run, few: Path) -> None:
     status, out, _ = run("calibrate", few, "--features", "x", "--out", few.with_name("map.json"))
     assert status == 0
-    assert "No group has 100 rows: undecided, scores unchanged." in out
+    assert "No subgroup has 100 rows: undecided, scores unchanged." in out
     method = ("--method", "multicalibrated(min_rows=20)")
     status, out, _ = run("calibrate", few, "--features", "x", *method, "--out", few.with_name("other.json"))
     assert (status, "No subgroup is significantly miscalibrated" in out) == (0, True)

@@ -53,7 +53,9 @@ def test_it_holds_together(tmp_path: Path, audited: xr.Dataset) -> None:
     levels = [int(tag[1]) for tag, _ in reader.tags if re.fullmatch(r"h\d", tag)]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
-    assert reader.text.partition("Calibration audit ")[2].rpartition("Calibration audit ")[2].startswith("1 group is")
+    assert (
+        reader.text.partition("Calibration audit ")[2].rpartition("Calibration audit ")[2].startswith("1 subgroup is")
+    )
     assert "calibdask audit rows.parquet" in reader.text
 
 
@@ -77,11 +79,11 @@ def test_nothing_found(tmp_path: Path) -> None:
     html, reader = page_of(tmp_path, result)
     assert not result.found.any()
     assert result.attrs["conclusion"].replace("(-", "(−") in reader.text
-    assert "No group is significantly miscalibrated" in reader.text
+    assert "No subgroup is significantly miscalibrated" in reader.text
     assert 'class="dot over"' not in html
     few = cd.audit(frame.label[:30], frame.score[:30], frame[["age"]][:30])
     html, reader = page_of(tmp_path, few)
-    assert "No group has 100 rows: undecided." in reader.text
+    assert "No subgroup has 100 rows: undecided." in reader.text
     assert not reader.having("svg", role="img")
 
 
@@ -170,12 +172,12 @@ def test_the_first_page_says_first_what_the_audit_found(tmp_path: Path, monkeypa
         assert 'id="groups"' in html
     result = cd.audit("found.parquet", features="country")
     assert shown["found"][0] == result.attrs["conclusion"].replace("(-", "(−")
-    assert "2 groups are off" in shown["found"][0]
+    assert "2 subgroups are off" in shown["found"][0]
     assert shown["found"][1].startswith("No significant bias of the mean score over all rows (")
     assert shown["none"][0].startswith("No significant bias of the mean score over all rows (")
     assert shown["none"][1].startswith("No calibration error shown beyond chance over all rows:")
-    assert shown["none"][2].startswith("No group of at least ")
+    assert shown["none"][2].startswith("No subgroup of at least ")
     assert main(["report", "found.parquet", *options, "--limit", "0.5", "--out", "limit.html"]) == 0
     html = Path("limit.html").read_text(encoding="utf-8")
     article = html.partition('<article class="banner')[2].partition("</article>")[0]
-    assert article.index("Within the limit") < article.index("2 groups are off") < article.index("#groups")
+    assert article.index("Within the limit") < article.index("2 subgroups are off") < article.index("#groups")

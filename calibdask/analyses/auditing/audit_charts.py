@@ -37,7 +37,7 @@ def funnel_picture(result: xr.Dataset, excluded: Mapping[int, float]) -> Html:
         side, size = "over" if gap[i] < 0 else "under", 4.5 if result.described.values[i] else 2.4
         parts.append(svg.circle(scale.x(rows[i]), scale.y(gap[i]), size, f"dot {side}"))
     label = (
-        f"Observed rate minus mean prediction against rows, of {counted(rows.size, 'group')}, "
+        f"Observed rate minus mean prediction against rows, of {counted(rows.size, 'subgroup')}, "
         f"{int(found.sum()):,} of them off"
     )
     return _svg(parts, label)

@@ -200,7 +200,7 @@ def audit_group_elements(result: xr.Dataset) -> Iterator[Element]:
             "groups",
         )
     else:
-        yield Sentence(f"No group is significantly miscalibrated, of {_looked_at(result)}.")
+        yield Sentence(f"No subgroup is significantly miscalibrated, of {_looked_at(result)}.")
         further = result.isel(segment=(result.depth > 0).values)
     if further.sizes["segment"]:
         what = (
@@ -251,7 +251,7 @@ def one_way(result: xr.Dataset, prefix: str = "column") -> Iterator[Element]:
 
 def _looked_at(result: xr.Dataset) -> str:
     least = result.attrs["min_rows"]
-    return f"{counted(int(result.attrs['segments']), 'group')} of at least {least:,} rows"
+    return f"{counted(int(result.attrs['segments']), 'subgroup')} of at least {least:,} rows"
 
 
 def _reach(groups: xr.Dataset) -> tuple[float, float]:
@@ -265,7 +265,7 @@ def _groups(caption: str, groups: xr.Dataset, most: int, level: str, name: str) 
     rows.append([Cell(), Cell(), Cell(picture=_axis(reach)), Cell(), Cell(), Cell()])
     hidden = groups.sizes["segment"] - len(rows) + 1
     note = f"{counted(hidden, 'further group')} not shown." if hidden else ""
-    columns = [("group", False), *_columns(level), ("ECE", True)]
+    columns = [("subgroup", False), *_columns(level), ("ECE", True)]
     return Table(caption, columns, rows, note, name=name)
 
 

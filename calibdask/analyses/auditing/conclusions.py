@@ -38,7 +38,7 @@ def conclusion(
     """One sentence, or two; segments are in the order of their evidence. ``units``: independent rows or clusters."""
     level = f"{100 * (1 - alpha):.6g} % confidence"
     if not excluded:
-        return f"No group has {min_rows:,} rows: undecided."
+        return f"No subgroup has {min_rows:,} rows: undecided."
     if described.any():
         first = [
             f"{texts[i]} ({signed_points(float(gap[i]))} points)" for i in np.flatnonzero(described)[:_NAMED].tolist()
@@ -46,7 +46,8 @@ def conclusion(
         more = int(described.sum()) - len(first)
         further = f", and {more} more" if more else ""
         count = int(described.sum())
-        return f"{count} {'group is' if count == 1 else 'groups are'} off, with {level}: {'; '.join(first)}{further}."
+        verb = "subgroup is" if count == 1 else "subgroups are"
+        return f"{count} {verb} off, with {level}: {'; '.join(first)}{further}."
     least = min(excluded.values())
     if least > _SAYS_NOTHING:
         return (
@@ -54,7 +55,9 @@ def conclusion(
             f"largest subgroups. More {units} are needed."
         )
     size = next((size for size, error in excluded.items() if error <= _SAYS_NOTHING), 0)
-    return f"No group of at least {size:,} rows is off by more than {points_up(excluded[size])} points, with {level}."
+    return (
+        f"No subgroup of at least {size:,} rows is off by more than {points_up(excluded[size])} points, with {level}."
+    )
 
 
 def remarks(described: int, choice: Mapping[str, int]) -> str:

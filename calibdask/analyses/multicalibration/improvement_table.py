@@ -34,7 +34,7 @@ def improvement_lines(fitted: MulticalibratedScaling) -> Iterator[str]:
         yield _improvement(fitted)
     elif given < fitted.min_rows:
         # All rows are a group, and no other is larger.
-        yield f"No group has {fitted.min_rows:,} rows: undecided, scores unchanged."
+        yield f"No subgroup has {fitted.min_rows:,} rows: undecided, scores unchanged."
     else:
         yield "No subgroup is significantly miscalibrated: scores unchanged."
     yield f"{given:,} rows, by {listed(fitted.feature_columns_)}."

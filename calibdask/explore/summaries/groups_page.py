@@ -203,7 +203,7 @@ def _head(groups: AuditedGroups) -> Html:
         for size, error in json.loads(attributes["not_excluded"]).items()
     )
     not_excluded = f" Errors that cannot be ruled out for groups {excluded}." if excluded else ""
-    looked = f"{counted(int(attributes['segments']), 'group')} of {attributes['rows']:,} rows."
+    looked = f"{counted(int(attributes['segments']), 'subgroup')} of {attributes['rows']:,} rows."
     return Html("<p class='line'>{}</p><p class='quiet'>{}{}</p>").format(
         conclusion_of(groups.result), looked, not_excluded
     )

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibdask.analyses.soft_evaluation import refuse_soft
 from calibdask.data.input import Input
 from calibdask.estimators.about import Description
 from calibdask.estimators.cluster_totals import clusters_of
@@ -20,16 +21,19 @@ from calibdask.statistics.views.clusters import bucket_count
 _NO_PVALUE = "none: this p-value assumes independent rows, but rows of a cluster are dependent"
 
 
-def check_clustered(metrics: Mapping[str, Estimator], layout: Layout) -> None:
-    """Refuse metrics that were asked for and have no form for clusters.
+def check_clustered(metrics: Mapping[str, Estimator], data: Input) -> None:
+    """Refuse metrics that were asked for and have no form for clusters, or for soft labels.
 
     Raises
     ------
     ValueError
         If there is one; the message says why.
     """
-    advice = "Leave the metric out, or evaluate one row of each cluster without groups."
-    refuse_unsupported("groups", metrics, lambda metric: metric.cluster_refusal(layout), advice)
+    refuse_soft(metrics, data)
+    layout = data.source.layout
+    if layout.clustered:
+        advice = "Leave the metric out, or evaluate one row of each cluster without groups."
+        refuse_unsupported("groups", metrics, lambda metric: metric.cluster_refusal(layout), advice)
 
 
 def check_binomial(caller: str, layout: Layout, *, has_rows: bool) -> None:

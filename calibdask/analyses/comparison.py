@@ -12,6 +12,7 @@ from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome
 from calibdask.analyses.clustered import check_clustered, cluster_attributes
 from calibdask.analyses.comparison_document import comparison_document, comparison_lines, comparison_records
 from calibdask.analyses.constant_outcome_bounds import difference_support
+from calibdask.analyses.soft_evaluation import of_whole_rows, supported_by_shares
 from calibdask.analyses.supported_bounds import has_saturated_ends, is_unbounded, refuse_difference, supported_ends
 from calibdask.data.containers import has_columns
 from calibdask.data.data import Data, may_have_rows
@@ -71,6 +72,7 @@ def compare(
     sample_weight: Any = None,
     skip_missing: bool = False,
     groups: Any = None,
+    soft_labels: bool | Literal["raters"] = False,
     ci: float = 0.95,
     ci_method: Method | None = None,
     n_boot: int = 1000,
@@ -105,6 +107,8 @@ def compare(
     groups : array of shape (n,), or name of a column, optional
         The cluster of each row, as for `calibdask.evaluate`: replicates of all models draw the same whole clusters, and
         are widened by Student's t for that number of clusters.
+    soft_labels : bool or "raters", default False
+        Whether labels are shares, as for `calibdask.evaluate`. Replicates draw whole rows.
     ci : float, default 0.95
         Level of the intervals.
     ci_method : {"percentile", "bca"}, optional
@@ -165,18 +169,9 @@ def compare(
     (True, True)
     """
     options = InputOptions(
-        task,
-        logits,
-        labels,
-        pos_label,
-        ignore_label,
-        sample_dim,
-        class_dim,
-        sum_tolerance,
-        label=label,
-        skip_missing=skip_missing,
-        groups=groups,
+        task, logits, labels, pos_label, ignore_label, sample_dim, class_dim, sum_tolerance, label, None, skip_missing
     )
+    options = replace(options, groups=groups, soft_labels=soft_labels)
     chosen = None if metrics is None else named_metrics(metrics)
     method = cast("PairedMethod | None", ci_method)  # checked where it is used
     analysis = Compare(chosen, baseline, ci, method, n_boot, seed, squeezed=prob_b is not None)
@@ -237,9 +232,9 @@ class Compare(Analysis):
             raise ValueError(f"ci_method of a comparison expects 'percentile', 'bca' or None, got {self.ci_method!r}.")
         names = list(data.models)
         base = _baseline_index(names, self.baseline)
-        rows = data.read(takes_groups=True)
+        rows = data.read(takes_groups=True, takes_shares=True)
         class_dim = rows.class_dim(data.options.class_dim)
-        usual = comparison_metrics(vector=rows.source.layout.vector)
+        usual = supported_by_shares(comparison_metrics(vector=rows.source.layout.vector), rows)
         chosen = named_metrics(usual if self.metrics is None else self.metrics)
         _refuse_tests(chosen, rows)
         rows = beside_metrics(rows, chosen)
@@ -248,10 +243,9 @@ class Compare(Analysis):
         check_names(chosen, [*axis_names, *([_CHALLENGER] if named else [])], class_dim)
         choice = IntervalChoice(self.ci, self.ci_method or "percentile", self.n_boot, self.seed)
         layout = rows.source.layout
-        if layout.clustered:
-            check_clustered(chosen, layout)
-            if self.ci_method == "bca":
-                raise ValueError("ci_method='bca' leaves out rows in turn; omit it with groups.")
+        check_clustered(chosen, rows)
+        if layout.clustered and self.ci_method == "bca":
+            raise ValueError("ci_method='bca' leaves out rows in turn; omit it with groups and soft_labels.")
         bootstrap = RowBootstrap(choice, bucket_count(layout) if layout.clustered else None)
         totals = SliceTotals()
         counted: dict[Any, Any] = {_CLUSTERS: ClusterTotals().estimate()} if layout.clustered else {}
@@ -301,7 +295,7 @@ class Compare(Analysis):
         if clusters is not None:
             result.add_totals(outcome.estimates[_CLUSTERS], ClusterTotals(), (*rows.batch, *rows.by), CLUSTER_TOTALS)
             counts |= cluster_attributes(rows, outcome.estimates[_CLUSTERS])
-        return result.dataset(outcome.passes, batch, **counts, **rows.attributes)
+        return of_whole_rows(result.dataset(outcome.passes, batch, **counts, **rows.attributes), rows)
 
     def document(self, result: xr.Dataset) -> Document:
         """Which model is better, and the difference of each metric by model and slice."""

@@ -16,7 +16,7 @@ from calibdask.analyses.constant_outcome_bounds import (
     outcomes_name,
     weighted_bounds,
 )
-from calibdask.analyses.soft_evaluation import evaluated_soft
+from calibdask.analyses.soft_evaluation import evaluated_soft, with_row_counts
 from calibdask.analyses.supported_bounds import CLUSTERS, pvalue_checks, support_checks, supported_bounds
 from calibdask.cluster_check import cluster_cautions, cluster_check
 from calibdask.column_check import column_check, score_cautions
@@ -327,8 +327,7 @@ def evaluated(
         chosen = supported_panel(usual_metrics(data.source, full=metrics is not None), layout)
     else:
         chosen = named_metrics(metrics)
-        if layout.clustered:
-            check_clustered(chosen, layout)
+        check_clustered(chosen, data)
     data = beside_metrics(data, chosen)
     axes, class_dim = (*data.batch, *data.by), data.class_dim(class_dim)
     check_names(chosen, [axis.name for axis in axes], class_dim)
@@ -368,7 +367,7 @@ def evaluated(
     attributes |= score_cautions(measured.estimates) | cluster_cautions(measured.estimates)
     if metrics is None:
         attributes["panel"] = DEFAULT_PANEL
-    return result.dataset(measured.passes, **attributes, **data.attributes)
+    return with_row_counts(result.dataset(measured.passes, **attributes, **data.attributes), data)
 
 
 def slice_totals(source: Source) -> SliceTotals:

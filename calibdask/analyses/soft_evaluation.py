@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+import numpy as np
 import xarray as xr
 
 from calibdask.analyses.soft_floor import floors, with_floors
@@ -55,19 +56,18 @@ def evaluated_soft(
     def evaluated(read: Input, chosen: Metrics | None) -> xr.Dataset:
         return evaluation(read, chosen, choice, class_dim)
 
-    rows = SoftRows.of(data)
+    read = data.read(takes_groups=True, takes_shares=True)
+    rows = read.soft
+    assert rows is not None
     are_hard = rows.are_hard
-    read = (rows.hard_data if are_hard else rows.parts).read(takes_groups=True)
-    layout = read.source.layout
-    refusal = partial(soft_refusal, layout=layout, are_hard=are_hard, same_classes=rows.same_classes)
     if has_names:
         assert metrics is not None
         chosen = named_metrics(metrics)
-        refuse_unsupported("soft_labels", chosen, refusal, "Leave the metric out.")
+        refuse_soft(chosen, read)
     elif are_hard and rows.same_classes:
         return with_raters(evaluated(read, metrics), rows, read)
     else:
-        chosen = supported_metrics(panel(read), refusal)
+        chosen = supported_metrics(panel(read), _refusal(rows, read.source.layout))
         if not are_hard and data.options.population is None:
             chosen = with_floors(chosen, len(rows.group))
     if are_hard:
@@ -86,7 +86,7 @@ def evaluated_soft(
     result = xr.Dataset({name: variables[name] for name in named}, result.coords, result.attrs)
     if metrics is None:
         result = result.assign_attrs(panel=DEFAULT_PANEL)
-    return with_raters(_of_whole_rows(result, rows), rows, beside)
+    return with_raters(of_whole_rows(result, beside), rows, beside)
 
 
 def soft_refusal(metric: Estimator, layout: Layout, *, are_hard: bool = False, same_classes: bool = True) -> str:
@@ -106,6 +106,28 @@ def soft_refusal(metric: Estimator, layout: Layout, *, are_hard: bool = False, s
     return _UNDEFINED.get(type(metric).__name__, "") or metric.cluster_refusal(layout)
 
 
+def _refusal(rows: SoftRows, layout: Layout) -> Callable[[Estimator], str]:
+    return partial(soft_refusal, layout=layout, are_hard=rows.are_hard, same_classes=rows.same_classes)
+
+
+def supported_by_shares(metrics: Mapping[str, Estimator], data: Input) -> Mapping[str, Estimator]:
+    """The metrics that are defined for the labels, if these are soft."""
+    return metrics if data.soft is None else supported_metrics(metrics, _refusal(data.soft, data.source.layout))
+
+
+def refuse_soft(metrics: Mapping[str, Estimator], data: Input) -> None:
+    """Refuse metrics that were asked for and are not defined for soft labels.
+
+    Raises
+    ------
+    ValueError
+        If there is one; the message says why.
+    """
+    if data.soft is not None:
+        refusal = _refusal(data.soft, data.source.layout)
+        refuse_unsupported("soft_labels", metrics, refusal, "Leave the metric out.")
+
+
 def soft_panel(panel: Mapping[str, Estimator], layout: Layout, rows: int) -> dict[str, Estimator]:
     """The metrics of a panel that are defined for soft labels, with noise floors of errors."""
     return with_floors(supported_metrics(panel, partial(soft_refusal, layout=layout)), rows)
@@ -121,15 +143,23 @@ def with_raters(result: xr.Dataset, rows: SoftRows, read: Input) -> xr.Dataset:
     return result.assign({DISAGREEMENT: xr.Variable([axis.name for axis in read.by], mean, attributes, fastpath=True)})
 
 
-def _of_whole_rows(result: xr.Dataset, rows: SoftRows) -> xr.Dataset:
-    """A result of parts of rows with the numbers of rows."""
+def with_row_counts(result: xr.Dataset, read: Input) -> xr.Dataset:
+    """The result with the numbers of rows, where labels are shares: parts of them were counted."""
+    rows = read.soft
+    if rows is None or rows.are_hard:
+        return result
     coordinates: dict[str, Any] = {}
     if "rows" in result.coords:
         counted = result["rows"]
-        own = rows.row_counts.reshape(counted.shape)
+        own = np.broadcast_to(rows.row_counts, counted.shape)
         coordinates["rows"] = xr.Variable(counted.dims, own, counted.attrs, fastpath=True)
-    result = result.assign_coords(coordinates).assign_attrs(rows=len(rows.group), soft_labels="shares of labels")
-    if rows.clusters is not None:
+    return result.assign_coords(coordinates).assign_attrs(rows=len(rows.group), soft_labels="shares of labels")
+
+
+def of_whole_rows(result: xr.Dataset, read: Input) -> xr.Dataset:
+    """The result with the numbers of rows, and without clusters that are only rows."""
+    result, rows = with_row_counts(result, read), read.soft
+    if rows is None or rows.are_hard or rows.clusters is not None:
         return result
     # Rows are independent here: the clusters are their parts.
     effects = [name for name in result.data_vars if str(name).endswith("_design_effect")]

@@ -22,7 +22,9 @@ from calibdask.cli.row_options import (
     place_options,
     population_options,
     refused_groups_option,
+    refused_share_options,
     row_options,
+    soft_label_options,
     weight_option,
 )
 from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of, stem_of
@@ -309,12 +311,12 @@ _RECEIPT = click.option(
 def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
     """The argument of data and the options that say how they are read, those that the analysis has a use for."""
     if signature.inputs == "models":
-        return [data_argument("A B..."), key_option, row_options]
+        return [data_argument("A B..."), key_option, row_options, soft_label_options]
     if signature.inputs == "limits":
-        rows = [key_option, population_options, row_options, cluster_check_option]
+        rows = [key_option, population_options, row_options, soft_label_options, cluster_check_option]
         return [data_argument(), limits_option, _BASELINE, *rows, _RECEIPT]
     if signature.inputs == "summary":
-        return [click.argument("data", metavar="[NAME=]SUMMARY"), by_option]
+        return [click.argument("data", metavar="[NAME=]SUMMARY"), by_option, refused_share_options]
     chosen: list[tuple[Any, bool]] = [
         (features_option(), signature.takes_features),
         (by_option, signature.slices),
@@ -323,7 +325,7 @@ def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
         (groups_option if signature.clusters else refused_groups_option, True),
     ]
     used = [option for option, is_used in chosen if is_used]
-    return [data_argument(), *used, place_options]
+    return [data_argument(), *used, refused_share_options, place_options]
 
 
 # By what an analysis declares as its ``inputs``.

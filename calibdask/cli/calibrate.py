@@ -12,7 +12,7 @@ from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import check_one_model
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.param_types import MethodType
-from calibdask.cli.row_options import data_argument, features_option, row_options
+from calibdask.cli.row_options import data_argument, features_option, refused_share_options, row_options
 from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of
 from calibdask.estimators.expression import Expression, parse_method
 from calibdask.estimators.signatures import calibrator_signatures
@@ -95,6 +95,7 @@ def _text(word: str) -> str:
     help="With --by, for many small slices: shrink their intercepts by empirical Bayes, with the slope of all rows.",
 )
 @row_options
+@refused_share_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing map.")
 def calibrate(
     data: str,

@@ -27,6 +27,7 @@ from calibdask.cli.row_options import (
     period_options,
     population_options,
     row_options,
+    soft_label_options,
 )
 from calibdask.cli.tests_panel import BANDWIDTH, TESTS, TESTS_HELP, refuse_without_effect, tests_options
 from calibdask.markup import in_markdown
@@ -142,12 +143,7 @@ _USUAL = (
     type=click.Choice(["bonferroni", "none"]),
     help="Adjust the bounds of --worst for the number of slices, or not.  [default: bonferroni]",
 )
-@click.option(
-    "--soft-labels",
-    is_flag=True,
-    help="Labels are shares, such as those of judges: of y = 1, or of each class in columns, lists or objects.",
-)
-@click.option("--raters", is_flag=True, help="Soft labels are the shares of several raters, the columns of --label.")
+@soft_label_options
 @click.option(
     "--shrink",
     is_flag=True,

@@ -52,7 +52,6 @@ class EvaluateRequest(RowsRequest):
         """Request from the parameters of the command; the remaining ones are options of metrics."""
         own = {field.name: given.pop(field.name) for field in fields(cls) if field.name in given}
         own["metrics"] = tuple(expression for expressions in own["metrics"] for expression in expressions)
-        own["soft_labels"] |= own["raters"]
         tests = given.pop("panel") == TESTS
         options = {name: value for name, value in given.items() if name not in ("conventions", "consistency")}
         if not tests:

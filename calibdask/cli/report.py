@@ -22,6 +22,7 @@ from calibdask.cli.row_options import (
     key_option,
     period_options,
     population_options,
+    refused_share_options,
     row_options,
 )
 from calibdask.estimators.signatures import analysis_signatures
@@ -127,6 +128,7 @@ _WATCHING = ("period", "tolerance", "alpha", "model_version", "due", "now")
 @key_option
 @population_options
 @row_options
+@refused_share_options
 @cluster_check_option
 @click.option("--overwrite", is_flag=True, help="Replace an existing report.")
 def report(

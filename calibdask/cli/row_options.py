@@ -174,6 +174,42 @@ def cluster_check_option(command: Callable[..., None]) -> Callable[..., None]:
     return _with((option,), command)
 
 
+_SOFT_LABELS = (
+    click.option(
+        "--soft-labels",
+        is_flag=True,
+        help="Labels are shares, such as those of judges: of y = 1, or of each class in columns, lists or objects.",
+    ),
+    click.option("--raters", is_flag=True, help="Labels are the shares of several raters, the columns of --label."),
+)
+
+
+def soft_label_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of commands that accept shares as labels; several raters are soft labels too."""
+
+    @wraps(command)
+    def with_shares(*arguments: Any, soft_labels: bool, raters: bool, **options: Any) -> Any:
+        return command(*arguments, soft_labels=soft_labels or raters, raters=raters, **options)
+
+    return _with(_SOFT_LABELS, with_shares)
+
+
+def _refuse_shares(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if given:
+        from calibdask.data.soft_labels import SUPPORTED
+
+        raise click.UsageError(
+            f"{parameter.opts[0]} is not supported by {context.info_name}, which counts labels that are 0 or 1; "
+            f"{SUPPORTED} accept shares."
+        )
+
+
+def refused_share_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of shares to a command that refuses them with the reason."""
+    refused: Any = {"is_flag": True, "hidden": True, "expose_value": False, "callback": _refuse_shares}
+    return _with([click.option(name, **refused) for name in ("--soft-labels", "--raters")], command)
+
+
 _PERIODS = (
     click.option(
         "--every",

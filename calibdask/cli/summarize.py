@@ -19,6 +19,7 @@ from calibdask.cli.row_options import (
     key_option,
     period_options,
     population_options,
+    refused_share_options,
     row_options,
 )
 from calibdask.cli.rows_request import RowsRequest, feature_names, rows_of
@@ -109,6 +110,7 @@ _EXAMPLES = (
 @population_options
 @key_option
 @row_options
+@refused_share_options
 @click.option("--overwrite", is_flag=True, help="Replace an existing summary.")
 def summarize(
     data: tuple[str, ...],

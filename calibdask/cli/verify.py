@@ -7,7 +7,7 @@ import click
 from calibdask.cli.help_groups import GroupedCommand
 from calibdask.cli.model_data import check_one_model
 from calibdask.cli.option_names import shown_warnings
-from calibdask.cli.row_options import data_argument, row_options
+from calibdask.cli.row_options import data_argument, refused_share_options, row_options
 from calibdask.cli.rows_request import RowsRequest, rows_of
 from calibdask.safe_text import listed, visible
 
@@ -36,6 +36,7 @@ _MOST_LINES = 5
 @click.argument("receipt", metavar="RECEIPT")
 @data_argument()
 @row_options
+@refused_share_options
 def verify(receipt: str, data: str, **where: Any) -> None:
     """Recompute the numbers of a receipt and compare them.
 

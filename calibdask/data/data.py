@@ -18,6 +18,7 @@ from calibdask.data.named_columns import named_columns
 from calibdask.data.options import InputOptions, refuse_for_summary
 from calibdask.data.population import Population
 from calibdask.data.slices import named
+from calibdask.data.soft_labels import SoftRows
 from calibdask.data.streams import RowStream
 from calibdask.data.top_scores import TopScores
 from calibdask.engine.arrays import is_number
@@ -257,13 +258,15 @@ class Data:
         """The data with other scores: an array, or a mapping from model to array."""
         return replace(self, scores=scores)
 
-    def read(self, *, takes_groups: bool = False) -> Input:
+    def read(self, *, takes_groups: bool = False, takes_shares: bool = False) -> Input:
         """The source that answers requests, with its axes.
 
         Parameters
         ----------
         takes_groups : bool, default False
             Whether the analysis accounts for clusters of rows; others would ignore them.
+        takes_shares : bool, default False
+            Whether it accepts soft labels.
 
         Raises
         ------
@@ -271,10 +274,8 @@ class Data:
             If shapes or types do not match, or rows have clusters that the analysis would ignore.
         """
         if self.options.soft_labels:
-            raise ValueError(
-                "soft_labels is not supported here: this analysis counts labels that are 0 or 1; calibdask.evaluate "
-                "accepts shares."
-            )
+            rows = SoftRows.of(self, is_supported=takes_shares)
+            return replace(rows.weighted_data.read(takes_groups=True), soft=rows)
         read = replace(self._read(), guess=self.guess)
         if read.source.layout.clustered and not takes_groups:
             mend = "Leave groups (--groups) out"

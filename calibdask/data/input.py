@@ -5,6 +5,7 @@ from typing import Any
 
 from calibdask.data.features import FeatureColumn
 from calibdask.data.options import InputOptions
+from calibdask.data.soft_labels import SoftRows
 from calibdask.engine.axes import Axis
 from calibdask.engine.row_notes import RowNotes
 from calibdask.engine.sources.source import Source
@@ -40,6 +41,8 @@ class Input:
         The population that the rows are weighted to, in words; empty: that of the sample.
     stored_notes : RowNotes or None
         The notes of states on their rows; None with rows, whose first pass makes them.
+    soft : SoftRows or None
+        The rows with soft labels, of which the source has weighted parts; None without soft labels.
     """
 
     source: Source
@@ -54,6 +57,7 @@ class Input:
     options: InputOptions = field(default_factory=InputOptions)
     population: str = ""
     stored_notes: RowNotes | None = None
+    soft: SoftRows | None = None
 
     @property
     def slice_names(self) -> list[str]:

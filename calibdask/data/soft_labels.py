@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 _WHERE = "soft_labels expects y_true between 0 and 1 for scores P(y = 1), or rows of K shares for scores of K classes"
 _TOLERANCE = 1e-6
 RATERS = "raters"
+# Where soft labels are supported.
+SUPPORTED = "evaluate, compare and check"
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +38,7 @@ class SoftRows:
     data : Data
         As the user passed them.
     shares : ndarray of shape (n, K), or (n, 1) of y = 1
-    scores : array of shape (n, K) or (n,)
+    scores : array of shape (n, K) or (n,), or mapping from model to array
         In the classes of the slice of the row, then 0.
     classes : sequence of K or None
         Their names, where all slices have the same ones.
@@ -65,16 +68,27 @@ class SoftRows:
     by: Mapping[Hashable, SliceCodes] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, data: "Data") -> "SoftRows":
-        """Read the labels and scores that the user passed.
+    def of(cls, data: "Data", *, is_supported: bool = True) -> "SoftRows":
+        """Read the labels and scores that the user passed, of one model or of several.
 
         Raises
         ------
         ValueError
             If labels are no shares, or of other classes or another shape than the scores, or options go with hard
-            labels only; the message names the row.
+            labels only; the message names the row. If the analysis does not support soft labels.
         """
         options = data.options
+        if not is_supported:
+            raise ValueError(
+                "soft_labels (--soft-labels) is not supported here: this analysis counts labels that are 0 or 1; "
+                f"{SUPPORTED} accept shares."
+            )
+        if isinstance(data.scores, Mapping):
+            models = {name: cls.of(replace(data, scores=scores)) for name, scores in data.scores.items()}
+            first = next(iter(models.values()))
+            if any(one.classes != first.classes or not one.same_classes for one in models.values()):
+                raise ValueError("soft_labels of several models expects scores of the same classes, in the same order.")
+            return replace(first, data=data, scores={name: one.scores for name, one in models.items()})
         _check_options(data)
         given = {"y_true": data.labels, "y_prob": data.scores, "sample_weight": data.weights, "groups": options.groups}
         given = aligned(given)
@@ -116,10 +130,15 @@ class SoftRows:
         in_order = dict(reversed(by.items()))
         return cls(data, shares.clip(0.0, 1.0), scores, names, weights, group, axes, clusters, votes, same, in_order)
 
-    @property
+    @cached_property
     def are_hard(self) -> bool:
         """Whether all shares are 0 or 1."""
         return bool(((self.shares == 0) | (self.shares == 1)).all())
+
+    @property
+    def weighted_data(self) -> "Data":
+        """The labels that all shares are, or weighted parts of rows."""
+        return self.hard_data if self.are_hard else self.parts
 
     @property
     def hard_data(self) -> "Data":
@@ -148,9 +167,10 @@ class SoftRows:
         """Data of rows, each as often as it is listed, with these labels and weights."""
         by = {name: SliceCodes(slices.codes[row], slices.labels) for name, slices in self.by.items()}
         options = replace(self._plain, groups=None, groups_name="") if options is None else options
+        scores = self.scores
         columns = {
             "labels": self._named(label),
-            "scores": self.scores[row],
+            "scores": {name: of[row] for name, of in scores.items()} if isinstance(scores, Mapping) else scores[row],
             "by": by or None,
             "weights": weight,
             "identifiers": {},
@@ -188,8 +208,8 @@ def _check_options(data: "Data") -> None:
     for name, value in refused.items():
         if value is not None:
             raise ValueError(f"soft_labels does not support {name}; omit it, or prepare the rows first.")
-    if not data.has_rows or data.top is not None or data.scores is None or isinstance(data.scores, Mapping):
-        raise ValueError("soft_labels expects rows of one model in arrays, a frame or a file, held in memory.")
+    if not data.has_rows or data.top is not None or data.scores is None:
+        raise ValueError("soft_labels expects rows in arrays, a frame or a file, held in memory.")
 
 
 def _width(values: Any) -> int:

@@ -213,8 +213,8 @@ CASES = (
         "classes from one on",
         _call(_LABELS + 1, _SCORES),
         "Expected labels that are whole numbers from 0 to 2, but 4 of 12 rows differ; the first is row 2 with label 3. "
-        "Number the classes in the order of the score columns, or name them: labels=...; leave out rows without a "
-        "class by ignore_label=....",
+        "Number the classes in the order of the score columns, or name them: labels=...; drop rows without a "
+        "class by ignore_label=...; for shares, see soft_labels of evaluate or check.",
     ),
     Misuse(
         "names without a positive class",

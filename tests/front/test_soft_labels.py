@@ -118,6 +118,72 @@ def test_slices_and_frames() -> None:
     assert float(listed.log_loss) == pytest.approx(-(ROWS * np.log(MATRIX)).sum(1).mean(), rel=1e-9)
 
 
+def test_compare_and_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Differences and limits have the intervals of rows; shares that are 0 or 1 those of labels."""
+    rough, labels = SCORES**1.1, (SHARES > 0.5).astype(int)
+    lower = (SHARES * (1 - rough) ** 2 + (1 - SHARES) * rough**2) - (
+        SHARES * (1 - SCORES) ** 2 + (1 - SHARES) * SCORES**2
+    )
+    soft = cd.compare(SHARES, SCORES, rough, cd.BrierScore(), soft_labels=True, n_boot=200)
+    assert float(soft.brier_score_difference) == pytest.approx(lower.mean(), abs=1e-12)
+    width = float(soft.brier_score_difference_high - soft.brier_score_difference_low)
+    assert width == pytest.approx(2 * 1.96 * lower.std() / np.sqrt(3000), rel=0.3)
+    assert soft.attrs["rows"] == 3000
+    assert "clusters" not in soft.coords
+    models = {"a": SCORES, "b": rough}
+    by = {"question": QUESTION}
+    usual = cd.compare(SHARES, models, soft_labels=True, by=by, n_boot=20)
+    assert "ece" in usual
+    np.testing.assert_array_equal(usual.rows[0], pd.Series(QUESTION).value_counts().sort_index())
+    hard = cd.compare(labels / 1, models, soft_labels=True, by=by, n_boot=20)
+    xr.testing.assert_identical(hard, cd.compare(labels, models, by=by, n_boot=20))
+    limits = {"cutoff-error": 0.1, "mean-gap": (-0.1, 0.1)}
+    gate = cd.check(SHARES, SCORES, limits, soft_labels=True, n_boot=20)
+    error = 1.96 * (SHARES - SCORES).std() / np.sqrt(3000)
+    (_, gap) = gate.judgements
+    assert (gap.low, gap.high, gap.rows) == pytest.approx((gap.value - error, gap.value + error, 3000), rel=0.1)
+    assert gate.outcome == "met"
+    bits = cd.check(labels / 1, SCORES, limits, soft_labels=True, n_boot=20)
+    assert bits.judgements == cd.check(labels, SCORES, limits, n_boot=20).judgements
+    with pytest.raises(ValueError, match="its correction is that of labels"):
+        cd.check(SHARES, SCORES, {"ece(norm=l2, debias=true)": 0.1}, soft_labels=True)
+    path = tmp_path / "two.csv"
+    pd.DataFrame({"label": SHARES, "a": SCORES, "b": rough, "q": QUESTION}).to_csv(path, index=False)
+    scores = ["--score", "a=a", "--score", "b=b", "--soft-labels"]
+    assert main(["compare", str(path), *scores, "--metric", "brier-score", "--n-boot", "200", "--json"]) == 0
+    (one,) = json.loads(capsys.readouterr().out)["comparisons"]
+    assert one["metrics"]["brier_score"]["high"] == pytest.approx(float(soft.brier_score_difference_high), rel=1e-9)
+    assert main(["check", str(path), "--score", "a", "--soft-labels", "--limit", "cutoff-error=0.1"]) == 0
+    assert "Met: the one limit, with 3,000 rows" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "command", ["summarize", "report", "verify", "threshold", "audit", "watch", "shrink", "calibrate", "compare-maps"]
+)
+def test_commands_that_count_labels_say_so(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "rows.csv", "--soft-labels"]) == 2
+    assert f"--soft-labels is not supported by {command}, which counts" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "count",
+    [
+        cd.summarize,
+        cd.fingerprint,
+        cd.compare_calibrators,
+        cd.Accumulator().update,
+        cd.PlattScaling().fit,
+        lambda y_true, y_prob: cd.threshold(y_true, y_prob, risk=0.1),
+        lambda y_true, y_prob: cd.audit(y_true, y_prob, {"q": QUESTION}),
+        lambda y_true, y_prob: cd.shrink_slices(y_true, {"q": QUESTION}, y_prob=y_prob),
+        lambda y_true, y_prob: cd.receipt(y_true, y_prob),
+    ],
+)
+def test_functions_that_count_labels_say_who_accepts_shares(count: Any) -> None:
+    with pytest.raises(ValueError, match="for shares, see soft_labels of evaluate or check"):
+        count(SHARES, SCORES)
+
+
 def test_clusters_of_rows() -> None:
     document = np.arange(3000) // 5
     result = cd.evaluate(SHARES, SCORES, cd.MeanGap(), soft_labels=True, groups=document, ci=0.95)

@@ -13,6 +13,7 @@ from calibdask.analyses.gating.gate import Gate, headline, plain, plain_judgemen
 from calibdask.analyses.gating.judging import Judges, difference_judged
 from calibdask.analyses.gating.limits import Limit, Limits, limits_of
 from calibdask.analyses.gating.profiles import profile_of
+from calibdask.analyses.soft_evaluation import supported_by_shares
 from calibdask.data.data import Data
 from calibdask.data.input import Input
 from calibdask.data.options import InputOptions, Task
@@ -70,6 +71,7 @@ def check(
     score: Any = None,
     skip_missing: bool = False,
     groups: Any = None,
+    soft_labels: bool | Literal["raters"] = False,
     task: Task | None = None,
     logits: bool = False,
     labels: Any = None,
@@ -112,6 +114,8 @@ def check(
     groups : array of shape (n,), or name of a column, optional
         The cluster of each row, as for `calibdask.evaluate`: intervals allow for clusters, events count as the
         equivalent number of independent rows, and with fewer than 10 clusters nothing is decided.
+    soft_labels : bool or "raters", default False
+        Whether labels are shares, as for `calibdask.evaluate`. Limits on metrics that count labels raise an error.
 
     Returns
     -------
@@ -165,6 +169,7 @@ def check(
         skip_missing=skip_missing,
         population=population,
         groups=groups,
+        soft_labels=soft_labels,
         cluster_check=True,
     )
     if _are_limits(y_prob):
@@ -320,10 +325,10 @@ class Check(Analysis):
         given = (data.with_scores(data.scores[_MODEL]) if margins else data).pooled()
         if slice_limits and not given.slice_names:
             raise ValueError("slice_limits expects slices; give by too.")
-        rows = given.sliced(()).read(takes_groups=True)
+        rows = given.sliced(()).read(takes_groups=True, takes_shares=True)
         for margin in margins:
             margin.check_margin(rows.source.layout)
-        sliced = [given.sliced((name,)).read(takes_groups=True) for name in given.slice_names]
+        sliced = [given.sliced((name,)).read(takes_groups=True, takes_shares=True) for name in given.slice_names]
         if rows.batch:
             raise ValueError(f"check expects one model, got several along {listed([str(a.name) for a in rows.batch])}.")
         layout = rows.source.layout
@@ -352,5 +357,5 @@ class Check(Analysis):
 
 
 def _of_this_grid(metrics: Mapping[str, Estimator], data: Input) -> dict[str, Estimator]:
-    """Metrics of a profile; for a summary, on its own grid."""
-    return on_grid(metrics, data.source.step)
+    """Metrics of a profile, those that are defined for soft labels if these are; for a summary, on its own grid."""
+    return on_grid(supported_by_shares(metrics, data), data.source.step)

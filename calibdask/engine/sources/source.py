@@ -169,7 +169,7 @@ def _expectation(kind: str, checked: Validity, layout: Layout) -> tuple[str, str
             if one_hot
             else "Number the classes in the order of the score columns, or name them: "
             + ("pos_label=..." if layout.vector else "labels=...")
-            + "; leave out rows without a class by ignore_label=....",
+            + "; drop rows without a class by ignore_label=...; for shares, see soft_labels of evaluate or check.",
         ),
         "weight": (
             "finite, non-negative sample weights (0, or between 1e-100 and 1e100)",

@@ -164,7 +164,8 @@ def evaluate(
         shares that add up to 1 for scores of K classes. Losses, errors and means are expectations over a label drawn
         from the shares; whole rows are resampled. Held in memory. Shares that are all 0 or 1 give the same bits as
         labels. Metrics that count labels raise an error; without ``metrics``, each error is followed by its
-        `NoiseFloor`. Rows may be mappings from names of classes to numbers, and slices have different classes.
+        `NoiseFloor`, or ``metrics_left_out`` says why not. Rows may be mappings from names of classes to numbers, and
+        slices have different classes.
         ``"raters"``: a column of ``y_true`` for each rater; ``rater_disagreement`` is the chance that two differ.
 
     Returns

@@ -16,7 +16,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.hypothesis_tests.noise_floor import NoiseFloor
 from calibdask.estimators.metrics import Metrics, named_metrics, refuse_unsupported, supported_metrics
 from calibdask.inference.choice import IntervalChoice
-from calibdask.results.build import DEFAULT_PANEL, beside_metrics, variable_attributes
+from calibdask.results.build import DEFAULT_PANEL, METRICS_LEFT_OUT, beside_metrics, variable_attributes
 from calibdask.statistics.layout import Layout
 
 # Metrics of a source where the user named none, and the evaluation of some.
@@ -64,14 +64,13 @@ def evaluated_soft(
         assert metrics is not None
         chosen = named_metrics(metrics)
         refuse_soft(chosen, read)
-    elif are_hard and rows.same_classes:
-        return with_raters(evaluated(read, metrics), rows, read)
     else:
-        chosen = supported_metrics(panel(read), _refusal(rows, read.source.layout))
-        if not are_hard and data.options.population is None:
-            chosen = with_floors(chosen, len(rows.group))
+        chosen = soft_panel(panel(read), read.source.layout, rows)
+    left_out = {} if has_names else {METRICS_LEFT_OUT: floors_left_out(rows)}
     if are_hard:
-        return with_raters(evaluated(read, chosen), rows, read)
+        usual = not has_names and rows.same_classes
+        result = evaluated(read, metrics if usual else chosen)
+        return with_raters(result.assign_attrs(left_out), rows, read)
     of_replicates = {name: metric for name, metric in chosen.items() if isinstance(metric, NoiseFloor)}
     others = {name: metric for name, metric in chosen.items() if name not in of_replicates}
     if of_replicates and data.options.population is not None:
@@ -86,6 +85,8 @@ def evaluated_soft(
     result = xr.Dataset({name: variables[name] for name in named}, result.coords, result.attrs)
     if metrics is None:
         result = result.assign_attrs(panel=DEFAULT_PANEL)
+    if left_out.get(METRICS_LEFT_OUT):
+        result = result.assign_attrs(left_out)
     return with_raters(of_whole_rows(result, beside), rows, beside)
 
 
@@ -128,9 +129,21 @@ def refuse_soft(metrics: Mapping[str, Estimator], data: Input) -> None:
         refuse_unsupported("soft_labels", metrics, refusal, "Leave the metric out.")
 
 
-def soft_panel(panel: Mapping[str, Estimator], layout: Layout, rows: int) -> dict[str, Estimator]:
-    """The metrics of a panel that are defined for soft labels, with noise floors of errors."""
-    return with_floors(supported_metrics(panel, partial(soft_refusal, layout=layout)), rows)
+def soft_panel(panel: Mapping[str, Estimator], layout: Layout, rows: SoftRows) -> dict[str, Estimator]:
+    """The metrics of a panel that are defined for soft labels, with noise floors of errors if there are any."""
+    chosen = supported_metrics(panel, _refusal(rows, layout))
+    return chosen if floors_left_out(rows) else with_floors(chosen, len(rows.group))
+
+
+def floors_left_out(rows: SoftRows) -> list[str]:
+    """Sentences on why errors have no noise floor beside them; none if they have."""
+    reason = ""
+    if rows.are_hard:
+        draws = "rows of a cluster are dependent" if rows.clusters is not None else "NoiseFloor draws such labels"
+        reason = f"all labels are 0 or 1 ({draws})"
+    elif rows.data.options.population is not None:
+        reason = "replicates have the prevalence of the rows"
+    return [f"Noise floors are left out: {reason}."] if reason else []
 
 
 def with_raters(result: xr.Dataset, rows: SoftRows, read: Input) -> xr.Dataset:

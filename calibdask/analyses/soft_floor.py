@@ -16,6 +16,8 @@ from calibdask.estimators.hypothesis_tests.noise_floor import NoiseFloor
 from calibdask.estimators.ordered.cutoff import CutoffError
 from calibdask.estimators.smooth.smooth_ece import SmoothECE
 from calibdask.results.build import DatasetBuilder
+from calibdask.results.cautions import TOO_FEW_IN_A_SLICE
+from calibdask.results.format import counted
 from calibdask.statistics.exact import Array
 from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.views.drawn_shares import LEAST, DrawnShares
@@ -66,7 +68,12 @@ def floors(rows: SoftRows, chosen: Mapping[str, NoiseFloor], read: Input, class_
     }
     estimates = run_requests(requests, source).estimates
     builder = DatasetBuilder(read, class_dim)
-    assumes = {} if rows.clusters is None else {"assumes": "rows of different clusters are independent"}
+    assumed = [] if rows.clusters is None else ["rows of different clusters are independent"]
+    filled = rows.row_counts[rows.row_counts > 0]
+    if few := int((filled < TOO_FEW_IN_A_SLICE).sum()):
+        of_slices = f" in {few} of {counted(filled.size, 'slice')}" if rows.axes else ""
+        assumed.append(f"the variance of the shares is that of fewer than {TOO_FEW_IN_A_SLICE} rows{of_slices}")
+    assumes = {"assumes": "; ".join(assumed)} if assumed else {}
     for name, floor in chosen.items():
         parts = {part: replace(values, notes={**values.notes, **assumes}) for part, values in estimates[name].items()}
         builder.add(name, floor, parts, {}, (*read.batch, *read.by))

@@ -236,7 +236,7 @@ def evaluate(**given: Any) -> None:
             }
         # Bad metrics and options are found before the data is touched; what the panel holds does not matter yet.
         if request.tests is None and any(isinstance(store, StoredRows) for store in stores.values()):
-            request.chosen(request.panel(2, vector=True, rows=0))
+            request.chosen(request.panel(2, vector=True))
 
         from calibdask.analyses.soft_evaluation import DISAGREEMENT
         from calibdask.cli.evaluations import evaluated

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -12,6 +12,9 @@ from calibdask.cli.param_types import is_whole
 from calibdask.cli.rows_request import RowsRequest
 from calibdask.cli.tests_panel import TESTS, PanelOfTests
 from calibdask.estimators.expression import Expression
+
+if TYPE_CHECKING:
+    from calibdask.data.soft_labels import SoftRows
 
 # Of the intervals of a report, where none is given.
 _LEVEL = 0.95
@@ -155,19 +158,19 @@ class EvaluateRequest(RowsRequest):
         if self.seed is not None and self.ci is None and not draws:
             raise click.UsageError("--seed has no effect without --ci, or a metric such as skce that draws at random.")
 
-    def panel(self, classes: int, vector: bool, rows: int) -> dict[str, Any]:
-        """The metrics of data of so many rows when none are named."""
+    def panel(self, classes: int, vector: bool, soft: "SoftRows | None" = None) -> dict[str, Any]:
+        """The metrics of data, with soft labels or without, when none are named."""
         from calibdask.estimators.panel import default_metrics
 
         panel = default_metrics(classes, vector, full=self.full)
-        if not (self.soft_labels or self.groups):
+        if soft is None and not self.groups:
             return {**panel}
         from calibdask.analyses.clustered import supported_panel
         from calibdask.analyses.soft_evaluation import soft_panel
         from calibdask.statistics.layout import Layout
 
-        layout = Layout(classes=classes, vector=vector, weighted=self.soft_labels, clustered=True)
-        return soft_panel(panel, layout, rows) if self.soft_labels else supported_panel(panel, layout)
+        layout = Layout(classes=classes, vector=vector, weighted=soft is not None, clustered=True)
+        return supported_panel(panel, layout) if soft is None else soft_panel(panel, layout, soft)
 
     def report_options(self, chosen: Mapping[str, Any]) -> dict[str, Any]:
         """Options of `calibdask.report.measure` for a report that shows these metrics besides."""

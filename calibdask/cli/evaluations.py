@@ -14,6 +14,7 @@ from calibdask.cli.tests_panel import TESTS
 from calibdask.safe_text import visible_address
 
 if TYPE_CHECKING:
+    from calibdask.data.soft_labels import SoftRows
     from calibdask.statistics.layout import Layout
     from calibdask.storage.open_store import Store
     from calibdask.storage.readers import StoredRows
@@ -46,8 +47,14 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
         unsupported: list[str] = []
         if tests is None:
             left_out: dict[str, str] = {}
-            chosen = request.chosen(request.panel(shape.classes, shape.vector, _known_rows(table)))
-            chosen, unsupported = _supported(request, chosen, layout)
+            soft = _soft_rows(request, table)
+            chosen = request.chosen(request.panel(shape.classes, shape.vector, soft))
+            if soft is None or soft.are_hard:
+                chosen, unsupported = _supported(request, chosen, layout)
+            if soft is not None and not request.metrics:
+                from calibdask.analyses.soft_evaluation import floors_left_out
+
+                unsupported += floors_left_out(soft)
         else:
             left_out = tests.reasons(_row_count(table.labels), vector=shape.vector)
             chosen = {name: metric for name, metric in tests.metrics.items() if name not in left_out}
@@ -74,9 +81,6 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
 
 def _supported(request: EvaluateRequest, chosen: dict[str, Any], layout: "Layout") -> tuple[dict[str, Any], list[str]]:
     """The metrics that support weights and clusters, and sentences on the others; all of them, if none does."""
-    if request.soft_labels:
-        # Evaluation knows which metrics are defined.
-        return chosen, []
     from calibdask.analyses.clustered import refusal_of
 
     layout = replace(layout, weighted=request.weight is not None, clustered=request.groups is not None)
@@ -205,10 +209,13 @@ def _row_count(labels: Any) -> int:
     return int(counts.sum().compute(scheduler=scheduler()))
 
 
-def _known_rows(table: "RowTable") -> int:
-    """The number of rows; 0 where chunks do not know their size."""
-    rows = table.scores.shape[0]
-    return 0 if rows != rows else int(rows)
+def _soft_rows(request: EvaluateRequest, table: "RowTable") -> "SoftRows | None":
+    """The rows if their labels are soft, which say what the default metrics are."""
+    if not request.soft_labels:
+        return None
+    from calibdask.data.soft_labels import SoftRows
+
+    return SoftRows.of(request.data_of(table))
 
 
 def _lengths(block: Any) -> Any:

@@ -145,7 +145,11 @@ class SoftRows:
         """The data with the labels, where all shares are 0 or 1."""
         binary = self.shares.shape[1] == 1
         labels: Any = self.shares[:, 0].astype(np.int64) if binary else self._named(self.shares.argmax(-1))
-        return replace(self.data, labels=labels, scores=self.scores, options=self._plain, identifiers={})
+        groups = self.data.options.groups
+        options = replace(self._plain, groups=None if groups is None else in_memory(groups))
+        by = None if self.data.by is None else {name: in_memory(values) for name, values in self.data.by.items()}
+        columns = {"labels": labels, "scores": self.scores, "weights": self.weights, "by": by, "identifiers": {}}
+        return replace(self.data, **columns, options=options)
 
     @property
     def parts(self) -> "Data":

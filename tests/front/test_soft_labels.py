@@ -62,14 +62,18 @@ def test_classes() -> None:
 def test_hard_shares_have_the_bits_of_their_labels(by: Any) -> None:
     labels = (SHARES > 0.5).astype(int)
     soft = cd.evaluate(labels.astype(float), SCORES, "all", soft_labels=True, by=by, ci=0.9, n_boot=20)
+    assert "all labels are 0 or 1 (NoiseFloor draws such labels)" in soft.attrs.pop("metrics_left_out")[0]
     xr.testing.assert_identical(soft, cd.evaluate(labels, SCORES, "all", by=by, ci=0.9, n_boot=20))
     classes = ROWS.argmax(1)
     one_hot = cd.evaluate(np.eye(3)[classes], MATRIX, soft_labels=True, by=None, ci=0.9, n_boot=20)
+    del one_hot.attrs["metrics_left_out"]
     xr.testing.assert_identical(one_hot, cd.evaluate(classes, MATRIX, ci=0.9, n_boot=20))
     scores = [dict(zip("abc", row, strict=True)) for row in MATRIX.tolist()]
     rows = [{"label": {"abc"[k]: 1}, "score": row} for k, row in zip(classes, scores, strict=True)]
     named = [{**row, "label": "abc"[k]} for k, row in zip(classes, rows, strict=True)]
-    xr.testing.assert_identical(cd.evaluate(rows, soft_labels=True), cd.evaluate(named))
+    by_name = cd.evaluate(rows, soft_labels=True)
+    del by_name.attrs["metrics_left_out"]
+    xr.testing.assert_identical(by_name, cd.evaluate(named))
 
 
 def test_it_is_the_expectation_over_drawn_labels() -> None:
@@ -237,6 +241,7 @@ def test_weights() -> None:
     assert int(result.rows) == (weights > 0).sum()
     labels = (SHARES > 0.5).astype(int)
     soft = cd.evaluate(labels / 1, SCORES, soft_labels=True, sample_weight=weights)
+    del soft.attrs["metrics_left_out"]
     xr.testing.assert_identical(soft, cd.evaluate(labels, SCORES, sample_weight=weights))
 
 
@@ -386,6 +391,47 @@ def test_rows_of_weight_0_do_not_change_the_floor() -> None:
 def test_the_floor_of_one_row_is_that_of_a_label() -> None:
     result = cd.evaluate(SHARES[:41], SCORES[:41], soft_labels=True, by={"g": np.minimum(np.arange(41), 1)})
     assert float(result.ece_floor_high[0]) > 0
+    assert result.ece_floor_high.attrs["assumes"].endswith("that of fewer than 10 rows in 1 of 2 slices")
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "reason"),
+    [
+        (SHARES, ["--prevalence", "0.3"], "have the prevalence of the rows"),
+        (SHARES > 0.5, [], "all labels are 0 or 1 (NoiseFloor draws"),
+        (SHARES > 0.5, ["--groups", "g", "--by", "even"], "all labels are 0 or 1 (rows of a cluster are dependent)"),
+        (SHARES, ["--groups", "g"], ""),
+    ],
+)
+def test_files_have_the_floors_of_arrays(
+    labels: Any,
+    options: list[str],
+    reason: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also if a file has several blocks, whose rows are not counted before they are read."""
+    monkeypatch.setattr("calibdask.storage.csv_files._CSV_BLOCK_BYTES", 1 << 14)
+    path = tmp_path / "rows.csv"
+    rows = pd.DataFrame(
+        {"label": np.asarray(labels, np.float64), "score": SCORES, "g": np.arange(3000) // 5, "even": 0}
+    )
+    rows.to_csv(path, index=False)
+    assert main(["evaluate", str(path), "--soft-labels", "--json", *options]) == 0
+    written = json.loads(capsys.readouterr().out)
+    population = cd.Population(prevalence=0.3) if options[:1] == ["--prevalence"] else None
+    groups = rows.g.to_numpy() if options[:1] == ["--groups"] else None
+    result = cd.evaluate(rows.label.to_numpy(), SCORES, soft_labels=True, groups=groups, population=population)
+    numbers = written["metrics"] if "metrics" in written else written["slices"][0]["metrics"]
+    assert ("ece_floor" in numbers) == (not reason)
+    for name, number in numbers.items():
+        for part, value in number.items():
+            if isinstance(value, float):
+                variable = name if part == "value" else f"{name}_{part}"
+                assert value == pytest.approx(float(result[variable]), rel=1e-12), variable
+    for notes in (written.get("metrics_left_out", []), result.attrs.get("metrics_left_out", [])):
+        assert (reason in notes[0]) if reason else not len(notes)
 
 
 @pytest.mark.parametrize("logits", [np.array([-800.0, 0, 3, 1]), np.array([[-800.0, 1], [2, 0], [0, 1], [800, 0]])])

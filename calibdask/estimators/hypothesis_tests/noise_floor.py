@@ -55,9 +55,11 @@ class NoiseFloor(Estimator):
 
     *Soft labels* vary less than labels drawn from the scores; how much less is estimated from the shares. The
     shares of a replicate are (1 - c) s + c e, with e a label drawn from the scores s, and c**2 the variance of the
-    shares around their mean over that of a label, estimated in cells of neighbouring scores of each slice. Rows of a
-    cluster (``groups=``) share a random number with the probability that reproduces the covariance of their errors.
-    Random numbers are keyed by the position of rows, so that the floor of rows in another order differs by chance.
+    shares around their mean over that of a label, estimated in cells of neighbouring scores of each slice from rows of
+    positive weight, each of which counts once whatever its weight. A single row has the variance of a label; the
+    attribute ``assumes`` counts slices of fewer than 10 rows. Rows of a cluster (``groups=``) share a random number
+    with the probability that reproduces the covariance of their errors. Random numbers are keyed by the position of
+    rows, so that the floor of rows in another order differs by chance.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """Noise floors of rows whose labels are shares: errors of calibrated models with shares of equal variance."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ _GAP_ROWS, _SPREAD_ROWS, _MOST_CELLS = 40, 200, 8
 # Replicates of errors of a panel, whose means are then known within 2 %; of very many rows fewer.
 _REPLICATES: dict[type, int] = {ECE: 500, CutoffError: 200, SmoothECE: 100}
 _MOST_DRAWS, _FEWEST = 5_000_000, 50
+# Parts of rows of all replicates that are sorted by score.
+_MOST_SORTED = 1 << 21
 # Steps of smoothed errors of replicates of n rows, over 1 / sqrt(n): the less noise, the smaller the bandwidth.
 _STEP, _COARSEST = 0.1, 1 / 300
 _FLOOR = "floor"
@@ -64,7 +66,8 @@ def floors(rows: SoftRows, chosen: Mapping[str, NoiseFloor], read: Input, class_
     ]
     source = rows.rows_of(row, label, None).read().source
     requests = {
-        name: floor.of_view(DrawnShares(floor.resamples, floor.seed, *of_parts)) for name, floor in chosen.items()
+        name: _by_scores(floor, len(row)).of_view(DrawnShares(floor.resamples, floor.seed, *of_parts))
+        for name, floor in chosen.items()
     }
     estimates = run_requests(requests, source).estimates
     builder = DatasetBuilder(read, class_dim)
@@ -78,6 +81,21 @@ def floors(rows: SoftRows, chosen: Mapping[str, NoiseFloor], read: Input, class_
         parts = {part: replace(values, notes={**values.notes, **assumes}) for part, values in estimates[name].items()}
         builder.add(name, floor, parts, {}, (*read.batch, *read.by))
     return builder.variables
+
+
+class _CutoffByScores(CutoffError):
+    """The error from scores, however many rows there are."""
+
+    _most_rows = None
+
+
+def _by_scores(floor: NoiseFloor, parts: int) -> NoiseFloor:
+    """The floor, whose replicates are sorted unless they are many: a grid for each of them takes far more memory."""
+    statistic = floor.statistic
+    if not isinstance(statistic, CutoffError) or parts * floor.resamples > _MOST_SORTED:
+        return floor
+    by_scores = _CutoffByScores(**{field.name: getattr(statistic, field.name) for field in fields(statistic)})
+    return replace(floor, statistic=by_scores)
 
 
 def _intervals(scores: Array, *, only_top: bool) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Array, Array]:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 import scipy
@@ -121,6 +121,9 @@ class CutoffError(ColumnEstimator):
     ends: CutoffEnds = "two-sided"
     method: CutoffMethod = "brownian"
 
+    # Of more rows, cells of a grid take the place of scores.
+    _most_rows: ClassVar[int | None] = _MOST_ROWS
+
     def __post_init__(self) -> None:
         check_choice("ends", self.ends, ("two-sided", "one-sided"))
         check_choice("method", self.method, ("brownian", "freedman"))
@@ -138,7 +141,7 @@ class CutoffError(ColumnEstimator):
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         setting = self.measured(layout)
-        points = yield from ScorePoints(setting, most_rows=_MOST_ROWS)
+        points = yield from ScorePoints(setting, most_rows=self._most_rows)
         fields = np.full((*points.shape, len(ErrorPath._fields)), np.nan)
         for index, at in points.strata():
             score, weight, outcome = points.score[at], points.weight[at], points.outcome[at]

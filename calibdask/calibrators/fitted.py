@@ -97,7 +97,7 @@ def fit_slices(calibrator: "Calibrator", data: Input, all_rows: Input | None, mi
     # A map of all classes together needs two of them, maps of each by itself need all.
     both = slices.both.all(-1) if calibrator.by_column else slices.both.any(-1)
     few = (slices.rows < min_rows) | ~both | unfitted(calibrator, slices)
-    return _of_slices(slices, whole, data.by, few, min_rows)
+    return _of_slices(slices, whole, data.by, few, min_rows, shrinks=calibrator.by_column)
 
 
 def slices_and_all(
@@ -169,7 +169,9 @@ def unfitted(calibrator: "Calibrator", slices: "Fit") -> Marks:
     return np.asarray(np.isnan(first.reshape(len(first), -1)).all(-1))
 
 
-def _of_slices(slices: "Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks, min_rows: int) -> Sliced:
+def _of_slices(
+    slices: "Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks, min_rows: int, *, shrinks: bool
+) -> Sliced:
     numbers = {}
     for name, of_all in whole.numbers.items():
         unknown = np.full((few.size, *of_all.shape[1:]), np.nan)
@@ -178,9 +180,10 @@ def _of_slices(slices: "Fit", whole: Sliced, axes: tuple[Axis, ...], few: Marks,
     cautions = whole.cautions
     if pooled:
         shown = listed(pooled[:5]) + (" and others" if len(pooled) > 5 else "")
+        advice = " PlattScaling(shrink=True), or --shrink, gives small slices maps of their own."
         cautions += (
             f"{len(pooled)} of {few.size} slices have fewer than {min_rows} rows, or outcomes or scores that are all "
-            f"alike, and have the map of all rows: {shown}.",
+            f"alike, and have the map of all rows: {shown}.{advice if shrinks and few.size >= 3 else ''}",
         )
     events = np.concatenate([slices.events, whole.events])
     return Sliced(numbers, np.append(slices.rows, whole.rows), given_columns(axes), pooled, cautions, events)

@@ -22,26 +22,26 @@ _NORMAL = 1.959963984540054
 class NormalEffects:
     """Effects theta_k with a mean, a variance and a kurtosis, seen with normal noise.
 
-    ``most_variance`` is the upper limit of the variance, at 97.5 %, which intervals allow for; ``certain_variance`` is
-    what estimates are weighed by.
+    ``most_variance`` is the upper limit of the variance, at 97.5 %, which intervals allow for; ``weight_variance`` is
+    the variance minus one standard error, from which the weights of estimates are computed.
     """
 
     mean: float
     variance: float
     kurtosis: float
     most_variance: float
-    certain_variance: float
+    weight_variance: float
 
     @classmethod
     def of(cls, values: Array, noise: Array, *, for_intervals: bool = True) -> "NormalEffects":
         """Of estimates with sampling variances ``noise``; without ``for_intervals`` there is no upper limit.
 
         The variance is the root t of Paule & Mandel [1]_, sum_k (y_k - mean)**2 / (v_k + t) = K - 1 with the mean
-        weighted by 1 / (v_k + t), but at least 2 / sum (1 / v), below which it is not told from 0; the kurtosis is that
-        of moments, at least 1 + 32 sum v**4 / (variance**2 K sum v**2) [2]_. The weights of estimates use t - e, with
-        the standard error e that t has without effects, (2 / sum v**-2)**(1/2), larger where squares vary more than
-        those of normal variables: where effects are not told from noise, a variance that is too large by chance costs
-        more than one that is too small, and all slices together are the better estimate.
+        weighted by 1 / (v_k + t), but at least 2 / sum (1 / v), below which it cannot be told from 0; the kurtosis is
+        that of moments, at least 1 + 32 sum v**4 / (variance**2 K sum v**2) [2]_. The weights of estimates use t - e,
+        with the standard error e that t has without effects, (2 / sum v**-2)**(1/2), larger where squares vary more
+        than those of normal variables: where effects cannot be told from noise, a variance that is too large by chance
+        costs more than one that is too small, and all slices together are the better estimate.
 
         References
         ----------
@@ -60,17 +60,34 @@ class NormalEffects:
         fourth = float((distance**4 - 6 * noise * distance**2 + 3 * noise**2).mean())
         floor = 1 + 32 * float((noise**4).sum()) / (variance**2 * count * max(float((noise**2).sum()), 1e-300))
         kurtosis = min(max(fourth / variance**2, floor, 1.0), _MOST_KURTOSIS)
-        certain = max(variance - _chance(distance**2 / (noise + variance), noise), least)
+        certain = max(variance - _null_standard_error(distance**2 / (noise + variance), noise), least)
         most = max(variance, most_variance(values, noise)) if for_intervals else variance
         return cls(mean, variance, kurtosis, most, certain)
 
     def share(self, noise: Array) -> Array:
         """The weight of an estimate itself, t / (t + v)."""
-        return _share(self.certain_variance, noise)
+        return _share(self.weight_variance, noise)
 
     def shrunken(self, values: Array, noise: Array) -> Array:
         """Posterior means."""
         return np.asarray(self.mean + self.share(noise) * (values - self.mean))
+
+    def standard_error(self, noise: Array) -> Array:
+        """Root mean square errors of the posterior means, of infinite noise those of the mean.
+
+        With the weights w of the estimates, w**2 v + (1 - w)**2 (t + var(mean)), and 2 v**2 / (t + v)**3 var(t) for the
+        uncertainty of the variance, of which t shows one half [1]_; var(mean) = 1 / sum 1 / (t + v) and var(t) =
+        2 / sum (t + v)**-2.
+
+        References
+        ----------
+        .. [1] Prasad & Rao, The estimation of the mean squared error of small-area estimators, 1990, (5.13).
+        """
+        weight, total = self.share(noise), self.variance + noise
+        of_mean, of_variance = 1 / float((1 / total).sum()), 2 / float((total**-2.0).sum())
+        with np.errstate(invalid="ignore"):
+            own = np.where(np.isfinite(noise), weight**2 * noise + 2 * (noise / total) ** 2 / total * of_variance, 0.0)
+        return np.sqrt(own + (1 - weight) ** 2 * (self.variance + of_mean))
 
     def reach(self, noise: Array, level: float) -> Array:
         """Half the width of the intervals around the posterior means.
@@ -105,7 +122,7 @@ class GammaRatios:
     """Ratios of observed to expected events, a gamma distribution with this mean and variance.
 
     By the moments of Marshall: m = sum O / sum E, and the variance S - v, S = sum E (O / E - m)**2 / sum E and
-    v = c m / mean E, at least 2 v / K for K groups, below which it is not told from 0. Events have ``dispersion`` c
+    v = c m / mean E, at least 2 v / K for K groups, below which it cannot be told from 0. Events have ``dispersion`` c
     times the variance of a Poisson variable, below 1 where they are not rare: counts and expectations enter divided by
     c. ``most_variance`` is an approximate upper limit of the variance, which intervals allow for: the variance plus
     1.96 standard deviations of S by
@@ -179,7 +196,7 @@ def paule_mandel(values: Array, noise: Array) -> float:
     return _crossing(excess, values, noise)
 
 
-def _chance(squares: Array, noise: Array) -> float:
+def _null_standard_error(squares: Array, noise: Array) -> float:
     """The standard error of the variance of effects where there are none, from squared standardized distances."""
     if (noise <= 0).any():
         return 0.0

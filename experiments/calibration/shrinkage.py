@@ -1,4 +1,4 @@
-"""Errors and intervals of many small slices: raw gaps, gaps shrunk by empirical Bayes, and ratios."""
+"""Errors and intervals of many small slices: gaps shrunk by empirical Bayes, ratios, and intercepts of maps."""
 
 import argparse
 import itertools
@@ -59,6 +59,30 @@ class Portfolio:
         )
 
 
+def intercepts(rows: int, deviation: float, seed: int, slices: int = 100) -> tuple[float, float]:
+    """Share of intercepts that are within 1.96 standard errors, and root mean square error over standard error."""
+    rng = np.random.default_rng([seed, rows, int(1000 * deviation)])
+    place = np.repeat(np.arange(slices), rows)
+    logit = rng.normal(-1, 1, place.size)
+    effect = deviation * rng.normal(size=slices)
+    label = (rng.random(place.size) < 1 / (1 + np.exp(-logit - effect[place]))).astype(int)
+    score = 1 / (1 + np.exp(-logit))
+    fitted = cd.PlattScaling(shrink=True).fit(label, score, by={"slice": place})
+    error = np.asarray(fitted.intercept_)[:slices].ravel() - effect
+    claimed = np.asarray(fitted.intercept_se_)[:slices].ravel()
+    return float((np.abs(error) <= 1.96 * claimed).mean()), float(np.sqrt((error**2).mean() / (claimed**2).mean()))
+
+
+def table_of_intercepts(sizes: list[int], sets: int) -> Iterator[str]:
+    """A line for each number of rows and standard deviation of intercepts."""
+    yield "| rows of a slice | deviation | covered | 5 % of data sets cover less than | error / standard error |"
+    yield "| --- " * 5 + "|"
+    for rows, deviation in itertools.product(sizes, (0.0, 0.1, 0.25, 0.5)):
+        shares, ratios = np.transpose([intercepts(rows, deviation, seed) for seed in range(sets)])
+        means = f"{shares.mean():.3f} | {np.quantile(shares, 0.05):.2f} | {ratios.mean():.2f}"
+        yield f"| {rows} | {deviation:g} | {means} |"
+
+
 def table(sizes: list[int], sets: int) -> Iterator[str]:
     """A line for each kind of effects, frequency of outcomes and number of rows."""
     yield HEAD
@@ -75,9 +99,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[30, 100, 300])
     parser.add_argument("--sets", type=int, default=4, help="portfolios of each kind")
+    parser.add_argument("--maps", type=int, default=0, help="measure intercepts of maps, with this many data sets")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
-    for line in table(chosen.rows, chosen.sets):
+    maps = table_of_intercepts(chosen.rows, chosen.maps)
+    for line in maps if chosen.maps else table(chosen.rows, chosen.sets):
         print(line, flush=True)
 
 

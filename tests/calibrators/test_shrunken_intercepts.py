@@ -60,6 +60,8 @@ def test_intercepts_are_those_by_hand() -> None:
     np.testing.assert_allclose(fitted.own_weight_, own_weight, atol=1e-7)
     np.testing.assert_allclose(fitted.deviation_, deviation, atol=1e-7)
     assert (fitted.coef_ == whole.coef_).all()
+    within = np.abs(fitted.intercept_ - effect) <= 2 * fitted.intercept_se_
+    assert within.mean() > 0.9
     # Nearer to the truth than the map of all rows.
     assert np.mean((fitted.intercept_ - effect) ** 2) < 0.7 * np.mean((whole.intercept_ - effect) ** 2)
     assert "60 slices are shrunk" in shrunken_notes(fitted)[0]

@@ -55,8 +55,8 @@ def test_effects_are_shrunken_by_their_noise() -> None:
     effects = NormalEffects.of(values, noise)
     assert effects.variance == pytest.approx(0.25, abs=0.08)
     # One standard error less.
-    assert 0.5 * effects.variance < effects.certain_variance < effects.variance
-    share = effects.certain_variance / (effects.certain_variance + 1)
+    assert 0.5 * effects.variance < effects.weight_variance < effects.variance
+    share = effects.weight_variance / (effects.weight_variance + 1)
     np.testing.assert_allclose(effects.shrunken(values, noise), effects.mean + share * (values - effects.mean))
     # Probabilities are those of the variance itself.
     share = effects.variance / (effects.variance + 1)

@@ -51,7 +51,7 @@ class ShrunkenIntercepts:
     intercept : ndarray of shape (slices,)
         Posterior means; without rows the mean of all slices.
     error : ndarray of shape (slices,)
-        Posterior standard deviations.
+        Root mean square errors of these.
     own_weight : ndarray of shape (slices,)
         The weight of the rows of the slice itself in its intercept, 0 to 1.
     deviation : float
@@ -95,10 +95,9 @@ class ShrunkenIntercepts:
             intercept[filled] = effects.shrunken(working, noise)
             if np.abs(intercept - before).max(initial=0.0) < _SETTLED:
                 break
-        own_weight = np.zeros(count)
-        own_weight[filled] = effects.share(noise)
-        error = np.sqrt(effects.certain_variance * (1 - own_weight))
-        return cls(intercept, error, own_weight, effects.variance**0.5)
+        of_all = np.full(count, np.inf)
+        of_all[filled] = noise
+        return cls(intercept, effects.standard_error(of_all), effects.share(of_all), effects.variance**0.5)
 
 
 def column_of(points: Points, column: int) -> tuple[npt.NDArray[np.bool_], Counts]:

@@ -113,8 +113,8 @@ def by_class(types: Mapping[str, Any], names: ColumnNames, url: str) -> tuple[di
         return dict(types), names
     if len(classes) > _MOST_NAMES:
         raise ValueError(
-            f"{url}: column {visible(names.scores[0])!r} has {len(classes):,} names of classes in all; questions with "
-            "different answers expect common names, such as their letters, a, b and c."
+            f"{url}: column {visible(names.scores[0])!r} has {len(classes):,} names of classes in all; at "
+            f"most {_MOST_NAMES:,} are supported. Name answers of different questions alike, for example a, b, c."
         )
     kind = pyarrow.struct([(name, pyarrow.float64()) for name in classes])
     own = class_names(types[names.labels[0]]) if len(names.labels) == 1 else ()
@@ -198,12 +198,14 @@ def check_types(location: Location, choice: ColumnChoice, names: ColumnNames, sc
 
     Other columns may be of any type, also of such as nothing here knows.
     """
+    # Of a label, or of several raters.
+    are_texts = all(is_text(schema.field(name).type) for name in names.labels)
     for name in dict.fromkeys((*names.columns, *choice.further)):
         kind = schema.field(name).type
         expected = ""
         if name in (*names.scores, choice.weight) and not _is_number(_item(kind)):
             expected = "numbers"
-        elif name in names.labels and not (_is_number(_item(kind)) or (is_text(kind) and names.labels == (name,))):
+        elif name in names.labels and not (_is_number(_item(kind)) or are_texts):
             expected = "numbers or texts" if names.labels == (name,) else "numbers"
         elif name in choice.slicing and not (_is_number(kind) or is_text(kind) or _is_time(kind)):
             expected = "numbers, texts or dates"

@@ -272,6 +272,11 @@ def test_raters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     counts = np.stack([(words == name).sum(-1) for name in "abc"], -1)
     shares = counts / counts.sum(-1, keepdims=True)
     assert float(of_raters.log_loss) == pytest.approx(-(shares * np.log(MATRIX)).sum(1).mean(), rel=1e-12)
+    pd.concat([pd.DataFrame(words, columns=["anna", "ben", "cleo"]), named], axis=1).to_csv(path, index=False)
+    command = ["evaluate", str(path), "--label", "anna,ben,cleo", "--score", "a,b,c", "--raters"]
+    assert main([*command, "--metric", "log-loss", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["metrics"]["log_loss"]["value"]
+    assert found == pytest.approx(float(of_raters.log_loss), rel=1e-12)
 
 
 def decisions() -> tuple[list[dict[str, Any]], dict[str, tuple[list[str], Any, Any]]]:

@@ -22,7 +22,7 @@ _NO_PVALUE = "none: this p-value assumes independent rows, but rows of a cluster
 
 
 def check_clustered(metrics: Mapping[str, Estimator], data: Input) -> None:
-    """Refuse metrics that were asked for and have no form for clusters, or for soft labels.
+    """Refuse metrics that were asked for and do not support clusters, or soft labels.
 
     Raises
     ------
@@ -59,14 +59,14 @@ def check_binomial(caller: str, layout: Layout, *, has_rows: bool) -> None:
 
 
 def refusal_of(metric: Estimator, layout: Layout) -> str:
-    """Why a metric has no form for the weights or the clusters of rows, as a clause; empty if it has one."""
+    """Why a metric does not support the weights or the clusters of rows, as a clause; empty if it does."""
     if layout.weighted and not metric.supports_weights:
         return "it does not support weights"
     return metric.cluster_refusal(layout) if layout.clustered else ""
 
 
 def supported_panel(panel: Mapping[str, Estimator], layout: Layout) -> dict[str, Estimator]:
-    """The metrics of a panel that have a form for the weights and the clusters of rows."""
+    """The metrics of a panel that support the weights and the clusters of rows."""
     return supported_metrics(panel, lambda metric: refusal_of(metric, layout))
 
 

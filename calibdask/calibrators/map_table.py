@@ -66,16 +66,17 @@ class MapTable:
 
 
 def shrunken_notes(calibrator: Calibrator) -> list[str]:
-    """Sentences on the numbers of slices that were shrunk, and how far; none without such."""
+    """Sentences on how far the intercepts of slices were shrunk; empty without shrinkage."""
     numbers = calibrator._sliced.numbers
     if "own_weight" not in numbers:
         return []
     own, deviation = numbers["own_weight"][:-1], numbers["deviation"][-1]
-    least, middle, most = (percent(float(share)) for share in np.quantile(own, (0.0, 0.5, 1.0)))
+    filled = own[calibrator._sliced.rows[:-1] > 0]
+    least, middle, most = (percent(float(share)) for share in np.quantile(filled, (0.0, 0.5, 1.0)))
     return [
         f"The intercepts of {counted(len(own), 'slice')} are shrunk towards their mean; the slope is that of all rows.",
-        f"They differ by a standard deviation of {listed(figure(float(one)) for one in deviation)}; the rows of a "
-        f"slice have a weight of {least} to {most} in its intercept, {middle} in the median.",
+        f"Their standard deviation is {listed(figure(float(one)) for one in deviation)}. The weight of a slice's own "
+        f"rows in its intercept is {least} to {most} (median {middle}).",
     ]
 
 

@@ -155,7 +155,7 @@ def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
     """Without limits: frequency less score of all rows and of slices by model, in the order of the first model."""
     given = [_Gaps.of(model) for model in models]
     places = list(dict.fromkeys(place for own in given for place in own.values))
-    # Of many small slices, which a sentence is about, the largest shrunken gaps come first, and suffice.
+    # Of many small slices only the largest shrunken gaps are shown; a sentence summarizes the others.
     small = any(sliced.shrunken is not None for sliced in models[0].sliced)
     ends = [end for own in given for value in own.values.values() for end in (value.value, value.low, value.high)]
     if not any(isinstance(end, float) for end in ends):

@@ -53,8 +53,8 @@ class ShrunkenSlices:
             for label, gap in list(self.gaps.items())[:_MOST_NAMED]
         ]
         return (
-            f"{counted(len(self.gaps), 'slice')} of {name}, most of them small: beyond noise their gaps differ by a "
-            f"standard deviation of {POINTS.number(self.deviation)} percentage points, and "
+            f"{counted(len(self.gaps), 'slice')} of {name}, most of them small: after subtracting noise, their gaps "
+            f"have a standard deviation of {POINTS.number(self.deviation)} percentage points; "
             f"{self.excluding:,} of the {percent(self.level)} intervals exclude 0. Largest after shrinkage (empirical "
             f"Bayes): {joined(largest)}."
         )

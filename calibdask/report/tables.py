@@ -304,7 +304,7 @@ def slice_table(model: ModelResult, sliced: SlicesBy) -> Table:
     rows.append([Cell(), Cell(), Cell(picture=forest_axis(reach)), Cell(), *(Cell() for _ in (*columns, *means))])
     numeric = ((title, True) for title in (*columns.values(), *means))
     drawn = _interval(model) if model.level is None else f"pointwise {_interval(model)}"
-    ranked = "at least, adjusted" if sliced.shrunken is None else f"{gap_name(model.kind)}, shrunken"
+    ranked = "lower bound (Bonferroni)" if sliced.shrunken is None else f"{gap_name(model.kind)}, shrunken"
     headings = [(sliced.name, False), ("rows", True), (drawn, False), (ranked, True), *numeric]
     return Table(f"{model.name} by {sliced.name}, the worst first", headings, rows, _slice_notes(model, sliced))
 

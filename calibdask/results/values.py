@@ -300,7 +300,7 @@ class Results:
 
     @property
     def shown(self) -> tuple[PartResult, ...]:
-        """The numbers that tables show: all, or the main one of each metric that has one for the default panel."""
+        """The numbers in tables: all; of the default panel only the main number of each metric that has one."""
         if self.dataset.attrs.get("panel") != DEFAULT_PANEL:
             # Without slices the rows behind a number are among the words on it.
             return tuple(part for part in self.numbers if self.shared_dims or (part.part, part.kind) != BEHIND)

@@ -25,7 +25,7 @@ from calibdask.statistics.statistic import Statistic
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS, bucket_count
 
 # A cluster with a larger share of the rows decides the numbers, and the others are too few to show how they vary. Of 60
-# clusters, intervals at 90 % hold in three of four data sets if one cluster has a third of the rows, and in 43 % if it
+# clusters, 90 % intervals cover in three of four data sets if one cluster has a third of the rows, and in 43 % if it
 # has half.
 MOST_OF_A_CLUSTER = 0.25
 # Clusters, by slice, whose sums are kept.

@@ -275,7 +275,7 @@ def ranking_text(ranking: SliceRanking) -> str:
     slices, empty = len(ranking.rows), int((ranking.rows == 0).sum())
     count = f"{slices - empty:,} slices{f', and {empty:,} without rows' if empty else ''}"
     if isinstance(ranking, ShrunkenRanking):
-        order = ", ordered by mean gaps that are shrunk by empirical Bayes; intervals hold on average over the slices."
+        order = ", ordered by shrunken mean gaps (empirical Bayes); intervals have average coverage over the slices."
     elif not ranking.has_intervals:
         order = ", in the order of their values: this metric has no intervals."
     elif ranking.done():

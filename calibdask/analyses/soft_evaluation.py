@@ -132,7 +132,7 @@ def refuse_soft(metrics: Mapping[str, Estimator], data: Input) -> None:
 def soft_panel(panel: Mapping[str, Estimator], layout: Layout, rows: SoftRows) -> dict[str, Estimator]:
     """The metrics of a panel that are defined for soft labels, with noise floors of errors if there are any."""
     chosen = supported_metrics(panel, _refusal(rows, layout))
-    return chosen if floors_left_out(rows) else with_floors(chosen, len(rows.group))
+    return chosen if floors_left_out(rows) else with_floors(chosen, rows)
 
 
 def floors_left_out(rows: SoftRows) -> list[str]:

@@ -29,13 +29,14 @@ _REPLICATES: dict[type, int] = {ECE: 500, CutoffError: 200, SmoothECE: 100}
 _MOST_DRAWS, _FEWEST = 5_000_000, 50
 # Parts of rows of all replicates that are sorted by score.
 _MOST_SORTED = 1 << 21
-# Steps of smoothed errors of replicates of n rows, over 1 / sqrt(n): the less noise, the smaller the bandwidth.
+# Steps of smoothed errors of replicates of n rows of a slice, over 1 / sqrt(n): the less noise, the smaller bandwidths.
 _STEP, _COARSEST = 0.1, 1 / 300
 _FLOOR = "floor"
 
 
-def with_floors(panel: Mapping[str, Estimator], rows: int) -> dict[str, Estimator]:
+def with_floors(panel: Mapping[str, Estimator], soft: SoftRows) -> dict[str, Estimator]:
     """A panel with the noise floor of each error behind it."""
+    rows, largest = len(soft.group), int(soft.row_counts.max(initial=0))
     both: dict[str, Estimator] = {}
     for name, metric in panel.items():
         both[name] = metric
@@ -44,7 +45,7 @@ def with_floors(panel: Mapping[str, Estimator], rows: int) -> dict[str, Estimato
             few = max(_FEWEST, min(replicates, _MOST_DRAWS // max(1, rows)))
             statistic = metric
             if isinstance(metric, SmoothECE):
-                step = max(metric.step, min(_COARSEST, _STEP / max(1, rows) ** 0.5))
+                step = max(metric.step, min(_COARSEST, _STEP / max(1, largest) ** 0.5))
                 statistic = replace(metric, step=step)
             both[f"{name}_{_FLOOR}"] = NoiseFloor(statistic=statistic, resamples=few)
     return both

@@ -1,4 +1,4 @@
-"""Bounds of slices whose outcomes are all alike, which neither replicates nor weighted rows of them have."""
+"""Bounds of slices without unexpected outcomes, which neither replicates nor weighted rows of them have."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -12,7 +12,7 @@ from calibdask.estimators.about import LOSSES, Description
 from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.constant_outcomes import ConstantOutcomes, setting_of
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.interval import KnownEnds
+from calibdask.estimators.interval import FromHistograms, FromRows, KnownEnds
 from calibdask.estimators.outcome_counts import MOST_UNEVEN
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.sampling_variance import UNKNOWN_WEIGHT
@@ -53,17 +53,21 @@ def bounds_where_outcomes_differ(
 def error_bounds(
     estimate: Estimate,
     bounds: Mapping[str, Bounds],
-    description: Description,
     alike: ConstantOutcomeSlices,
     level: float,
+    metric: Estimator,
+    layout: Layout,
 ) -> tuple[Estimate, Mapping[str, Bounds]]:
-    """The parts that are errors, and their bounds, with what holds where all outcomes are equal."""
-    parts, ends = dict(estimate), dict(bounds)
+    """The parts and their bounds, with what holds where no outcome is unexpected, or all are equal."""
+    parts, ends, description = dict(estimate), dict(bounds), metric.describe(layout)
     for name, of_part in bounds.items():
-        if name in description and description[name].settled(estimate[name].kind).kind == "error":
+        kind = description[name].settled(estimate[name].kind).kind if name in description else None
+        if kind == "error":
             is_mean_gap = description[name].quantity == "mean-gap"
             parts[name] = alike.notes(estimate[name], of_part, is_mean_gap=is_mean_gap)
             ends[name] = alike.bounds(of_part, level, is_mean_gap=is_mean_gap)
+        elif kind in (*LOSSES, "number"):
+            parts[name], ends[name] = alike.loss_bounds(estimate[name], of_part, level, metric.row_range(name, layout))
     return parts, ends
 
 
@@ -90,15 +94,21 @@ def outcomes_name(metric: Estimator, layout: Layout) -> str:
 
 
 def outcome_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str, Estimator]:
-    """Estimators that detect constant outcomes in all columns with errors, or with ends by formulas and weights."""
+    """Estimators that detect constant or expected outcomes in all columns whose ends depend on that."""
     layout = source.layout
-    checked = [
-        metric
-        for metric in metrics.values()
-        if (has_weighted_ends(metric, layout) or any(info.kind == "error" for info in metric.describe(layout).values()))
-        and source.has_score_sums(setting_of(metric, layout))
-    ]
-    return {outcomes_name(metric, layout): ConstantOutcomes(setting_of(metric, layout)) for metric in checked}
+    checks: dict[str, Estimator] = {}
+    for metric in metrics.values():
+        setting = setting_of(metric, layout)
+        has_errors = any(info.kind == "error" for info in metric.describe(layout).values())
+        is_checked = has_errors or has_weighted_ends(metric, layout) or has_replicates(metric, layout)
+        if is_checked and source.has_score_sums(setting):
+            checks[outcomes_name(metric, layout)] = ConstantOutcomes(setting, source.has_histogram(setting))
+    return checks
+
+
+def has_replicates(metric: Estimator, layout: Layout) -> bool:
+    """Whether intervals come from replicates."""
+    return isinstance(metric.interval(layout), FromRows | FromHistograms)
 
 
 def has_weighted_ends(metric: Estimator, layout: Layout) -> bool:

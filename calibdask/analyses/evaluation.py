@@ -355,8 +355,8 @@ def evaluated(
         outcomes = measured.estimates.get(outcomes_name(estimator, layout))
         if choice is not None and bounds and outcomes is not None:
             units = measured.estimates[CLUSTERS]["clusters"].values if layout.clustered else outcomes["rows"].values
-            alike = ConstantOutcomeSlices(outcomes["alike"].values, np.asarray(units, np.float64))
-            estimate, bounds = error_bounds(estimate, bounds, description, alike, choice.level)
+            alike = ConstantOutcomeSlices.of(outcomes, np.asarray(units, np.float64))
+            estimate, bounds = error_bounds(estimate, bounds, alike, choice.level, estimator, layout)
             if has_weighted_ends(estimator, layout):
                 estimate, bounds = weighted_bounds(estimate, bounds, alike)
         estimate, bounds = supported_bounds(estimator, estimate, bounds, description, layout, measured.estimates)

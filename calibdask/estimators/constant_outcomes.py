@@ -1,4 +1,4 @@
-"""Where all rows have the outcome, or none: what resampled rows cannot show."""
+"""Where no outcome is unexpected, or all are equal: what resampled rows cannot show."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,15 @@ from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, FixedPart
 from calibdask.estimators.without_interval import bare
 from calibdask.statistics import exact
+from calibdask.statistics.bins.bin_sums import BinSums
+from calibdask.statistics.bins.edges import Edges
 from calibdask.statistics.column_sums import ColumnSums
+from calibdask.statistics.frozen import FrozenArray
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
+
+_HALVES = Edges(FrozenArray(np.array([[[[0.0, 0.5, 1.0]]]])), uniform=True)
 
 
 def setting_of(metric: Estimator, layout: Layout) -> Setting:
@@ -26,12 +31,20 @@ def setting_of(metric: Estimator, layout: Layout) -> Setting:
 
 @dataclass(frozen=True)
 class ConstantOutcomes(Estimator):
-    """Whether all outcomes of each column are alike, and the rows of each slice, NaN with weights.
+    """Where resampled rows cannot show the outcomes that did not occur, by (batch, group, column).
 
-    With weights the outcome that did not occur may weigh anything.
+    ``alike``: all outcomes are equal. ``right``: they differ, but every score is on the right side of 1/2. ``rows`` of
+    each slice, NaN with weights: an outcome that did not occur may weigh anything.
+
+    Parameters
+    ----------
+    setting : Setting
+    sides : bool
+        Whether the sums on the sides of 1/2 can be computed; without them ``right`` is false.
     """
 
     setting: Setting
+    sides: bool = True
 
     @override
     def interval(self, layout: Layout) -> NoInterval:
@@ -40,11 +53,20 @@ class ConstantOutcomes(Estimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        sums = yield from ColumnSums(self.setting)
-        weight, outcome = exact.value(sums.weight), exact.value(sums.outcome)
-        rows = np.asarray(sums.rows[..., 0], np.float64)
-        alike = (weight > 0) & ((outcome <= 0) | (outcome >= weight))
+        if self.sides:
+            halves = yield from BinSums(self.setting, _HALVES)
+            weight, outcome = exact.value(halves.weight), exact.value(halves.outcome)
+            rows = np.asarray(halves.rows.sum(-1)[..., 0], np.float64)
+        else:
+            sums = yield from ColumnSums(self.setting)
+            weight, outcome = (exact.value(of)[..., None] for of in (sums.weight, sums.outcome))
+            rows = np.asarray(sums.rows[..., 0], np.float64)
+        without, only = outcome <= 0, outcome >= weight
+        has_rows = (weight > 0).any(-1)
+        alike = np.asarray(has_rows & (without.all(-1) | only.all(-1)))
+        is_right = without[..., 0] & only[..., -1] if self.sides else np.zeros_like(alike)
         return {
             "alike": FixedPart(alike, ("column",)),
+            "right": FixedPart(np.asarray(is_right & has_rows & ~alike), ("column",)),
             "rows": FixedPart(np.full(rows.shape, np.nan) if layout.weighted else rows),
         }

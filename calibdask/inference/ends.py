@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.estimators.parts import Estimate, FixedPart, Number, Part, estimated
 from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.methods import NumberReplicates, method_of, number_ends, percentiles
@@ -57,6 +58,9 @@ def known_bounds(estimate: Estimate, level: float) -> dict[str, Bounds]:
     }
 
 
+_ALIKE, _RIGHT = "where all outcomes are equal", "where every score is on the right side of 1/2"
+
+
 def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
     """Drop the replicated ends of slices whose outcomes, (batch, groups, *dims), are all 0 or all 1.
 
@@ -69,40 +73,84 @@ def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
 
 @dataclass(frozen=True)
 class ConstantOutcomeSlices:
-    """Slices whose outcomes are all alike, by (batch, groups, columns), and their rows, NaN with weights.
+    """Slices whose outcomes are all alike, or whose scores are all on the right side of 1/2, and their rows.
 
-    Of n such rows the other outcome has at most the probability u = 1 - ((1 - level) / 2)**(1 / n).
+    By (batch, groups, columns); rows are NaN with weights. Of n such rows the other outcome, or an outcome on the other
+    side of 1/2 than its score, has at most the probability u = 1 - ((1 - level) / 2)**(1 / n).
     """
 
     alike: npt.NDArray[np.bool_]
+    right: npt.NDArray[np.bool_]
     rows: Array
 
-    def bounds(self, bounds: Bounds, level: float, *, is_mean_gap: bool) -> Bounds:
-        """Bounds of an error; slices with constant outcomes get bounds without replicates.
+    @classmethod
+    def of(cls, outcomes: Estimate, rows: Array) -> "ConstantOutcomeSlices":
+        """From an estimate of `calibdask.estimators.constant_outcomes.ConstantOutcomes`."""
+        return cls(outcomes["alike"].values, outcomes["right"].values, rows)
 
-        A mean over rows of |P(o = 1 | s) - s|, binned or smoothed, is at most u away from what it would be if the other
+    @property
+    def untold(self) -> npt.NDArray[np.bool_]:
+        """Slices of either kind."""
+        return self.alike | self.right
+
+    def bounds(self, bounds: Bounds, level: float, *, is_mean_gap: bool) -> Bounds:
+        """Bounds of an error; such slices get bounds without replicates.
+
+        A mean over rows of |P(o = 1 | s) - s|, binned or smoothed, is at most u away from what it would be if that
         outcome never occurred, which is what was measured: the ends are moved by u. Other errors have none.
         """
         return {name: self._end(end, name, level, is_mean_gap) for name, end in bounds.items()}
 
     def notes(self, part: Part, bounds: Bounds, *, is_mean_gap: bool) -> Part:
         """Add a note to the error if its interval does not come from replicates."""
-        count = int(self._of(part).sum())
-        if not count or not any(is_replicated(end) for end in bounds.values()):
+        where_untold = self._described(part)
+        if not where_untold or not any(is_replicated(end) for end in bounds.values()):
             return part
-        slices = "" if count == self._of(part).size else f" ({count} of {self._of(part).size})"
         ends = "the interval allows for the largest rate of the other outcome that cannot be ruled out"
         if not is_mean_gap or np.isnan(self.rows).any():
             ends = "there is no interval"
-        return replace(part, notes={**part.notes, "no_replicates": f"where all outcomes are equal{slices} {ends}"})
+        return replace(part, notes={**part.notes, "no_replicates": f"{where_untold} {ends}"})
 
-    def _of(self, part: Part) -> npt.NDArray[np.bool_]:
+    def loss_bounds(
+        self, part: Part, bounds: Bounds, level: float, span: tuple[float, float] | None
+    ) -> tuple[Part, Bounds]:
+        """A score or a term of one, and its bounds where every score is on the right side of 1/2.
+
+        Replicates have no loss of a wrong one, which is most of the variance where they are rare. A mean over rows with
+        losses within ``span`` has the limits of Clopper & Pearson, all others none.
+        """
+        right = self._of(part, self.right)
+        if not right.any() or not any(is_replicated(end) for end in bounds.values()):
+            return part, bounds
+        where_right = _RIGHT + ("" if right.all() else f" ({int(right.sum())} of {right.size})")
+        ends = {name: np.full(part.values.shape, np.nan) for name in bounds}
+        note = {"no_interval": f"{where_right}: resampled rows have no loss of a wrong one"}
+        if span is not None and np.isfinite(span).all() and not np.isnan(self.rows).any():
+            rows = self.rows.reshape(*self.rows.shape, *(1,) * (part.values.ndim - 2))
+            low, high = BoundedMean(part.values, 0.0, np.maximum(rows, 1), *span).ends(level)
+            ends |= {"low": np.fmin(low, bounds["low"].values), "high": np.fmax(high, bounds["high"].values)}
+            note = {"no_replicates": f"{where_right} the interval allows for the largest rate of wrong ones"}
+        moved = {
+            name: replace(end, values=np.where(right, ends[name], end.values)) if is_replicated(end) else end
+            for name, end in bounds.items()
+        }
+        return replace(part, notes={**part.notes, **note}), moved
+
+    def _described(self, part: Part) -> str:
+        """Where there are such slices, and how many of how many; empty if there are none."""
+        alike, right = self._of(part, self.alike), self._of(part, self.right)
+        kinds = [text for text, of in ((_ALIKE, alike), (_RIGHT, right)) if of.any()]
+        count = int((alike | right).sum())
+        slices = "" if count in (0, alike.size) else f" ({count} of {alike.size})"
+        return " or ".join(kinds) + slices
+
+    def _of(self, part: Part, slices: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Of the columns that a part has, or of all together."""
-        per_class = part.values.ndim == self.alike.ndim and part.values.shape == self.alike.shape
-        return self.alike if per_class else np.asarray(self.alike.all(-1))
+        per_class = part.values.ndim == slices.ndim and part.values.shape == slices.shape
+        return slices if per_class else np.asarray(slices.all(-1))
 
     def _end(self, end: Part, name: str, level: float, is_mean_gap: bool) -> Part:
-        alike = self._of(end)
+        alike = self._of(end, self.untold)
         if name not in ("low", "high") or not is_replicated(end) or alike.ndim != end.values.ndim:
             return end
         moved = np.full(end.values.shape, np.nan)

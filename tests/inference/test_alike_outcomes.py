@@ -1,4 +1,4 @@
-"""Intervals of errors where all outcomes are equal: replicates have no other outcome."""
+"""Intervals where all outcomes are equal, or as the scores predict: replicates have no other outcome."""
 
 from typing import Any
 
@@ -55,3 +55,31 @@ def test_slices_and_classes_are_each_by_themselves() -> None:
     assert "no_replicates" not in classes.ece.attrs
     assert float(classes.absent_high - classes.absent) > 1 - 0.05 ** (1 / 300)
     assert "no_replicates" in classes.absent.attrs
+
+
+def test_scores_that_are_all_right_do_not_exclude_wrong_ones() -> None:
+    """Of scores that are wrong in 2 %, 90 rows lack a wrong one in 16 % of data sets: both ends were the estimate."""
+    rng = np.random.default_rng(3)
+    by, labels = np.repeat([0, 1], 90), rng.permutation(np.repeat([0, 1], 90))
+    scores = np.where(labels == 1, 0.999, 0.001)
+    scores[by == 1] = 1 - scores[by == 1]
+    metrics = {**METRICS, "brier": cd.BrierScore(), "mce": cd.MCE(), "corp": cd.CORP(), "skill": cd.BrierSkillScore()}
+    sliced = cd.evaluate(labels, scores, metrics, by={"g": by}, ci=0.95)
+    result = cd.evaluate(labels[by == 0], scores[by == 0], metrics, ci=0.95)
+    reach = 1 - 0.025 ** (1 / 90)
+    for name in ("ece", "smooth", "brier"):
+        assert float(result[f"{name}_low"]) <= 0.02 <= float(result[f"{name}_high"])
+        assert "right side of 1/2 the interval allows" in result[name].attrs["no_replicates"]
+        assert "right side of 1/2 (1 of 2) the interval" in sliced[name].attrs["no_replicates"]
+        np.testing.assert_allclose(sliced[f"{name}_high"][0], result[f"{name}_high"], atol=1e-9)
+    assert float(result.ece_high) == pytest.approx(0.001 + reach, abs=1e-9)
+    assert float(result.brier_high) == pytest.approx(1e-6 + reach * (1 - 1e-6), abs=1e-9)
+    for name in ("mce", "corp_score", "corp_miscalibration", "skill"):
+        assert np.isnan(result[f"{name}_high"])
+        assert np.isfinite(sliced[f"{name}_high"][1]) or name == "skill"
+    weighted = cd.evaluate(labels[by == 0], scores[by == 0], metrics, ci=0.95, sample_weight=np.full(90, 2.0))
+    summarized = cd.evaluate(cd.summarize(labels[by == 0], scores[by == 0]), metrics={"ece": cd.ECE()}, ci=0.95)
+    assert np.isnan([float(weighted[f"{name}_high"]) for name in ("ece", "brier")]).all()
+    assert float(summarized.ece_high) == pytest.approx(float(result.ece_high), abs=1e-6)
+    gate = cd.check(labels[by == 0], scores[by == 0], {"brier-score": 0.15, "ece": 0.01}, task="binary")
+    assert [judgement.outcome for judgement in gate.judgements] == ["met", "cannot be decided"]

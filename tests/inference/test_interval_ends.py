@@ -329,7 +329,9 @@ def test_replicates_are_kept() -> None:
         assert drawn.dims == ("half", "replicate")
         assert drawn.sizes["replicate"] == 30
         for end, share in (("low", 0.1), ("high", 0.9)):
-            np.testing.assert_allclose(result[f"{name}_{end}"], np.quantile(drawn, share, axis=1, method="weibull"), rtol=1e-12)
+            np.testing.assert_allclose(
+                result[f"{name}_{end}"], np.quantile(drawn, share, axis=1, method="weibull"), rtol=1e-12
+            )
     assert "linear_replicates" not in result
     assert {result[f"{name}_replicates"].attrs["resampled"] for name in ("brier", "ece")} == {"rows"}
     plain = cd.evaluate(labels, scores, metrics, by=by, **options)

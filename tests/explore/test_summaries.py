@@ -369,7 +369,7 @@ def test_many_small_slices_are_ordered_by_shrunken_gaps() -> None:
     np.testing.assert_array_equal(slices["site"], order)
     for ours, theirs in (("value", "shrunken"), ("low", "low"), ("mean_gap_high", "high")):
         np.testing.assert_array_equal(slices[ours], expected[theirs].sel(site=order))
-    assert "shrunk by empirical Bayes" in ranking_text(ranking)
+    assert "shrunken mean gaps (empirical Bayes)" in ranking_text(ranking)
     table = SliceTable(Pool(summary.sum("half")), {}, lambda _: None, lambda: None)
     assert table.metric.value == SHRUNKEN
     with pytest.raises(ValueError, match="no single mean gap"):

@@ -2,7 +2,8 @@
 
 Replicates are those of `calibdask.statistics.views.clusters`. Their spread is that of a sum over G clusters, which
 falls short by the factor sqrt((G - 1) / G) and varies like Student's t with G - 1 degrees of freedom: ends move away
-from the estimate by t / z sqrt(G / (G - 1)), with G the number of clusters or of buckets, whichever is smaller.
+from the estimate by t / z sqrt(G / (G - 1)), with G the number of equal clusters that clusters of these sizes are worth
+(Carter, Schnepel & Steigerwald 2017), (sum n)**2 / sum n**2, or that of buckets, whichever is smaller.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from calibdask.engine.plan import Outcome
@@ -107,8 +109,8 @@ class ClusterBootstrap:
     def _bounds_of(
         self, number: Number, replicates: Array, chance: Array | None, clusters: SliceClusters
     ) -> dict[str, Part]:
-        level, count = self.choice.level, self._clusters(number.values, clusters)
-        units = np.minimum(count, self.buckets)
+        level, count = self.choice.level, _by_slice(clusters.clusters, number.values)
+        units = _units(clusters, number.values, self.buckets)
         notes = {"resampled": "clusters"}
         if number.has_band:
             plain = replace(number, known_ends=None)
@@ -150,10 +152,6 @@ class ClusterBootstrap:
         if number.is_biased or isinstance(number, CalibrationError):
             return "corrected"
         return "share" if number.known_ends is not None and _has_limits(number, 0.0, 1.0) else "student"
-
-    def _clusters(self, values: Array, clusters: SliceClusters) -> Array:
-        """The number of clusters, in the shape of values (batch, groups, ...)."""
-        return np.asarray(clusters.clusters, np.float64).reshape(1, -1, *(1,) * (values.ndim - 2))
 
     def _design_effect(
         self, number: Number, replicates: Array, of_rows: Array | None, independent: Bounds
@@ -212,6 +210,16 @@ def _is_extreme(values: Array, replicates: Array, variance: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(known, replicates, 0.0).sum(0) / known.sum(0)
         return np.asarray(np.abs(mean - values) > _MOST_SHIFT * np.sqrt(variance))
+
+
+def _by_slice(of_slices: npt.ArrayLike, values: Array) -> Array:
+    """Numbers of slices, in the shape of values (batch, groups, ...)."""
+    return np.asarray(of_slices, np.float64).reshape(1, -1, *(1,) * (values.ndim - 2))
+
+
+def _units(clusters: SliceClusters, values: Array, buckets: int) -> Array:
+    """Equal clusters, or buckets if they are fewer, in the shape of values; 0 without rows."""
+    return _by_slice(np.minimum(np.nan_to_num(clusters.effective), buckets), values)
 
 
 def _quantile(units: Array, level: float) -> Array:
@@ -308,8 +316,7 @@ def widened_by_clusters(
     replicates: NumberReplicates, clusters: SliceClusters, level: float, buckets: int
 ) -> NumberReplicates:
     """Widened replicates for this number of clusters, for ends at a level."""
-    count = np.asarray(clusters.clusters, np.float64).reshape(1, -1, *(1,) * (replicates.centre.ndim - 2))
-    factor = _widening(np.minimum(count, buckets), level)
+    factor = _widening(_units(clusters, replicates.centre, buckets), level)
     with np.errstate(invalid="ignore"):
         values = replicates.centre + factor * (replicates.values - replicates.centre)
     return replace(replicates, values=values, resampled="clusters")

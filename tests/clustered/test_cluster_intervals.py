@@ -6,12 +6,12 @@ import pytest
 import scipy
 
 import calibdask as cd
-from tests.clustered.clustered_data import clustered_rows
+from tests.clustered.clustered_data import ClusteredRows, clustered_rows
 
 ROWS = clustered_rows()
 
 
-def student(level: float, clusters: int) -> float:
+def student(level: float, clusters: float) -> float:
     return float(scipy.stats.t.ppf(0.5 + level / 2, clusters - 1))
 
 
@@ -24,6 +24,19 @@ def test_half_widths_of_means_are_those_of_sums_by_cluster(metric: cd.BrierScore
     reach = float(result["it_high"] - result["it_low"]) / 2
     expected = ROWS.sandwich(contributions) * student(0.95, 60)
     assert reach == pytest.approx(expected, rel=0.12)
+
+
+def test_unequal_clusters_are_worth_fewer_equal_ones() -> None:
+    """Of 12 clusters of a row and 3 of 12 rows, (sum n)**2 / sum n**2 = 5.19 (Carter, Schnepel & Steigerwald 2017)."""
+    sizes = np.repeat([1, 12], [12, 3])
+    rng = np.random.default_rng(0)
+    g = np.repeat(np.arange(15), sizes)
+    rows = ClusteredRows(rng.integers(0, 2, 48), rng.random(48), g)
+    result = cd.evaluate(rows.y, rows.p, {"it": cd.MeanGap()}, ci=0.95, groups=rows.g, keep_replicates=True)
+    worth = sizes.sum() ** 2 / (sizes**2).sum()
+    error = result.it_replicates.std(ddof=1) * np.sqrt(worth / (worth - 1))
+    reach = min(float(result.it_high - result.it), float(result.it - result.it_low))
+    assert reach == pytest.approx(float(error) * student(0.95, worth))
 
 
 def test_ends_of_a_calibration_error_lie_as_far_as_replicates_of_clusters() -> None:

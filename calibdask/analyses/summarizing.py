@@ -138,8 +138,8 @@ def summarize(
     cluster_bucket), and ``cluster_rows`` counts clusters. Buckets of different days, files or slices add up, even if a
     cluster has rows in several of them; `calibdask.evaluate` resamples them, with min(buckets, clusters) - 1 degrees of
     freedom. The relative error of a standard error is about 1 / sqrt(2 (buckets - 1)): 9 % for 64 buckets, 3 % for 512.
-    Analyses that assume independent rows reject a summary with clusters; ``drop_dims("cluster_bucket")`` is one that
-    they accept.
+    Analyses that assume independent rows reject a summary with clusters; ``drop_dims("cluster_bucket")`` makes them
+    treat its rows as independent.
 
     Without weights, a second pass over the rows sums what `calibdask.watch` needs: histograms
     ``<name>_cluster_weighted`` in which each of the m rows of a cluster within a period has the weight 1 / m.

@@ -57,9 +57,8 @@ def explore(
     Raises
     ------
     ValueError
-        If the store does not exist, has no numbers on named axes, or is a summary with clusters; if metrics are given
-        for a store other than a summary, or under a name that the page uses; if ``due`` is not a time, or periods are
-        not dates.
+        If the store does not exist or has no numbers on named axes; if metrics are given for a store other than a
+        summary, or under a name that the page uses; if ``due`` is not a time, or periods are not dates.
     OSError
         If the port is in use.
     calibdask.errors.NotInstalled
@@ -69,6 +68,9 @@ def explore(
     -----
     Only axes are read at first: a cube larger than memory opens as quickly as a small one. The state of the page is
     kept in its URL: a copied URL shows the same view.
+
+    Of a summary with clusters (``groups``) intervals are those of clusters, which count once in a period over time.
+    Views that need independent rows, such as decisions and recalibration, say so.
     """
     check_extra("plot")
     serve(page_of(store, metrics, due), address=address, port=port, origins=origins, show=show, tell=tell)

@@ -11,7 +11,6 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.cli import main
-from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.statistics.cluster_cells import CLUSTER_CELLS, counted_clusters
 from calibdask.storage.summary_cluster_weights import weighted_names
 from tests.clustered.clustered_data import clustered_rows
@@ -203,18 +202,9 @@ def test_what_lost_buckets_is_refused() -> None:
         )
 
 
-def test_analyses_of_independent_rows_refuse_a_summary_with_clusters(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_analyses_of_independent_rows_refuse_a_summary_with_clusters() -> None:
     with pytest.raises(ValueError, match="summarize these without groups"):
         cd.threshold(WHOLE, setting="binary")
-    with pytest.raises(ValueError, match=r"explore\(summary.drop_dims\('cluster_bucket'\)\)"):
-        Pool(WHOLE)
-    assert Pool(WHOLE.drop_dims("cluster_bucket")).rows(Selection()) == ROWS.y.size
-    WHOLE.to_netcdf(tmp_path / "clusters.nc")
-    # Before a page is served.
-    assert main(["explore", str(tmp_path / "clusters.nc")]) == 2
-    assert "The explorer assumes independent rows" in capsys.readouterr().err
     with pytest.raises(ValueError, match=r"drop_dims\('cluster_bucket'\)"):
         cd.PlattScaling().fit(WHOLE)
     with pytest.raises(ValueError, match="without clusters of rows"):

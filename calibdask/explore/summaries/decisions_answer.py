@@ -55,6 +55,12 @@ def decisions(
     """
     if setting == "classwise":
         return Answer.of(Sentence(CHOOSE, lead=True))
+    if pool.clustered:
+        raise ValueError(
+            f"{_UNKNOWN}: its guarantee comes from exact binomial tests, which are not valid for dependent rows of a "
+            f"cluster ({pool.groups_name}). Summarize one random row of each cluster. Net benefit with clusters: "
+            "calibdask evaluate --metric net-benefit."
+        )
     if risk is None or not 0 < risk < 100:
         raise ValueError("The risk allowed is a share between 0 and 100 %.")
     chosen = "confidence" if setting is None else setting

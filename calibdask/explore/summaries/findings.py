@@ -149,7 +149,7 @@ def since_when(
     pool: Pool, query: MapQuery, period: str, found: SignificantGap, is_cancelled: Callable[[], bool]
 ) -> str:
     """The period since when there is evidence that a slice is off; empty if from the first on, or not by one alone."""
-    if pool.source.layout.weighted:
+    if pool.source.layout.weighted or (pool.clustered and not pool.counts_clusters):
         return ""
     others = {**dict(query.selection.without([period]).slices)}
     slices = {**others, **{dim: (at,) for dim, at in found.at.items() if dim in pool.slices and at is not None}}

@@ -18,6 +18,7 @@ from calibdask.estimators.smooth.adaptive import AdaptiveCurve, AdaptiveDiagram
 from calibdask.estimators.smooth.curves import ReliabilityCurve
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.results import cautions as sentences
+from calibdask.results.build import CLUSTER_NOTES, sentences_of
 from calibdask.results.reliability import BinnedReliability
 from calibdask.results.values import Results
 from calibdask.statistics.settings import Setting
@@ -128,7 +129,7 @@ def cautions(result: xr.Dataset) -> list[str]:
     """Warnings in words: few rows, unequal weights, errors that chance makes too, outcomes alike, saturated scores."""
     results = Results(result)
     spread = {part.part: part.values for part in results.of("saturation")}
-    words = [*sentences.few_rows(results.rows)]
+    words = [*sentences_of(result, CLUSTER_NOTES), *sentences.few_rows(results.rows)]
     words += sentences.unequal_weights(results.rows, float(spread["effective_rows"].min()))
     for error in results.of("ece", ""):
         words += sentences.interval_from_zero("ECE", error.value())

@@ -4,7 +4,7 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
@@ -13,9 +13,12 @@ import numpy.typing as npt
 import xarray as xr
 
 from calibdask.engine.sources.source import Source
+from calibdask.explore.summaries.clustered_gaps import BucketSums
 from calibdask.explore.summaries.sparse_sums import SliceNumbers, SparseSums
 from calibdask.results.cautions import MODEL_DIMS
 from calibdask.storage.summary import Summary
+from calibdask.storage.summary_cluster_weights import CLUSTER_WEIGHTED, WEIGHT_PERIODS
+from calibdask.storage.summary_clusters import BY_BUCKET, CLUSTER_ROWS, GROUPS
 from calibdask.storage.summary_lattice import Cuts
 from calibdask.storage.summary_totals import with_totals
 
@@ -82,12 +85,8 @@ class Pool:
 
     def __init__(self, summary: Summary | xr.Dataset) -> None:
         self._opened = Summary.of(summary)
-        if self._opened.source.layout.clustered:
-            raise ValueError(
-                "The explorer assumes independent rows, but this summary has clusters of dependent rows. Open it "
-                "without them, as explore(summary.drop_dims('cluster_bucket')), or summarize the rows without groups; "
-                "calibdask evaluate computes its intervals."
-            )
+        # Only clusters are independent: sums by bucket of clusters go with all others.
+        self.clustered = self._opened.source.layout.clustered
         self.summary = self._opened.dataset
         # Small, and asked for at every sum.
         self._counted = self.summary.assign(rows=self.summary["rows"].load()).assign_coords(
@@ -108,6 +107,8 @@ class Pool:
         self._per_period = self.slice_count // (1 if self._periods is None else self._periods.slice_count)
         self.pooled = lru_cache(maxsize=4)(self._pooled)
         self._variables = lru_cache(self._variables_of)
+        # Sums of all slices by bucket of clusters, which take a pass over their histograms.
+        self.bucket_sums = lru_cache(partial(BucketSums, self))
 
     @property
     def url(self) -> str:
@@ -165,6 +166,16 @@ class Pool:
         slices = math.prod(self.summary.sizes[axis] for axis in self.axes)
         return sum(variable.nbytes // max(1, slices) for variable in variables)
 
+    @property
+    def counts_clusters(self) -> bool:
+        """Whether each cluster counts once in a period, as `calibdask.watch` needs it of clusters."""
+        return WEIGHT_PERIODS in self.summary
+
+    @property
+    def groups_name(self) -> str:
+        """What clusters are, such as the name of their column."""
+        return str(self.summary.attrs.get(GROUPS, GROUPS))
+
     def numbers(self, selection: Selection) -> SliceNumbers:
         """Numbers of the slices of a selection."""
         if selection.is_others:
@@ -202,28 +213,63 @@ class Pool:
         """Number of rows of each of these slices."""
         return self._row_counts[numbers]
 
-    def grouped(self, groups: Sequence[Group], setting: str | int | None, *, complete: bool = False) -> Summary:
-        """A summary with these groups along the dimension ``slice``, of one setting or ``complete``."""
-        numbers = [group.numbers for group in groups]
-        return self._summary(numbers, self._names(setting, complete=complete), ("slice",))
+    def grouped(
+        self, groups: Sequence[Group], setting: str | int | None, *, complete: bool = False, intervals: bool = True
+    ) -> Summary:
+        """A summary with these groups along the dimension ``slice``, of one setting or ``complete``.
+
+        Without ``intervals``, clusters are left out: values do not depend on them.
+        """
+        numbers, names = [group.numbers for group in groups], self._names(setting, complete=complete)
+        return self._summary(numbers, self._by_bucket(names) if intervals else names, ("slice",))
 
     def watchable(self, groups: Sequence[SliceNumbers], setting: str | int | None) -> Summary:
-        """A summary of groups of numbers of slices, with what `calibdask.watch` needs: half of the histograms."""
-        return self._summary(groups, self._of_unit(setting), ("slice",))
+        """A summary of groups of numbers of slices, with what `calibdask.watch` needs: half of the histograms.
+
+        With clusters, also those in which each counts once in a period.
+        """
+        names = self._of_unit(setting)
+        weighted = self._opened.cluster_weighted
+        if weighted is None:
+            # Of buckets alone `watch` says what they lack.
+            return self._summary(groups, self._by_bucket(names), ("slice",))
+        kept = weighted.variables(weighted.source.layout.setting(setting), on_support=False)
+        summary = self._summary(groups, [*names, *(f"{name}{CLUSTER_WEIGHTED}" for name in kept)], ("slice",))
+        counted = self.summary.variables[WEIGHT_PERIODS].load()
+        if counted.ndim:
+            counted = xr.Variable("slice", [self._weight_periods(counted, numbers) for numbers in groups])
+        return Summary.of(summary.dataset.assign({WEIGHT_PERIODS: counted}))
+
+    def gap_variables(self, setting: str | int | None) -> list[str]:
+        """Histograms of counts and positions by bucket of clusters, of the cells of a setting."""
+        ends = ("_count", "_offset")
+        return [f"{name}{BY_BUCKET}" for name in self._of_unit(setting) if name.endswith(ends)]
+
+    def _weight_periods(self, counted: xr.Variable, numbers: SliceNumbers) -> int:
+        """The most that the weights of one cluster add up to in these slices."""
+        filled = np.unravel_index(numbers[self.rows_of(numbers) > 0], [self.summary.sizes[axis] for axis in self.axes])
+        places = np.unique([filled[self.axes.index(str(dim))] for dim in counted.dims], axis=1)
+        return int(counted.values[tuple(places)].sum())
 
     def _pooled(self, selection: Selection, setting: str | int | None, *, complete: bool = False) -> Summary:
         """The summary of all rows of a selection, without slices; of the histograms of one setting, or ``complete``."""
-        return self._summary([self.numbers(selection)], self._names(setting, complete=complete), ())
+        return self._summary([self.numbers(selection)], self._by_bucket(self._names(setting, complete=complete)), ())
 
     def _of_unit(self, setting: str | int | None) -> list[str]:
         return self._opened.variables(self.source.layout.setting(setting), on_support=False)
+
+    def _by_bucket(self, names: list[str]) -> list[str]:
+        """These variables, and with clusters also those by bucket."""
+        if not self.clustered:
+            return names
+        return [*names, *(f"{name}{BY_BUCKET}" for name in (*names, "rows")), CLUSTER_ROWS]
 
     def _names(self, setting: str | int | None, *, complete: bool) -> list[str]:
         settings = self.settings().values() if complete else (setting,)
         return list(dict.fromkeys(name for chosen in settings for name in self._variables(chosen)))
 
     def _summary(self, groups: Sequence[Any], names: list[str], dims: tuple[str, ...]) -> Summary:
-        if self._periods is not None:
+        if self._periods is not None and all(name in self._periods.summary for name in names):
             periods = [whole_runs(numbers, self._per_period) for numbers in groups]
             if all(numbers is not None for numbers in periods):
                 return self._periods._summary(periods, names, dims)
@@ -232,7 +278,8 @@ class Pool:
         for name in names:
             cells = tuple(dim for dim in self.summary[name].dims if dim not in self.axes)
             sums[name] = ((*dims, *cells), self._shaped(self.sums.of(name, groups), dims))
-        return Summary.of(with_totals(xr.Dataset(sums, template.coords), ()))
+        attributes = {GROUPS: self.groups_name} if self.clustered else {}
+        return Summary.of(with_totals(xr.Dataset(sums, template.coords, attributes), ()))
 
     def _shaped(self, values: Any, dims: tuple[str, ...]) -> Any:
         return np.asarray(values) if dims else values[0]

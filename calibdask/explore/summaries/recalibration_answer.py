@@ -97,6 +97,11 @@ def recalibration(pool: Pool, name: str, selection: Selection, setting: str | in
         return Answer.of(Sentence(CHOOSE, lead=True))
     pooled = pool.pooled(selection, setting)
     found = PseudoRows.of(pooled, setting)
+    if pool.clustered:
+        raise ValueError(
+            f"{_UNKNOWN}: cross-fitting keeps the rows of a cluster ({pool.groups_name}) together, and a summary has "
+            "buckets of clusters alone; calibdask calibrate ROWS --groups COLUMN --compare computes it."
+        )
     if found.weighted:
         raise ValueError(
             f"{_UNKNOWN}: cross-fitting needs counts of rows, which a weighted summary lacks; calibdask calibrate "

@@ -25,7 +25,7 @@ class ShrunkenRanking(SliceRanking):
     Raises
     ------
     ValueError
-        For all classes together, which have several gaps.
+        For all classes together, which have several gaps; with clusters.
 
     Examples
     --------
@@ -41,6 +41,8 @@ class ShrunkenRanking(SliceRanking):
     def __init__(self, pool: Pool, dims: Sequence[str], selection: Selection, setting: str | int | None) -> None:
         if setting == "classwise":
             raise ValueError("Slices of all classes have no single mean gap; choose another order, or one class.")
+        if pool.clustered:
+            raise ValueError("Shrinkage assumes independent rows, and these are clustered; choose another order.")
         super().__init__(pool, dims, selection, RankingMetric(MeanGap(setting=setting), setting))
         self._sums: list[SliceSums] = []
         self._measured_slices = self._unmeasured

@@ -38,8 +38,8 @@ class Gaps:
 
     @property
     def distance(self) -> Array:
-        """Distance of the interval from 0; negative if it contains 0, and -1 without rows."""
-        return np.where(self.rows > 0, np.fmax(self.low, -self.high), -1.0)
+        """Distance of the interval from 0; negative if it contains 0, and -1 without rows or without an interval."""
+        return np.nan_to_num(np.where(self.rows > 0, np.fmax(self.low, -self.high), -1.0), nan=-1.0)
 
     @property
     def strength(self) -> Array:
@@ -83,6 +83,8 @@ def gaps_of(
 ) -> Gaps:
     """`calibdask.MeanGap` of groups of numbers of slices, each with an interval of this level.
 
+    With clusters, intervals come from a formula (`BucketSums`) in place of replicates.
+
     Raises
     ------
     Cancelled
@@ -98,6 +100,10 @@ def gaps_of(
     rows = np.array([pool.rows_of(group).sum() for group in groups], np.int64)
     value, low, high, score = numbers = np.full((4, rows.size), np.nan)
     filled = np.flatnonzero(rows)
+    if pool.clustered and filled.size:
+        chosen = [groups[number] for number in filled.tolist()]
+        numbers[:, filled] = pool.bucket_sums(setting).gaps(chosen, level)
+        return Gaps(value, low, high, score, rows)
     size = max(1, _MOST_BYTES // max(1, pool.nbytes(setting)))
     for start in range(0, filled.size, size):
         if is_cancelled():

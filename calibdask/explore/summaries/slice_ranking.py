@@ -180,7 +180,7 @@ class SliceRanking:
     def _measured(self, batch: npt.NDArray[np.int64], **options: Any) -> PartResult:
         start = perf_counter()
         groups, metric = [self._groups[i] for i in batch], self._metric
-        summary = self._pool.grouped(groups, metric.setting, complete=metric.is_own)
+        summary = self._pool.grouped(groups, metric.setting, complete=metric.is_own, intervals=bool(options))
         error = error_of(evaluate(summary, metrics=on_grid({"error": metric.estimator}, summary.step), **options))
         if error is None:
             raise ValueError(

@@ -20,7 +20,9 @@ from calibdask.explore.summaries.selection_widgets import DATE, ordered
 from calibdask.explore.summaries.sparse_sums import SliceNumbers
 from calibdask.inference.multiplicity import e_benjamini_hochberg
 from calibdask.plot.over_time import Pending
+from calibdask.results.build import CLUSTER_NOTES, sentences_of
 from calibdask.results.over_time import GapEnds, OverTime
+from calibdask.storage.summary_cluster_weights import WEIGHT_PERIODS
 from calibdask.storage.summary_totals import with_totals
 
 # Numbers may be periods, and ids: the name tells which.
@@ -120,6 +122,8 @@ class SlicesOverTime:
         self.count = len(self._left)
         self._watched: list[OverTime] = []
         self._parts: list[xr.Dataset] = []
+        # How clusters count.
+        self.notes: tuple[str, ...] = ()
         columns = len(pool.classes) if query.setting == "classwise" else 1
         self._batch = max(1, _MOST_PROCESSES // columns)
         self._nbytes = pool.nbytes(query.setting)
@@ -164,6 +168,7 @@ class SlicesOverTime:
         if is_cancelled():
             raise Cancelled
         self._parts.append(part)
+        self.notes = tuple(dict.fromkeys((*self.notes, *sentences_of(part, CLUSTER_NOTES))))
         if stop == self.periods.size:
             whole = xr.concat(self._parts, query.period, data_vars="minimal", combine_attrs="override")
             self._watched += OverTime.all_of(whole)
@@ -269,8 +274,11 @@ def _dataset(
         else variable.variable
         for name, variable in grouped.data_vars.items()
     }
+    if query.by and WEIGHT_PERIODS in grouped and grouped[WEIGHT_PERIODS].ndim:
+        # Periods are those of all slices.
+        variables[WEIGHT_PERIODS] = ((query.period,), grouped[WEIGHT_PERIODS].values.reshape(shape).max(0))
     coordinates = {**grouped.coords, query.period: periods} | ({query.by: labels} if query.by else {})
-    return with_totals(xr.Dataset(variables, coordinates), ())
+    return with_totals(xr.Dataset(variables, coordinates, grouped.attrs), ())
 
 
 def _reshaped(values: npt.NDArray[Any], shape: tuple[int, ...]) -> npt.NDArray[Any]:

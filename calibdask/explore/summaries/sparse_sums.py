@@ -54,6 +54,17 @@ class SparseSums:
             return np.zeros(shape, self._summary[name].dtype)
         return np.asarray(total).reshape(shape)
 
+    def projected(self, name: str, matrix: Any) -> npt.NDArray[np.float64]:
+        """The sums of each slice, as a row, times a sparse matrix: (slices, columns of the matrix)."""
+        with self._reading:
+            whole = self._whole(name)
+        if whole is not None:
+            return np.asarray((whole @ matrix).toarray())
+        total = np.zeros((int(np.prod([self._summary.sizes[axis] for axis in self._axes])), matrix.shape[1]))
+        for rows, piece in self._pieces(name, np.arange(len(total))):
+            total[rows] = (piece @ matrix).toarray()
+        return total
+
     def has(self, name: str) -> bool:
         """Whether a variable is in memory."""
         return name in self._kept

@@ -19,6 +19,7 @@ from calibdask.explore.summaries.page_texts import ALONE
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.selection_widgets import label_text
 from calibdask.markup import Html
+from calibdask.render.text_table import clusters_text
 from calibdask.results.decisions import ICONS, WORDS
 from calibdask.results.format import PLAIN, POINTS
 from calibdask.results.over_time import GapEnds, points_text
@@ -33,7 +34,8 @@ MOST_MODELS = 12
 class Tile:
     """One model: its error, the mean gap where the setting has one, and the limit held against it, if there is one.
 
-    It ``is_selected`` if it is the one of several that the page shows.
+    It ``is_selected`` if it is the one of several that the page shows. ``clusters``: how many independent rows its rows
+    are worth, in words.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Tile:
     gap: GapEnds | None
     judgement: Judgement | None
     is_selected: bool = False
+    clusters: str = ""
 
 
 def models_of(pool: Pool) -> list[tuple[str, tuple[tuple[str, int], ...]]]:
@@ -76,6 +79,7 @@ def _tile(name: str, rows: int, pooled: Summary, choice: RowChoice, limit: float
         metrics |= on_grid({"gap": MeanGap(setting=choice.setting)}, pooled.step)
     result = evaluate(pooled, metrics=metrics, ci=LEVEL)
     error, gap = (_ends(result, metric) if metric in result else None for metric in ("ece", "gap"))
+    clusters = clusters_text(result)
     assert error is not None
     judgement = None
     if limit is not None:
@@ -83,7 +87,7 @@ def _tile(name: str, rows: int, pooled: Summary, choice: RowChoice, limit: float
         (judgement,) = check(pooled.dataset, limits={f"ece(bins={choice.bins}{setting})": limit}).judgements
         # The ends that decide, which hold with few rows too.
         error = GapEnds(judgement.value, judgement.low, judgement.high)
-    return Tile(name, rows, error, gap, judgement)
+    return Tile(name, rows, error, gap, judgement, clusters=clusters)
 
 
 def _ends(result: xr.Dataset, metric: str) -> GapEnds:
@@ -113,9 +117,10 @@ def _item(tile: Tile) -> Html:
         words = f"limit {accepted(tile.judgement)} {css}{reason}"
         state = Html("<p class='state'><b aria-hidden='true'>{}</b> {}</p>").format(icon, words)
     gap = Html("<p>{}</p>").format(_gap_text(tile.gap)) if tile.gap is not None else ""
+    clusters = Html("<p class='quiet'>{}</p>").format(tile.clusters) if tile.clusters else ""
     shown, below = (Html(" aria-current='true'"), ", shown below") if tile.is_selected else (Html(), "")
-    return Html("<li class='{}'{}>{}{}{}{}<p class='quiet'>{:,} rows{}</p></li>").format(
-        css, shown, name, number, state, gap, tile.rows, below
+    return Html("<li class='{}'{}>{}{}{}{}<p class='quiet'>{:,} rows{}</p>{}</li>").format(
+        css, shown, name, number, state, gap, tile.rows, below, clusters
     )
 
 
@@ -127,6 +132,8 @@ def _interval(ends: GapEnds) -> str:
 
 def _gap_text(gap: GapEnds) -> str:
     """On which side scores are, if that is certain."""
+    if gap.low != gap.low:
+        return ""
     if gap.low <= 0 <= gap.high:
         return f"Direction undecided ({POINTS.span(gap.low, gap.high)} points)"
     return f"Scores {points_text(gap)}"

@@ -281,10 +281,14 @@ class TimePage:
             return Html("<p class='line'>{}</p><p class='quiet'>{}</p>").format(words, rows)
         since = self._since[1] if self._since is not None and self._since[0].at == leading.at else None
         others = others_text(leading, [*whole, *slices])
+        notes = () if self._whole is None else self._whole.notes
+        clustered = Html().join(Html("<p class='quiet'>{}.</p>").format(note[:1].upper() + note[1:]) for note in notes)
         return Html(
-            "<p class='line'>{}</p><p>{}</p><p class='quiet'>{}</p>"
+            "<p class='line'>{}</p><p>{}</p><p class='quiet'>{}</p>{}"
             "<p class='quiet'>{} In the documentation: <cite>{}</cite>.</p>"
-        ).format(alarm_text(leading, self._model(selection), since), others, rows, evidence_line(leading), READ_ON)
+        ).format(
+            alarm_text(leading, self._model(selection), since), others, rows, clustered, evidence_line(leading), READ_ON
+        )
 
     def _model(self, selection: Selection) -> str:
         """The name of the model that is watched; empty where there is one alone."""
@@ -346,7 +350,9 @@ class TimePage:
         if not self._change:
             return Html()
         text = f"Change of the mean gap of all rows: {change_text(self._change[0])}."
-        picture = _figure(change_picture(self._change, text), "With intervals; the largest contributions first.")
+        ends = "Each row counts once; no intervals, as rows of a cluster are dependent"
+        caption = f"{ends if self._pool.clustered else 'With intervals'}; the largest contributions first."
+        picture = _figure(change_picture(self._change, text), caption)
         return Html("<p>{}</p><div class='figures'>{}</div>").format(text, picture)
 
 

@@ -289,7 +289,8 @@ _METHODS = {"percentile": _percentile, "corrected": _corrected, "student": _stud
 def cluster_notes(clusters: SliceClusters) -> list[str]:
     """What few and dominant clusters mean for intervals, in sentences."""
     notes = []
-    few, some = int((clusters.clusters < FEWEST_CLUSTERS).sum()), int((clusters.clusters < MANY).sum())
+    are_few = clusters.clusters < FEWEST_CLUSTERS
+    few, some = int(are_few.sum()), int((~are_few & (clusters.effective < MANY)).sum())
     slices = clusters.clusters.size
     where = "" if slices == 1 else " of {} of {:,} slices"
     if few:
@@ -297,9 +298,12 @@ def cluster_notes(clusters: SliceClusters) -> list[str]:
         notes.append(
             f"no intervals{where.format(f'{few:,}', slices)} with fewer than {FEWEST_CLUSTERS} clusters{least}"
         )
-    if some - few:
-        of_slices = where.format(f"{some - few:,}", slices)
-        notes.append(f"intervals{of_slices} with fewer than {MANY} clusters may miss a little more often than stated")
+    if some:
+        of_slices = where.format(f"{some:,}", slices)
+        notes.append(
+            f"intervals{of_slices} with fewer than {MANY} clusters, or unequal ones that are worth fewer, may miss a "
+            "little more often than stated"
+        )
     dominant = clusters.largest > DOMINANT
     if dominant.any():
         worst = int(np.argmax(clusters.largest))

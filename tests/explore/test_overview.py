@@ -16,6 +16,8 @@ from calibdask.explore.summaries.page import SummaryPage
 from calibdask.explore.summaries.pool import Pool, Selection
 from calibdask.explore.summaries.slice_gaps import gaps_of
 from calibdask.plot.style import OVER, UNDER
+from calibdask.results.format import PLAIN
+from calibdask.results.over_time import GapEnds
 
 # Panel's table (1.9.4) still renumbers lines in the way that pandas is about to give up.
 pytestmark = pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame.reset_index")
@@ -127,7 +129,8 @@ def test_a_tile_for_each_model_says_whether_it_keeps_the_limit(page_of: Callable
     assert (text.count("aria-current"), text.count("shown below")) == (1, 1)
     assert text.index("<h2>right</h2>") < text.index("<h2>low</h2>")
     plain = cd.evaluate(summary.isel(model=1).sum("country"), metrics={"ece": cd.ECE()}, ci=0.95)
-    assert f"{float(plain.ece):.4f} <small>{float(plain.ece_low):.4f} to {float(plain.ece_high):.4f}" in text
+    ends = GapEnds(float(plain.ece), float(plain.ece_low), float(plain.ece_high))
+    assert f"{PLAIN.estimate(*ends)} <small>{PLAIN.span(ends.low, ends.high)}" in text
     assert "points too low" in text
     for limit, states in ((0.1, ("met", "broken")), (0.02, ("undecided", "broken")), (0.5, ("met", "met"))):
         page.limit.value = limit

@@ -1,15 +1,18 @@
 """Coverage of clustered intervals, by intracluster correlation and number of clusters.
 
 The logits of the outcomes of a cluster share a normal effect; its variance is chosen so that the intracluster
-correlation of the latent logistic variable is that of the case. The true number of each metric is that of very many
-clusters.
+correlation of the latent logistic variable is that of the case. The true number of each metric is that of 100,000
+clusters. Each data set is a line of a file: a run that was stopped resumes there.
 """
 
 import argparse
+import itertools
+import json
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +20,7 @@ import numpy as np
 import calibdask as cd
 
 CORRELATIONS = (0.0, 0.05, 0.2, 0.5)
-CLUSTERS = (10, 20, 40, 100, 400, 2000)
+CLUSTERS = (10, 40, 200)
 # Mean rows of a cluster where sizes are alike, and where they are drawn from 1 to 100.
 ROWS = 20
 METRICS: dict[str, Any] = {
@@ -29,6 +32,8 @@ METRICS: dict[str, Any] = {
     "cutoff_error": cd.CutoffError(),
     "observed_expected": cd.ObservedExpected(),
 }
+# Sizes equal or not, outcomes rare or not.
+KINDS = ((True, False), (False, False), (True, True), (False, True))
 # The variance of a standard logistic variable.
 _LOGISTIC = np.pi**2 / 3
 
@@ -53,6 +58,9 @@ class Case:
     equal: bool = True
     rare: bool = False
 
+    def __str__(self) -> str:
+        return f"{self.correlation:g} {self.clusters} {self.equal:d} {self.rare:d}"
+
     def drawn(self, seed: Any, clusters: int | None = None) -> tuple[Any, Any, Any]:
         """Labels, scores and clusters."""
         rng = np.random.default_rng(seed)
@@ -66,55 +74,94 @@ class Case:
         labels = rng.random(groups.size) < 1 / (1 + np.exp(-latent))
         return labels.astype(np.int8), 1 / (1 + np.exp(-logits)), groups
 
-    @cached_property
-    def truth(self) -> dict[str, float]:
+
+class Measurements:
+    """Data sets of a file of JSON lines: whether the interval of a metric holds the true number, null without one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.truth: dict[str, float] = {}
+        self.inside: dict[str, dict[str, bool | None]] = defaultdict(dict)
+        for line in path.read_text().splitlines() if path.exists() else ():
+            self._add(json.loads(line))
+
+    def _add(self, record: dict[str, Any]) -> None:
+        self.truth |= record.get("truth", {})
+        for key, inside in record.get("inside", {}).items():
+            self.inside[key] |= inside
+
+    def _write(self, record: dict[str, Any]) -> None:
+        self._add(record)
+        with self.path.open("a") as file:
+            file.write(json.dumps(record) + "\n")
+
+    def true_values(self, case: Case, metrics: list[str]) -> dict[str, float]:
         """The numbers of 100,000 clusters."""
-        labels, scores, _ = self.drawn((99, round(100 * self.correlation), self.equal, self.rare), 100_000)
-        result = cd.evaluate(labels, scores, METRICS)
-        return {name: float(result[name]) for name in METRICS}
+        keys = {name: f"{case.correlation:g} {case.equal:d} {case.rare:d} {name}" for name in metrics}
+        if missing := [name for name in metrics if keys[name] not in self.truth]:
+            labels, scores, _ = case.drawn((99, round(100 * case.correlation), case.equal, case.rare), 100_000)
+            result = cd.evaluate(labels, scores, {name: METRICS[name] for name in missing})
+            self._write({"truth": {keys[name]: float(result[name]) for name in missing}})
+        return {name: self.truth[key] for name, key in keys.items()}
+
+    def measure(self, case: Case, metrics: list[str], sets: int, n_boot: int) -> None:
+        """Measure the missing ones of the first ``sets`` data sets of a case."""
+        truth = self.true_values(case, metrics)
+        for number in range(sets):
+            key = f"{case} {number}"
+            if not (missing := [name for name in metrics if name not in self.inside.get(key, {})]):
+                continue
+            labels, scores, groups = case.drawn((number, case.clusters, round(100 * case.correlation), case.rare))
+            chosen = {name: METRICS[name] for name in missing}
+            result = cd.evaluate(labels, scores, chosen, ci=0.95, n_boot=n_boot, seed=number, groups=groups)
+            ends = {name: (float(result[f"{name}_low"]), float(result[f"{name}_high"])) for name in missing}
+            inside = {name: low <= truth[name] <= high if low == low else None for name, (low, high) in ends.items()}
+            self._write({"inside": {key: inside}})
+
+    def of(self, case: Case, metric: str) -> list[bool | None]:
+        """Data sets of a case."""
+        prefix = f"{case} "
+        return [of[metric] for key, of in self.inside.items() if key.startswith(prefix) and metric in of]
 
 
-def coverage(case: Case, metrics: list[str], sets: int, n_boot: int) -> dict[str, tuple[float, float]]:
-    """The share of intervals at 95 % that contain the truth, with groups and without."""
-    inside = {name: np.zeros((sets, 2)) for name in metrics}
-    chosen = {name: METRICS[name] for name in metrics}
-    for number in range(sets):
-        labels, scores, groups = case.drawn((number, case.clusters, round(100 * case.correlation), case.rare))
-        given: tuple[dict[str, Any], ...] = ({"groups": groups}, {})
-        for at, options in enumerate(given):
-            result = cd.evaluate(labels, scores, chosen, ci=0.95, n_boot=n_boot, seed=number, **options)
-            for name in metrics:
-                true = case.truth[name]
-                inside[name][number, at] = result[f"{name}_low"] <= true <= result[f"{name}_high"]
-    return {name: (float(of[:, 0].mean()), float(of[:, 1].mean())) for name, of in inside.items()}
-
-
-def lines(chosen: argparse.Namespace) -> Iterator[str]:
-    """A table in Markdown: a line for each case."""
-    yield "| ICC | clusters | sizes | outcome | " + " | ".join(chosen.only) + " |"
-    yield "|" + "---|" * (4 + len(chosen.only))
-    for rare in (False, True):
-        for equal in (True, False):
-            for correlation in chosen.correlations:
-                for clusters in chosen.clusters:
-                    case = Case(correlation, clusters, equal, rare)
-                    shares = coverage(case, chosen.only, chosen.sets, chosen.n_boot)
-                    words = "20" if equal else "1 to 100", "rare" if rare else "balanced"
-                    cells = [f"{with_groups:.3f} ({without:.2f})" for with_groups, without in shares.values()]
-                    yield f"| {correlation:g} | {clusters} | {words[0]} | {words[1]} | " + " | ".join(cells) + " |"
+def table(measurements: Measurements, metrics: list[str]) -> Iterator[str]:
+    """Coverage in all four kinds of data, with its standard error, and the least of them; in Markdown."""
+    yield "| clusters | ICC | " + " | ".join(metrics) + " |"
+    yield "|" + "---|" * (2 + len(metrics))
+    for clusters, correlation in itertools.product((10, 40, 200, 2000), CORRELATIONS):
+        cells = []
+        for metric in metrics:
+            kinds = [measurements.of(Case(correlation, clusters, *kind), metric) for kind in KINDS]
+            shares = [(sum(map(bool, kind)), len(kind) - kind.count(None)) for kind in kinds if kind]
+            inside, count = (sum(of) for of in zip(*shares, strict=True)) if shares else (0, 0)
+            if not count:
+                cells.append("–")
+                continue
+            share = inside / count
+            error = max(share * (1 - share), 1 / count) ** 0.5 / count**0.5
+            given = count / sum(map(len, kinds))
+            cell = f"{share:.3f} ± {error:.3f} ({min(hits / of for hits, of in shares if of):.2f})"
+            cells.append(cell if given == 1 else f"{cell}, {100 * given:.0f} % given")
+        if set(cells) != {"–"}:
+            yield f"| {clusters} | {correlation:g} | " + " | ".join(cells) + " |"
 
 
 def main() -> None:
-    """Print the table; the standard error of a share p of n data sets is sqrt(p (1 - p) / n)."""
+    """Measure what is missing in the file, and print the table of all that it has."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", type=int, default=400, help="data sets of each case")
+    parser.add_argument("file", type=Path, help="JSON lines, a data set each; begun if it is missing")
+    parser.add_argument("--sets", type=int, default=200, help="data sets of each case; 0 prints the table alone")
     parser.add_argument("--n-boot", type=int, default=200)
     parser.add_argument("--clusters", type=int, nargs="+", default=CLUSTERS)
     parser.add_argument("--correlations", type=float, nargs="+", default=CORRELATIONS)
     parser.add_argument("--only", nargs="+", choices=list(METRICS), default=list(METRICS), metavar="METRIC")
     warnings.simplefilter("ignore", UserWarning)
-    for line in lines(parser.parse_args()):
-        print(line, flush=True)
+    choice = parser.parse_args()
+    measurements = Measurements(choice.file)
+    for clusters, correlation, kind in itertools.product(choice.clusters, choice.correlations, KINDS):
+        measurements.measure(Case(correlation, clusters, *kind), choice.only, choice.sets, choice.n_boot)
+    for line in table(measurements, list(METRICS)):
+        print(line)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,13 @@ from calibdask.analyses.clustered import check_clustered, cluster_attributes
 from calibdask.analyses.comparison_document import comparison_document, comparison_lines, comparison_records
 from calibdask.analyses.constant_outcome_bounds import difference_support
 from calibdask.analyses.soft_evaluation import of_whole_rows, supported_by_shares
-from calibdask.analyses.supported_bounds import has_saturated_ends, is_unbounded, refuse_difference, supported_ends
+from calibdask.analyses.supported_bounds import (
+    has_saturated_ends,
+    is_unbounded,
+    refuse,
+    refuse_difference,
+    supported_ends,
+)
 from calibdask.data.containers import has_columns
 from calibdask.data.data import Data, may_have_rows
 from calibdask.data.input import Input
@@ -29,18 +35,18 @@ from calibdask.estimators.outcome_counts import OutcomeCounts
 from calibdask.estimators.panel import comparison_metrics
 from calibdask.estimators.parts import Coordinate, Number, Part
 from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores
+from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.cluster_bootstrap import widened_by_clusters
 from calibdask.inference.ends import bounds_of_number, where
-from calibdask.inference.methods import Method, NumberReplicates, sign_pvalue
+from calibdask.inference.methods import TIED, Method, NumberReplicates, are_tied, less_baseline, sign_pvalue
 from calibdask.inference.multiplicity import adjusted_pvalues
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, beside_metrics, check_names
 from calibdask.results.comparison import verdicts
 from calibdask.results.document import Document
 from calibdask.safe_text import visible
-from calibdask.statistics.exact import Array
 from calibdask.statistics.views.clusters import bucket_count
 
 # Methods of the intervals of differences.
@@ -271,7 +277,8 @@ class Compare(Analysis):
                 drawn = replicates
                 if clusters is not None:
                     drawn = widened_by_clusters(replicates, clusters, self.ci, bucket_count(layout))
-                number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice)
+                is_loss = isinstance(metric, BrierScore | LogLoss)
+                number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice, is_loss=is_loss)
                 number, bounds = supported_ends(number, bounds, support)
                 clipping = estimate[part].notes.get("rests_on_clipping", "")
                 if clipping or is_unbounded(metric, part, layout):
@@ -370,25 +377,18 @@ def _axes(data: Input, challengers: list[str], *, squeezed: bool) -> tuple[Axis,
 
 
 def _difference(
-    part: Part, replicates: NumberReplicates, models: tuple[int, int], choice: IntervalChoice
+    part: Part, replicates: NumberReplicates, models: tuple[int, int], choice: IntervalChoice, *, is_loss: bool
 ) -> tuple[Number, dict[str, Part]]:
     """The difference of each model from the baseline, its ends and p-values; the batch axis has the models first."""
     differences = NumberReplicates(
-        _less_baseline(replicates.values, models, 1),
-        _less_baseline(replicates.centre, models, 0),
+        less_baseline(replicates.values, models, 1),
+        less_baseline(replicates.centre, models, 0),
         replicates.resampled,
-        left_out=None if replicates.left_out is None else _less_baseline(replicates.left_out, models, 1),
+        left_out=None if replicates.left_out is None else less_baseline(replicates.left_out, models, 1),
     )
     number = Number(differences.centre, part.dims)
     pvalues = sign_pvalue(differences, choice.method)
-    return number, bounds_of_number(number, differences, choice) | {"pvalue": Number(pvalues, part.dims)}
-
-
-def _less_baseline(values: Array, models: tuple[int, int], axis: int) -> Array:
-    """Differences from the baseline of ``models`` (index, count), which vary slowest along the axis."""
-    base, count = models
-    shape = values.shape
-    apart = values.reshape(*shape[:axis], count, -1, *shape[axis + 1 :])
-    baseline = np.take(apart, [base], axis)
-    with np.errstate(invalid="ignore"):
-        return np.asarray((np.delete(apart, base, axis) - baseline).reshape(*shape[:axis], -1, *shape[axis + 1 :]))
+    bounds = bounds_of_number(number, differences, choice)
+    if is_loss:
+        number, bounds = refuse(number, bounds, are_tied(differences.values), TIED)
+    return number, {**bounds, "pvalue": Number(pvalues, part.dims)}

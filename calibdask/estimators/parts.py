@@ -87,16 +87,37 @@ class CalibrationError(Number):
         return self.columns
 
     def pooled(self, replicates: Array) -> Array:
-        """Replicates of the columns pooled as if all columns were large or small together.
-
-        Columns are resampled independently, while the dependence between the columns of a row cannot be computed from
-        histograms; no dependence gives a mean a larger variance.
-        """
-        return np.asarray(self.pool(np.sort(replicates, axis=0), axis=-1))
+        """Replicates of the columns pooled as if all columns were large or small together; see `_together`."""
+        return np.asarray(self.pool(_together(replicates), axis=-1))
 
     def lowered(self, low: Array, level: float) -> Array:
         """Lower ends that replicates give, or the lower limit where that is lower."""
         return low if self.lower_limit is None else np.minimum(low, self.lower_limit(level))
+
+
+@dataclass(frozen=True)
+class SummedNumber(Number):
+    """The sum of ``columns`` (batch, groups, columns)."""
+
+    columns: npt.NDArray[Any] = field(default_factory=lambda: np.zeros((0, 0, 0)))
+
+    @property
+    def resampled(self) -> Array:
+        """The values of the columns, before they are added up."""
+        return self.columns
+
+    def pooled(self, replicates: Array) -> Array:
+        """Replicates of the columns added up as if all columns were large or small together; see `_together`."""
+        return np.asarray(_together(replicates).sum(-1))
+
+
+def _together(replicates: Array) -> Array:
+    """Replicates of each column in order of size.
+
+    Columns are resampled independently, while the dependence between the columns of a row cannot be computed from
+    histograms; no dependence gives a mean a larger variance.
+    """
+    return np.sort(replicates, axis=0) if replicates.shape[-1] > 1 else replicates
 
 
 @dataclass(frozen=True)
@@ -131,6 +152,13 @@ def estimated(estimate: Estimate) -> dict[str, Number]:
 def number(values: npt.NDArray[np.float64], least: float = -np.inf, **notes: Any) -> Estimate:
     """The estimate of a single number, at least ``least``, for each (batch, group)."""
     return {"": Number(values, notes=notes, limits=(least, np.inf))}
+
+
+def summed(columns: npt.NDArray[np.float64], values: npt.NDArray[np.float64], **options: Any) -> Number:
+    """The sum over the columns of each (batch, group), which is computed already."""
+    if columns.shape[-1] == 1:
+        return Number(values, **options)
+    return SummedNumber(values, columns=columns, **options)
 
 
 def calibration_error(

@@ -4,12 +4,17 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from calibdask.estimators.parts import Number
 from calibdask.statistics.exact import Array
 
 Method = Literal["corrected", "percentile", "bca"]
+
+# Of resampled differences: without 5 rows that differ there are more.
+_MOST_TIED = 0.01
+TIED = "where models differ in so few rows that more than 1 % of the resampled differences are 0"
 
 # What noise adds to an error, at most, in units of what resampling adds to it on average.
 _MOST_BIAS_PER_SHIFT = 3.0
@@ -146,6 +151,25 @@ def sign_pvalue(replicates: NumberReplicates, method: Method | None) -> Array:
     else:
         pvalue = least + 2 / (len(values) + 1) * np.minimum((values <= 0).sum(0), (values >= 0).sum(0))
     return np.where(np.isfinite(replicates.centre), np.maximum(pvalue, least).clip(max=1.0), np.nan)
+
+
+def are_tied(values: Array) -> npt.NDArray[np.bool_]:
+    """Whether so many replicates of a difference are exactly 0 that few rows differ.
+
+    Replicates lack all of k rows with probability exp(-k). With fewer than 5 such rows, further ones that did not occur
+    matter as much, and no replicate has them.
+    """
+    return np.asarray((values == 0).mean(0) > _MOST_TIED)
+
+
+def less_baseline(values: Array, models: tuple[int, int], axis: int) -> Array:
+    """Differences from the baseline of ``models`` (index, count), which vary slowest along the axis."""
+    base, count = models
+    shape = values.shape
+    apart = values.reshape(*shape[:axis], count, -1, *shape[axis + 1 :])
+    baseline = np.take(apart, [base], axis)
+    with np.errstate(invalid="ignore"):
+        return np.asarray((np.delete(apart, base, axis) - baseline).reshape(*shape[:axis], -1, *shape[axis + 1 :]))
 
 
 def _quantile(values: Array, share: Any) -> Array:

@@ -305,6 +305,10 @@ def _with_unseen(
         return ends
     if math.isinf(span[1] - span[0]):
         return ends.undecided(_UNBOUNDED)
+    without_losses = BoundedMean(float(value.value), 0.0, outcomes.rows, *span)
+    if math.isclose(ends.high, float(without_losses.ends(level)[1]), rel_tol=1e-9):
+        # They allow for them already, see `calibdask.inference.ends.ConstantOutcomeSlices`.
+        return ends
     deviation = (ends.high - ends.low) / (2 * float(scipy.special.ndtri(0.5 + level / 2)))
     mean = BoundedMean(float(value.value), deviation**2 * outcomes.rows, outcomes.rows, *span)
     low, high = map(float, mean.ends(level))

@@ -13,7 +13,7 @@ from calibdask.estimators.checks import check_choice
 from calibdask.estimators.columns import ColumnEstimator
 from calibdask.estimators.interval import FromHistograms
 from calibdask.estimators.ordered.score_points import Points, ScorePoints, histogram_of
-from calibdask.estimators.parts import Estimate, Number, calibration_error
+from calibdask.estimators.parts import Estimate, Number, calibration_error, summed
 from calibdask.kernels.isotonic import isotonic_means
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
@@ -125,7 +125,8 @@ class CORP(ColumnEstimator):
         }
         notes = points.notes
         parts: dict[str, Number] = {
-            name: Number(values.sum(axis=-1), notes=notes, limits=(0.0, np.inf)) for name, values in terms.items()
+            name: summed(values, values.sum(axis=-1), notes=notes, limits=(0.0, np.inf))
+            for name, values in terms.items()
         }
         # The uncertainty is largest at a frequency of 1/2; near it sampling lowers it, and resampling once more.
         most = (0.25 if self.rule == "brier" else np.log(2.0)) * constant.shape[-1]

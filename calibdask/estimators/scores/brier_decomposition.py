@@ -10,7 +10,7 @@ from typing_extensions import override
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.binned.base import BinnedDecomposition
 from calibdask.estimators.binned.scikit_learn_names import understands_scikit_learn
-from calibdask.estimators.parts import Estimate, Number, calibration_error
+from calibdask.estimators.parts import Estimate, Number, calibration_error, summed
 from calibdask.estimators.sampling_variance import variance_of_few
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
@@ -120,7 +120,7 @@ class BrierDecomposition(BinnedDecomposition):
         # All terms except the covariance are means of squares.
         signed = ("reliability", "resolution", "within_covariance") if self.debias else ("within_covariance",)
         parts: dict[str, Number] = {
-            name: Number(exact.in_order(values), limits=(-np.inf if name in signed else 0.0, np.inf))
+            name: summed(values, exact.in_order(values), limits=(-np.inf if name in signed else 0.0, np.inf))
             for name, values in terms.items()
         }
         if not self.debias:

@@ -66,6 +66,11 @@ class Sharpness(ColumnEstimator):
         return {"": PartInfo("variance of the scores", "statistic", "higher", bounds=(0.0, 0.25))}
 
     @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float]:
+        """Of the squared distances from the mean score, whose mean this is."""
+        return 0.0, 1.0
+
+    @override
     def estimate(self) -> Requests[Estimate]:
         setting = self.measured((yield from Layout()))
         sums = yield from BinSums(setting, (yield from BinEdges(Uniform(1), setting)), "squares")

@@ -24,7 +24,7 @@ BEGIN, END = "<!-- written by experiments.calibration.outcome -->", "<!-- end of
 _ERRORS = 3.0
 _CHANCE = float(stats.norm.sf(_ERRORS))
 _TITLES = {
-    "interval": "Intervals hold in 90 % of data sets or more (95 % where it says so)",
+    "interval": "Intervals cover the true value in 90 % of data sets or more (95 % where stated)",
     "test": "Tests at 5 % reject at most 5 % of calibrated models",
     "gate": "Gates whose limit is the true value decide in at most 2.5 % each way",
     "guarantee": "Guarantees",

@@ -11,12 +11,12 @@ import xarray as xr
 from calibdask.analyses.analysis import Analysis, Heading, Inputs, Outcome
 from calibdask.analyses.clustered import check_clustered, cluster_attributes
 from calibdask.analyses.comparison_document import comparison_document, comparison_lines, comparison_records
-from calibdask.analyses.constant_outcome_bounds import difference_support
+from calibdask.analyses.constant_outcome_bounds import difference_support, independent_units
 from calibdask.analyses.soft_evaluation import of_whole_rows, supported_by_shares
 from calibdask.analyses.supported_bounds import (
+    bounds_of_few,
     has_saturated_ends,
     is_unbounded,
-    refuse,
     refuse_difference,
     supported_ends,
 )
@@ -40,7 +40,7 @@ from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.inference.choice import IntervalChoice, check_interval
 from calibdask.inference.cluster_bootstrap import widened_by_clusters
 from calibdask.inference.ends import bounds_of_number, where
-from calibdask.inference.methods import TIED, Method, NumberReplicates, are_tied, less_baseline, sign_pvalue
+from calibdask.inference.methods import Method, NumberReplicates, less_baseline, sign_pvalue
 from calibdask.inference.multiplicity import adjusted_pvalues
 from calibdask.inference.row_bootstrap import RowBootstrap
 from calibdask.results.build import DatasetBuilder, beside_metrics, check_names
@@ -277,8 +277,13 @@ class Compare(Analysis):
                 drawn = replicates
                 if clusters is not None:
                     drawn = widened_by_clusters(replicates, clusters, self.ci, bucket_count(layout))
-                is_loss = isinstance(metric, BrierScore | LogLoss)
-                number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice, is_loss=is_loss)
+                number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice)
+                if isinstance(metric, BrierScore | LogLoss):
+                    moves = less_baseline(replicates.values, (base, len(names)), 1)
+                    units = independent_units(rows, outcome.estimates[_TOTALS], outcome.estimates.get(_CLUSTERS))
+                    number, bounds = bounds_of_few(
+                        number, bounds, moves, units, metric.row_range(part, layout), self.ci
+                    )
                 number, bounds = supported_ends(number, bounds, support)
                 clipping = estimate[part].notes.get("rests_on_clipping", "")
                 if clipping or is_unbounded(metric, part, layout):
@@ -377,7 +382,7 @@ def _axes(data: Input, challengers: list[str], *, squeezed: bool) -> tuple[Axis,
 
 
 def _difference(
-    part: Part, replicates: NumberReplicates, models: tuple[int, int], choice: IntervalChoice, *, is_loss: bool
+    part: Part, replicates: NumberReplicates, models: tuple[int, int], choice: IntervalChoice
 ) -> tuple[Number, dict[str, Part]]:
     """The difference of each model from the baseline, its ends and p-values; the batch axis has the models first."""
     differences = NumberReplicates(
@@ -388,7 +393,4 @@ def _difference(
     )
     number = Number(differences.centre, part.dims)
     pvalues = sign_pvalue(differences, choice.method)
-    bounds = bounds_of_number(number, differences, choice)
-    if is_loss:
-        number, bounds = refuse(number, bounds, are_tied(differences.values), TIED)
-    return number, {**bounds, "pvalue": Number(pvalues, part.dims)}
+    return number, bounds_of_number(number, differences, choice) | {"pvalue": Number(pvalues, part.dims)}

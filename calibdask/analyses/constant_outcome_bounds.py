@@ -2,13 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.data.input import Input
 from calibdask.engine.sources.source import Source
 from calibdask.estimators.about import LOSSES, Description
+from calibdask.estimators.cluster_totals import clusters_of
 from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.constant_outcomes import ConstantOutcomes, setting_of
 from calibdask.estimators.estimator import Estimator
@@ -22,6 +24,8 @@ from calibdask.statistics.layout import Layout
 
 # The beginning of the name of an estimator that is no metric: no user can give it.
 _OUTCOMES = "\0outcomes "
+# Terms that depend on the outcomes alone, or on the scores alone.
+_WITHOUT_MATCH = ("uncertainty", "within_variance")
 # Of equally good models on fewer rows of the rarer outcome, far more than the nominal share differ by replicates.
 FEWEST_OUTCOMES = 5
 
@@ -66,7 +70,7 @@ def error_bounds(
             is_mean_gap = description[name].quantity == "mean-gap"
             parts[name] = alike.notes(estimate[name], of_part, is_mean_gap=is_mean_gap)
             ends[name] = alike.bounds(of_part, level, is_mean_gap=is_mean_gap)
-        elif kind in (*LOSSES, "number"):
+        elif kind in (*LOSSES, "number") and name not in _WITHOUT_MATCH:
             parts[name], ends[name] = alike.loss_bounds(estimate[name], of_part, level, metric.row_range(name, layout))
     return parts, ends
 
@@ -102,8 +106,19 @@ def outcome_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str
         has_errors = any(info.kind == "error" for info in metric.describe(layout).values())
         is_checked = has_errors or has_weighted_ends(metric, layout) or has_replicates(metric, layout)
         if is_checked and source.has_score_sums(setting):
-            checks[outcomes_name(metric, layout)] = ConstantOutcomes(setting, source.has_histogram(setting))
+            stored: Literal["cells", "unknown"] = "cells" if source.has_histogram(setting) else "unknown"
+            checks[outcomes_name(metric, layout)] = ConstantOutcomes(setting, "rows" if source.has_rows else stored)
     return checks
+
+
+def independent_units(data: Input, outcomes: Estimate, clusters: Estimate | None) -> npt.NDArray[np.float64]:
+    """How many independent rows, or equal clusters, each slice is worth; NaN with weights of rows."""
+    layout = data.source.layout
+    rows = np.asarray(outcomes["rows"].values, np.float64)
+    has_weights = layout.weighted and (data.soft is None or data.soft.weights is not None)
+    if clusters is None or has_weights:
+        return np.full_like(rows, np.nan) if has_weights else rows
+    return np.broadcast_to(np.nan_to_num(clusters_of(clusters).effective), rows.shape)
 
 
 def has_replicates(metric: Estimator, layout: Layout) -> bool:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 import xarray as xr
 
 from calibdask.analyses.clustered import check_clustered, cluster_attributes, supported_panel, without_row_pvalues
@@ -13,6 +12,7 @@ from calibdask.analyses.constant_outcome_bounds import (
     bounds_where_outcomes_differ,
     error_bounds,
     has_weighted_ends,
+    independent_units,
     outcomes_name,
     weighted_bounds,
 )
@@ -354,8 +354,8 @@ def evaluated(
             bounds = bounds_where_outcomes_differ(bounds, description, frequency)
         outcomes = measured.estimates.get(outcomes_name(estimator, layout))
         if choice is not None and bounds and outcomes is not None:
-            units = measured.estimates[CLUSTERS]["clusters"].values if layout.clustered else outcomes["rows"].values
-            alike = ConstantOutcomeSlices.of(outcomes, np.asarray(units, np.float64))
+            units = independent_units(data, outcomes, measured.estimates.get(CLUSTERS))
+            alike = ConstantOutcomeSlices.of(outcomes, units)
             estimate, bounds = error_bounds(estimate, bounds, alike, choice.level, estimator, layout)
             if has_weighted_ends(estimator, layout):
                 estimate, bounds = weighted_bounds(estimate, bounds, alike)

@@ -15,6 +15,7 @@ from calibdask.analyses.constant_outcome_bounds import (
 )
 from calibdask.engine.sources.source import Source
 from calibdask.estimators.about import Description, Kind, PartInfo
+from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.estimators.cluster_totals import clusters_of
 from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.decisions.excess_cost import ExcessCost
@@ -25,7 +26,9 @@ from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores, sa
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.validation.calibration_slope import CalibrationSlope
 from calibdask.inference.ends import Bounds, is_replicated, where
+from calibdask.inference.methods import TIED, are_tied
 from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER
+from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 
@@ -56,6 +59,7 @@ _DOUBTFUL = (
 _DOMINATED = f"where one cluster has more than {100 * MOST_OF_A_CLUSTER:.0f} % of the rows"
 _HEAVY = f"where fewer than {_FEWEST_OF_HEAVIER} rows of the heavier outcome would weigh as much as all rows"
 _FEW = "with weights where fewer than {} effective rows have the rarer outcome"
+_UNSEEN = "the interval allows for rows that did not occur"
 
 
 def is_unbounded(metric: Estimator, part: str, layout: Layout) -> bool:
@@ -208,3 +212,39 @@ def refuse(part: PartT, ends: Bounds, refused: npt.NDArray[np.bool_], reason: st
     reasons = [str(part.notes["no_interval"])] if part.notes.get("no_interval") else []
     noted = replace(part, notes={**part.notes, "no_interval": "; ".join([*reasons, reason])})
     return noted, {bound: where(end, ~refused) for bound, end in ends.items()}
+
+
+def bounds_of_few(
+    part: PartT, ends: Bounds, moves: Array, units: Array, span: tuple[float, float] | None, level: float
+) -> tuple[PartT, dict[str, Part]]:
+    """A difference of losses and its bounds where the models differ in few rows, as `are_tied` tells.
+
+    Losses within ``span`` differ by at most its length, and rows of which models differ may be missing: the bounds
+    contain the limits of Clopper & Pearson for ``units`` independent rows. Without such limits there are none. There
+    is no p-value either, unless no row differs at all.
+
+    Parameters
+    ----------
+    moves : ndarray of shape (replicates, batch, groups, ...)
+        Replicates of the difference.
+    units : ndarray of shape (models and batch, groups)
+        Independent rows, the same for all models; NaN where they have weights.
+    """
+    tied = are_tied(moves)
+    if not tied.any():
+        return part, dict(ends)
+    values = part.values
+    rows = np.resize(units, values.shape[:2]).reshape(*values.shape[:2], *(1,) * (values.ndim - 2))
+    length = np.inf if span is None else span[1] - span[0]
+    low = high = np.full(values.shape, np.nan)
+    if np.isfinite(length):
+        low, high = BoundedMean(values, 0.0, np.maximum(rows, 1), -length, length).ends(level)
+    limits = {"low": np.fmin(low, ends["low"].values), "high": np.fmax(high, ends["high"].values)}
+    limits = {bound: np.where(np.isnan(low), np.nan, end) for bound, end in limits.items()}
+    limits["pvalue"] = np.where((moves == 0).all(0), ends["pvalue"].values, np.nan)
+    note = {"no_interval": TIED} if np.isnan(low[tied]).all() else {"no_replicates": f"{TIED}, {_UNSEEN}"}
+    moved = {
+        bound: replace(end, values=np.where(tied, limits[bound], end.values)) if bound in limits else end
+        for bound, end in ends.items()
+    }
+    return replace(part, notes={**part.notes, **note}), moved

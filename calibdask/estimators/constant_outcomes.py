@@ -1,6 +1,7 @@
 """Where no outcome is unexpected, or all are equal: what resampled rows cannot show."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from typing_extensions import override
@@ -19,6 +20,8 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.settings import Setting
 
+# A score of exactly 1/2 is on neither side; in a histogram it is in the cell below.
+_SIDES = Edges(FrozenArray(np.array([[[[0.0, np.nextafter(0.5, 0), 0.5, 1.0]]]])), uniform=False)
 _HALVES = Edges(FrozenArray(np.array([[[[0.0, 0.5, 1.0]]]])), uniform=True)
 
 
@@ -33,18 +36,18 @@ def setting_of(metric: Estimator, layout: Layout) -> Setting:
 class ConstantOutcomes(Estimator):
     """Where resampled rows cannot show the outcomes that did not occur, by (batch, group, column).
 
-    ``alike``: all outcomes are equal. ``right``: they differ, but every score is on the right side of 1/2. ``rows`` of
-    each slice, NaN with weights: an outcome that did not occur may weigh anything.
+    ``alike``: all outcomes are equal. ``right``: they differ, but no score is on the wrong side of 1/2. ``rows``: those
+    of each slice, NaN with weights, as an outcome that did not occur may weigh anything.
 
     Parameters
     ----------
     setting : Setting
-    sides : bool
-        Whether the sums on the sides of 1/2 can be computed; without them ``right`` is false.
+    sides : {"rows", "cells", "unknown"}
+        What the sums on the sides of 1/2 are computed from; ``right`` is false if that is unknown.
     """
 
     setting: Setting
-    sides: bool = True
+    sides: Literal["rows", "cells", "unknown"] = "rows"
 
     @override
     def interval(self, layout: Layout) -> NoInterval:
@@ -53,8 +56,9 @@ class ConstantOutcomes(Estimator):
     @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
-        if self.sides:
-            halves = yield from BinSums(self.setting, _HALVES)
+        is_known = self.sides != "unknown"
+        if is_known:
+            halves = yield from BinSums(self.setting, _SIDES if self.sides == "rows" else _HALVES)
             weight, outcome = exact.value(halves.weight), exact.value(halves.outcome)
             rows = np.asarray(halves.rows.sum(-1)[..., 0], np.float64)
         else:
@@ -64,7 +68,7 @@ class ConstantOutcomes(Estimator):
         without, only = outcome <= 0, outcome >= weight
         has_rows = (weight > 0).any(-1)
         alike = np.asarray(has_rows & (without.all(-1) | only.all(-1)))
-        is_right = without[..., 0] & only[..., -1] if self.sides else np.zeros_like(alike)
+        is_right = without[..., 0] & only[..., -1] if is_known else np.zeros_like(alike)
         return {
             "alike": FixedPart(alike, ("column",)),
             "right": FixedPart(np.asarray(is_right & has_rows & ~alike), ("column",)),

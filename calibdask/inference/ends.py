@@ -58,7 +58,7 @@ def known_bounds(estimate: Estimate, level: float) -> dict[str, Bounds]:
     }
 
 
-_ALIKE, _RIGHT = "where all outcomes are equal", "where every score is on the right side of 1/2"
+_ALIKE, _RIGHT = "where all outcomes are equal", "where no score is on the wrong side of 1/2"
 
 
 def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
@@ -73,10 +73,11 @@ def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
 
 @dataclass(frozen=True)
 class ConstantOutcomeSlices:
-    """Slices whose outcomes are all alike, or whose scores are all on the right side of 1/2, and their rows.
+    """Slices whose outcomes are all alike, or without a score on the wrong side of 1/2, by (batch, groups, columns).
 
-    By (batch, groups, columns); rows are NaN with weights. Of n such rows the other outcome, or an outcome on the other
-    side of 1/2 than its score, has at most the probability u = 1 - ((1 - level) / 2)**(1 / n).
+    ``rows``: independent rows, or as many equal clusters as theirs are worth; NaN with weights. In n such rows the
+    other outcome, or one on the other side of 1/2 than its score, has at most the probability
+    u = 1 - ((1 - level) / 2)**(1 / n).
     """
 
     alike: npt.NDArray[np.bool_]
@@ -114,7 +115,7 @@ class ConstantOutcomeSlices:
     def loss_bounds(
         self, part: Part, bounds: Bounds, level: float, span: tuple[float, float] | None
     ) -> tuple[Part, Bounds]:
-        """A score or a term of one, and its bounds where every score is on the right side of 1/2.
+        """A score or a term of one, and its bounds where no score is on the wrong side of 1/2.
 
         Replicates have no loss of a wrong one, which is most of the variance where they are rare. A mean over rows with
         losses within ``span`` has the limits of Clopper & Pearson, all others none.

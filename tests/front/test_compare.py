@@ -154,9 +154,10 @@ def test_two_identical_models() -> None:
     result = cd.compare(labels, scores, scores.copy(), METRICS, n_boot=50, by={"day": np.arange(150) % 2})
     for name, metric in METRICS.items():
         for end in ("", "_low", "_high"):
-            # Losses may differ in rows that are not there.
-            expected = np.nan if end and isinstance(metric, cd.BrierScore | cd.LogLoss) else 0.0
-            np.testing.assert_array_equal(result[f"{name}_difference{end}"], expected)
+            # Losses may differ in rows that are not there: by up to 2 in 4.7 % of 75 rows.
+            expected = np.nan if isinstance(metric, cd.LogLoss) else {"_low": -0.094, "_high": 0.094}.get(end, 0.0)
+            is_loss = end and isinstance(metric, cd.BrierScore | cd.LogLoss)
+            np.testing.assert_allclose(result[f"{name}_difference{end}"], expected if is_loss else 0.0, atol=0.005)
         for end in ("", "_holm", "_bh"):
             np.testing.assert_array_equal(result[f"{name}_difference_pvalue{end}"], 1.0)
 
@@ -526,15 +527,25 @@ def test_curves_over_fixed_points_have_differences_at_each() -> None:
     assert "No differences of bins: they have no number or fixed point." in text
 
 
-def test_models_that_differ_in_few_rows_have_no_interval() -> None:
-    """Of 1 % of the rows, 95 % intervals held the difference in .58 of data sets of 100 rows."""
+def test_models_that_differ_in_few_rows() -> None:
+    """In 1 % of the rows: 95 % intervals held the difference in .58 of data sets of 100 rows."""
     rng = np.random.default_rng(8)
     scores = rng.random(100)
     labels = (rng.random(100) < scores).astype(int)
     few, many = scores.copy(), scores.copy()
     few[:3] = 1 - few[:3]
     many[:30] = 1 - many[:30]
-    result = cd.compare(labels, {"a": scores, "few": few, "many": many}, metrics=cd.BrierScore(), task="binary")
-    assert np.isfinite(result.brier_score_difference_low.values).tolist() == [False, True]
-    assert "differ in so few rows" in result.brier_score_difference.attrs["no_interval"]
-    assert (result.brier_score_difference_pvalue > 0).all()
+    models = {"a": scores, "few": few, "many": many}
+    for groups in (None, np.arange(100)):
+        metrics = [cd.BrierScore(), cd.LogLoss()]
+        result = cd.compare(labels, models, metrics=metrics, task="binary", groups=groups)
+        for name in ("brier_score_difference_pvalue", "log_loss_difference_pvalue", "log_loss_difference_low"):
+            assert np.isfinite(result[name].values).tolist() == [False, True]
+        assert "differ in so few rows" in result.log_loss_difference.attrs["no_interval"]
+        assert "allows for rows that did not occur" in result.brier_score_difference.attrs["no_replicates"]
+        reach = 1 - 0.025 ** (1 / 100)
+        assert float(result.brier_score_difference_high[0] - result.brier_score_difference[0]) > 0.9 * reach
+    gate = cd.check(labels, scores, not_worse={"brier-score": 0.05}, baseline=scores, task="binary")
+    assert [judgement.outcome for judgement in gate.judgements] == ["met"]
+    gate = cd.check(labels, scores, not_worse={"log-loss": 0.05}, baseline=scores, task="binary")
+    assert "differ in so few rows" in gate.judgements[0].reason

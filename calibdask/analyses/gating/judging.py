@@ -198,8 +198,8 @@ class Judges:
             ends = replace(ends, reason=outcomes.reason)
         if (refused := part.notes.get("no_interval")) and math.isnan(_end(value.low)) and not ends.reason:
             ends = ends.undecided(f"no interval {refused}")
-        if value.low is None and math.isnan(ends.low + ends.high) and not ends.reason:
-            ends = ends.undecided("it has no interval")
+        if math.isnan(ends.low + ends.high) and not ends.reason:
+            ends = ends.undecided(str(part.notes.get("no_replicates", "it has no interval")))
         if clipping := part.notes.get("rests_on_clipping"):
             ends = ends.undecided(str(clipping))
         if layout.clustered and float(here.dataset["clusters"]) < FEWEST_CLUSTERS:
@@ -358,7 +358,9 @@ def difference_judged(limit: Limit, result: xr.Dataset, data: Input) -> Judgemen
     rows = float(result.attrs["rows"])
     ends = DecidingEnds(low, high)
     if outcomes.are_few or math.isnan(low + high):
-        ends = ends.undecided(outcomes.reason if outcomes.are_few else "", outcomes.rows_needed(rows))
+        missing = parts[0].notes.get("no_interval", "")
+        reason = f"no interval {missing}" if missing else ""
+        ends = ends.undecided(outcomes.reason if outcomes.are_few else reason, outcomes.rows_needed(rows))
     if span is not None:
         span = span[0] - span[1], span[1] - span[0]
     shifted = replace(value, value=worse * float(value.value))

@@ -113,6 +113,11 @@ class CORP(ColumnEstimator):
         return FromHistograms((histogram_of(self.measured(layout)),), self)
 
     @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        is_one = self.measured(layout).columns(layout.classes) == 1
+        return (0.0, 1.0 if is_one else 2.0) if part == "score" and self.rule == "brier" else None
+
+    @override
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         points = yield from ScorePoints(self.measured(layout))

@@ -36,7 +36,7 @@ class BrierScore(Estimator):
     With ``ci`` from replicates of the rows; from a summary of binary scores, from replicates of its cells; the
     histograms of several classes do not determine the variance of the sum over classes, so there is no interval. The
     ends are also NaN if all outcomes are equal (with several classes: if all predictions are right, or all wrong), as
-    no replicate shows the loss of an outcome that did not occur; if outcomes differ and every score is on the right
+    no replicate shows the loss of an outcome that did not occur; if outcomes differ and no score is on the wrong
     side of 1/2, they are limits of Clopper & Pearson. With few events intervals are too narrow.
 
     References

@@ -151,7 +151,7 @@ class PriorShift(Calibrator):
             # A class that is in no row of a replicate counts as half of one.
             frequencies = np.maximum(rng.multinomial(rows, learnt, replicates), 0.5) / rows
         drawn = sample.prevalence(counts.astype(np.float64), kept / frequencies)
-        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
         numbers = {
             **sliced.numbers,
             "prevalence": estimate[None],

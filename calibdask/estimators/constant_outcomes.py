@@ -68,9 +68,10 @@ class ConstantOutcomes(Estimator):
         without, only = outcome <= 0, outcome >= weight
         has_rows = (weight > 0).any(-1)
         alike = np.asarray(has_rows & (without.all(-1) | only.all(-1)))
-        is_right = without[..., 0] & only[..., -1] if is_known else np.zeros_like(alike)
+        has_sides = (weight[..., 0] > 0) | (weight[..., -1] > 0)
+        is_right = has_sides & without[..., 0] & only[..., -1] if is_known else np.zeros_like(alike)
         return {
             "alike": FixedPart(alike, ("column",)),
-            "right": FixedPart(np.asarray(is_right & has_rows & ~alike), ("column",)),
+            "right": FixedPart(np.asarray(is_right & ~alike), ("column",)),
             "rows": FixedPart(np.full(rows.shape, np.nan) if layout.weighted else rows),
         }

@@ -139,11 +139,12 @@ class ConstantOutcomeSlices:
 
     def _described(self, part: Part) -> str:
         """Where there are such slices, and how many of how many; empty if there are none."""
-        alike, right = self._of(part, self.alike), self._of(part, self.right)
-        kinds = [text for text, of in ((_ALIKE, alike), (_RIGHT, right)) if of.any()]
-        count = int((alike | right).sum())
-        slices = "" if count in (0, alike.size) else f" ({count} of {alike.size})"
-        return " or ".join(kinds) + slices
+        untold = self._of(part, self.untold)
+        if not untold.any():
+            return ""
+        kinds = ((_ALIKE, self.alike), (_RIGHT, self.right))
+        words = " or ".join(text for text, of in kinds if of.any())
+        return words if untold.all() else f"{words} ({int(untold.sum())} of {untold.size})"
 
     def _of(self, part: Part, slices: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Of the columns that a part has, or of all together."""

@@ -26,9 +26,12 @@ SUMMARY = cd.summarize(FRAME, by=["state", "day"], groups="race", settings=["bin
 POOL = Pool(SUMMARY)
 
 
-def test_gaps_have_the_intervals_of_evaluate() -> None:
-    expected = cd.evaluate(SUMMARY.sum("day"), metrics={"gap": cd.MeanGap()}, ci=0.95, n_boot=400)
-    gaps = gaps_of(POOL, list(POOL.grid(["state"], Selection())), None, 0.95)
+@pytest.mark.parametrize("settings", [["binary"], ["classwise"]])
+def test_gaps_have_the_intervals_of_evaluate(settings: list[str]) -> None:
+    summary = cd.summarize(FRAME, by=["state", "day"], groups="race", settings=settings, buckets=64)
+    pool = Pool(summary)
+    expected = cd.evaluate(summary.sum("day"), metrics={"gap": cd.MeanGap()}, ci=0.95, n_boot=400)
+    gaps = gaps_of(pool, list(pool.grid(["state"], Selection())), None, 0.95)
     np.testing.assert_allclose(gaps.value, expected.gap.values.ravel(), atol=1e-9)
     np.testing.assert_allclose(gaps.score, expected.gap_score.values.ravel(), atol=1e-9)
     np.testing.assert_allclose(gaps.high - gaps.low, (expected.gap_high - expected.gap_low).values.ravel(), rtol=0.15)

@@ -36,7 +36,8 @@ class BucketSums:
         from scipy.sparse import csr_array
 
         self._pool = pool
-        histogram = pool.source.finest(pool.source.layout.setting(setting))
+        measured = pool.source.layout.setting(setting)
+        histogram = pool.source.finest(measured)
         edge, step = histogram.grid.nearer
         total: Any = 0
         for name in pool.gap_variables(setting):
@@ -51,7 +52,7 @@ class BucketSums:
             else:
                 terms = [one, 1.0 * outcome, edge[cell]]
             if "class" in sizes:
-                of_class = np.indices([*sizes.values()])[[*sizes].index("class")].ravel() == setting
+                of_class = np.indices([*sizes.values()])[[*sizes].index("class")].ravel() == measured.index
                 terms = [term * of_class for term in terms]
             columns = np.concatenate([3 * bucket + number for number in range(3)])
             rows = np.tile(np.arange(cell.size), 3)

@@ -1,4 +1,4 @@
-"""Bounds of slices without unexpected outcomes, which neither replicates nor weighted rows of them have."""
+"""Bounds of slices whose rows lack an outcome that may occur."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -19,7 +19,7 @@ from calibdask.estimators.outcome_counts import MOST_UNEVEN
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.sampling_variance import UNKNOWN_WEIGHT
 from calibdask.estimators.without_interval import bare
-from calibdask.inference.ends import Bounds, ConstantOutcomeSlices, where, where_outcomes_differ
+from calibdask.inference.ends import Bounds, UnseenOutcomes, where, where_outcomes_differ
 from calibdask.statistics.layout import Layout
 
 # The beginning of the name of an estimator that is no metric: no user can give it.
@@ -57,7 +57,7 @@ def bounds_where_outcomes_differ(
 def error_bounds(
     estimate: Estimate,
     bounds: Mapping[str, Bounds],
-    alike: ConstantOutcomeSlices,
+    alike: UnseenOutcomes,
     level: float,
     metric: Estimator,
     layout: Layout,
@@ -76,7 +76,7 @@ def error_bounds(
 
 
 def weighted_bounds(
-    estimate: Estimate, bounds: Mapping[str, Bounds], alike: ConstantOutcomeSlices
+    estimate: Estimate, bounds: Mapping[str, Bounds], alike: UnseenOutcomes
 ) -> tuple[Estimate, Mapping[str, Bounds]]:
     """The parts and their ends by formulas with weights: none where all outcomes are equal.
 

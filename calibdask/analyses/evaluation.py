@@ -36,7 +36,7 @@ from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
 from calibdask.estimators.smooth.gridded import on_grid
 from calibdask.inference.choice import IntervalChoice, check_interval
-from calibdask.inference.ends import ConstantOutcomeSlices
+from calibdask.inference.ends import UnseenOutcomes
 from calibdask.inference.intervals import BoundedEstimates, estimates_with_intervals
 from calibdask.inference.methods import Method, check_method
 from calibdask.results.build import DEFAULT_PANEL, DatasetBuilder, beside_metrics, check_names, names_beside
@@ -355,7 +355,7 @@ def evaluated(
         outcomes = measured.estimates.get(outcomes_name(estimator, layout))
         if choice is not None and bounds and outcomes is not None:
             units = independent_units(data, outcomes, measured.estimates.get(CLUSTERS))
-            alike = ConstantOutcomeSlices.of(outcomes, units)
+            alike = UnseenOutcomes.of(outcomes, units)
             estimate, bounds = error_bounds(estimate, bounds, alike, choice.level, estimator, layout)
             if has_weighted_ends(estimator, layout):
                 estimate, bounds = weighted_bounds(estimate, bounds, alike)

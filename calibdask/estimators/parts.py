@@ -115,7 +115,7 @@ def _together(replicates: Array) -> Array:
     """Replicates of each column in order of size.
 
     Columns are resampled independently, while the dependence between the columns of a row cannot be computed from
-    histograms; no dependence gives a mean a larger variance.
+    histograms; no other dependence gives their sum a larger variance.
     """
     return np.sort(replicates, axis=0) if replicates.shape[-1] > 1 else replicates
 

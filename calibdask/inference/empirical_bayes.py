@@ -76,8 +76,8 @@ class NormalEffects:
         """Root mean square errors of the posterior means, of infinite noise those of the mean.
 
         With the weights w of the estimates, w**2 v + (1 - w)**2 (t + var(mean)), and 2 v**2 / (t + v)**3 var(t) for the
-        uncertainty of the variance, of which t shows one half [1]_; var(mean) = 1 / sum 1 / (t + v) and var(t) =
-        2 / sum (t + v)**-2.
+        uncertainty of the variance, half of which the estimate of t reflects already [1]_; var(mean) = 1 / sum 1 / (t +
+        v) and var(t) = 2 / sum (t + v)**-2.
 
         References
         ----------

@@ -59,6 +59,7 @@ def known_bounds(estimate: Estimate, level: float) -> dict[str, Bounds]:
 
 
 _ALIKE, _RIGHT = "where all outcomes are equal", "where no score is on the wrong side of 1/2"
+_WRONG_ONES = "the interval allows for the largest rate of wrong predictions that the rows do not rule out"
 
 
 def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
@@ -72,7 +73,7 @@ def where_outcomes_differ(bounds: Bounds, frequency: Part) -> Bounds:
 
 
 @dataclass(frozen=True)
-class ConstantOutcomeSlices:
+class UnseenOutcomes:
     """Slices whose outcomes are all alike, or without a score on the wrong side of 1/2, by (batch, groups, columns).
 
     ``rows``: independent rows, or as many equal clusters as theirs are worth; NaN with weights. In n such rows the
@@ -85,7 +86,7 @@ class ConstantOutcomeSlices:
     rows: Array
 
     @classmethod
-    def of(cls, outcomes: Estimate, rows: Array) -> "ConstantOutcomeSlices":
+    def of(cls, outcomes: Estimate, rows: Array) -> "UnseenOutcomes":
         """From an estimate of `calibdask.estimators.constant_outcomes.ConstantOutcomes`."""
         return cls(outcomes["alike"].values, outcomes["right"].values, rows)
 
@@ -125,12 +126,12 @@ class ConstantOutcomeSlices:
             return part, bounds
         where_right = _RIGHT + ("" if right.all() else f" ({int(right.sum())} of {right.size})")
         ends = {name: np.full(part.values.shape, np.nan) for name in bounds}
-        note = {"no_interval": f"{where_right}: resampled rows have no loss of a wrong one"}
+        note = {"no_interval": f"{where_right}: resampling cannot show what a wrong one costs"}
         if span is not None and np.isfinite(span).all() and not np.isnan(self.rows).any():
             rows = self.rows.reshape(*self.rows.shape, *(1,) * (part.values.ndim - 2))
             low, high = BoundedMean(part.values, 0.0, np.maximum(rows, 1), *span).ends(level)
             ends |= {"low": np.fmin(low, bounds["low"].values), "high": np.fmax(high, bounds["high"].values)}
-            note = {"no_replicates": f"{where_right} the interval allows for the largest rate of wrong ones"}
+            note = {"no_replicates": f"{where_right} {_WRONG_ONES}"}
         moved = {
             name: replace(end, values=np.where(right, ends[name], end.values)) if is_replicated(end) else end
             for name, end in bounds.items()

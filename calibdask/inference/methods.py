@@ -12,7 +12,7 @@ from calibdask.statistics.exact import Array
 
 Method = Literal["corrected", "percentile", "bca"]
 
-# Of resampled differences: without 5 rows that differ there are more.
+# Of resampled differences: with fewer than about 5 differing rows, more of them are tied.
 _MOST_TIED = 0.01
 TIED = "where models differ in so few rows that more than 1 % of the resampled differences are 0"
 
@@ -156,8 +156,8 @@ def sign_pvalue(replicates: NumberReplicates, method: Method | None) -> Array:
 def are_tied(values: Array) -> npt.NDArray[np.bool_]:
     """Whether so many replicates of a difference are exactly 0 that few rows differ.
 
-    Replicates lack all of k rows with probability exp(-k). With fewer than 5 such rows, further ones that did not occur
-    matter as much, and no replicate has them.
+    Replicates lack all of k rows with probability exp(-k). With fewer than 5 such rows, differing rows that happen not
+    to be in the sample matter as much.
     """
     return np.asarray((values == 0).mean(0) > _MOST_TIED)
 

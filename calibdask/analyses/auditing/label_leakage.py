@@ -106,8 +106,7 @@ def warn_of_leakage(
 def determines(rows: Counts, events: Counts, clusters: Counts) -> bool:
     """Whether nearly all events are in values that have nothing else, and nearly all other rows in values without any.
 
-    A cluster whose outcomes are all alike shows nothing: of rows that are not all independent, values count that have
-    rows of several clusters.
+    With dependent rows, only values with rows from several clusters count: a single cluster may be pure by chance.
 
     Examples
     --------

@@ -307,7 +307,7 @@ def _with_unseen(
         return ends.undecided(_UNBOUNDED)
     without_losses = BoundedMean(float(value.value), 0.0, outcomes.rows, *span)
     if math.isclose(ends.high, float(without_losses.ends(level)[1]), rel_tol=1e-9):
-        # They allow for them already, see `calibdask.inference.ends.ConstantOutcomeSlices`.
+        # They allow for them already, see `calibdask.inference.ends.UnseenOutcomes`.
         return ends
     deviation = (ends.high - ends.low) / (2 * float(scipy.special.ndtri(0.5 + level / 2)))
     mean = BoundedMean(float(value.value), deviation**2 * outcomes.rows, outcomes.rows, *span)

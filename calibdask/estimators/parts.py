@@ -117,7 +117,7 @@ def _together(replicates: Array) -> Array:
     Columns are resampled independently, while the dependence between the columns of a row cannot be computed from
     histograms; no other dependence gives their sum a larger variance.
     """
-    return np.sort(replicates, axis=0) if replicates.shape[-1] > 1 else replicates
+    return np.sort(replicates, axis=0)
 
 
 @dataclass(frozen=True)

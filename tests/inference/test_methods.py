@@ -1,5 +1,6 @@
 """The kinds of intervals: percentile, BCa, and what replicates of a histogram allow."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
@@ -8,8 +9,11 @@ import pytest
 import xarray as xr
 from numpy.typing import NDArray
 from scipy.stats import binom, norm, skew
+from typing_extensions import override
 
 import calibdask as cd
+from calibdask.estimators.about import Description, PartInfo
+from calibdask.statistics.layout import Layout
 from tests.front.scored_models import SETS, Array, binary, in_sets, multiclass, replicates
 from tests.oracles import cost_reference as reference
 
@@ -25,6 +29,15 @@ def skewed(rows: int, seed: int) -> tuple[NDArray[np.int64], Array, float]:
     return labels, np.abs(labels - error), float(np.exp(-5 + 0.18))
 
 
+@dataclass(frozen=True)
+class MeanSquare(cd.BrierScore):
+    """The Brier score as a number that is no loss: the rows below lack scores on the wrong side of 1/2."""
+
+    @override
+    def describe(self, layout: Layout) -> Description:
+        return {"": PartInfo("mean squared error", "statistic")}
+
+
 def test_bca_intervals_follow_the_skew_and_cover() -> None:
     """400 sets of 100 rows with ends at 90 %.
 
@@ -34,9 +47,7 @@ def test_bca_intervals_follow_the_skew_and_cover() -> None:
     labels, scores, truth = skewed(100, 34)
     ends = {}
     for method in ("percentile", "bca"):
-        result = cd.evaluate(
-            labels, scores, {"m": cd.BrierScore()}, by=in_sets(100), ci=0.9, n_boot=600, ci_method=method
-        )
+        result = cd.evaluate(labels, scores, {"m": MeanSquare()}, by=in_sets(100), ci=0.9, n_boot=600, ci_method=method)
         ends[method] = result.m_low.values, result.m_high.values
         covered = int(((ends[method][0] <= truth) & (truth <= ends[method][1])).sum())
         # 99.8 % of counts at 88.6 %, and the more if coverage were nominal.

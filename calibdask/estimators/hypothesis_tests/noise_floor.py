@@ -71,7 +71,7 @@ class NoiseFloor(Estimator):
     >>> scores = np.full(100, 0.5)
     >>> result = cd.evaluate(np.arange(100) % 2, scores, cd.NoiseFloor())  # the mean of |share - 0.5| is 0.04
     >>> round(float(result.noise_floor_mean), 2), round(float(result.noise_floor_high), 2)
-    (0.04, 0.1)
+    (0.04, 0.11)
     """
 
     about = About(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from calibdask.inference.methods import TIED
 from calibdask.results.format import counted, percent, plain, pvalue_text, shown_texts
 from calibdask.results.values import PartResult, Results
 
@@ -26,7 +27,8 @@ class Difference:
     """A number of a model and of the baseline, their difference with its interval, and p-values by name.
 
     ``smallest`` is the least p-value that so many replicates can show; ``point`` is where on a curve, if it is one,
-    ``of_class`` the class, of metrics by class, and ``no_interval`` why there is no interval, in this slice or another.
+    ``of_class`` the class, of metrics by class, and ``no_interval`` why there is no interval, in this slice or another;
+    ``is_tied`` if resampled differences are 0 in some slice.
     """
 
     part: PartResult
@@ -41,6 +43,7 @@ class Difference:
     point: float | None = None
     of_class: str | None = None
     no_interval: str = ""
+    is_tied: bool = False
 
     @property
     def name(self) -> str:
@@ -66,7 +69,10 @@ class Difference:
     @property
     def is_same(self) -> bool:
         """Whether the numbers of both models are equal in all replicates, as for treating all."""
-        return max(abs(self.difference), abs(self.low), abs(self.high)) < _ROUNDING
+        # The interval of a tied loss allows for rows that did not occur; it has a p-value only if all replicates are 0.
+        is_tied = self.is_tied and self.pvalues["pvalue"] == 1
+        reach = 0.0 if is_tied else max(abs(self.low), abs(self.high))
+        return max(abs(self.difference), reach) < _ROUNDING
 
     @property
     def pvalue(self) -> float:
@@ -201,7 +207,10 @@ def _differences(results: Results, rows: float, smallest: float) -> Iterator[Dif
             point = float(where[curve[0]]) if curve else None
             of_class = str(plain(where[results.class_dim])) if results.class_dim in where else None
             reason = str(difference.notes.get("no_interval", ""))
-            yield Difference(part, of_baseline, of_model, *numbers, pvalues, rows, smallest, point, of_class, reason)
+            is_tied = TIED in str(difference.notes.get("no_replicates", reason))
+            yield Difference(
+                part, of_baseline, of_model, *numbers, pvalues, rows, smallest, point, of_class, reason, is_tied
+            )
 
 
 def metrics_without_differences(dataset: xr.Dataset) -> list[str]:

@@ -132,10 +132,11 @@ class LogLossDecomposition(BinnedDecomposition):
             for name, values in terms.items()
         }
         most = np.log(2.0) * terms["uncertainty"].shape[-1]
+        few = few_in_bins(sums, weighted=layout.weighted)
         resolution = replace(parts["resolution"], is_biased=True)
-        parts["resolution"] = resolution.without_ends(
-            few_in_bins(sums, weighted=layout.weighted).of_resolution, FEW_IN_BINS
-        )
+        parts["resolution"] = resolution.without_ends(few.of_resolution, FEW_IN_BINS)
+        # Of 5 rows of an outcome in 500, intervals at 90 % covered in .85 of 400 data sets.
+        parts["within"] = parts["within"].without_ends(few.of_outcomes, FEW_IN_BINS)
         parts["uncertainty"] = replace(parts["uncertainty"], is_biased=True, limits=(0.0, most))
         return parts | {"reliability": calibration_error(terms["reliability"], np.sum, np.inf)}
 

@@ -217,7 +217,7 @@ def refuse(part: PartT, ends: Bounds, refused: npt.NDArray[np.bool_], reason: st
 def bounds_of_few(
     part: PartT, ends: Bounds, moves: Array, units: Array, span: tuple[float, float] | None, level: float
 ) -> tuple[PartT, dict[str, Part]]:
-    """A difference of losses and its bounds where the models differ in few rows, as `are_tied` tells.
+    """Widen or remove the interval of a difference of losses where the models differ in few rows (`are_tied`).
 
     Losses within ``span`` differ by at most its length, and rows of which models differ may be missing: the bounds
     contain the limits of Clopper & Pearson for ``units`` independent rows. Without such limits there are none. There

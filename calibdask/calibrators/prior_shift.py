@@ -15,6 +15,7 @@ from calibdask.data.population import Population
 from calibdask.engine.arrays import is_dask
 from calibdask.estimators.checks import check_whole
 from calibdask.inference.choice import check_level
+from calibdask.inference.methods import percentiles
 from calibdask.statistics import exact
 from calibdask.statistics.bins.grid import Grid
 from calibdask.statistics.exact import Array
@@ -151,7 +152,7 @@ class PriorShift(Calibrator):
             # A class that is in no row of a replicate counts as half of one.
             frequencies = np.maximum(rng.multinomial(rows, learnt, replicates), 0.5) / rows
         drawn = sample.prevalence(counts.astype(np.float64), kept / frequencies)
-        low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0, method="weibull")
+        low, _, high = percentiles(drawn, level)
         numbers = {
             **sliced.numbers,
             "prevalence": estimate[None],

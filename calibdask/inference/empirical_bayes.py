@@ -73,7 +73,7 @@ class NormalEffects:
         return np.asarray(self.mean + self.share(noise) * (values - self.mean))
 
     def standard_error(self, noise: Array) -> Array:
-        """Root mean square errors of the posterior means, of infinite noise those of the mean.
+        """Compute root mean square errors of the posterior means; with infinite noise, of the mean.
 
         With the weights w of the estimates, w**2 v + (1 - w)**2 (t + var(mean)), and 2 v**2 / (t + v)**3 var(t) for the
         uncertainty of the variance, half of which the estimate of t reflects already [1]_; var(mean) = 1 / sum 1 / (t +

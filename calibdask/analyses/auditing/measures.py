@@ -19,7 +19,7 @@ Columns = dict[str, Array]
 
 
 def cells_of(state: LatticeState, segments: npt.NDArray[np.intp], *, clustered: bool = False) -> SegmentCells:
-    """Sums of some segments as float64. If ``clustered``, their weights are those of `ClusterExponents`."""
+    """Return the sums of the given segments as float64; if ``clustered``, with the weights of `ClusterExponents`."""
     rows, events = (np.asarray(part[segments], np.float64) for part in (state.rows, state.hits))
     score, spread = exact.value(state.score[segments]), exact.value(state.spread[segments])
     if clustered:

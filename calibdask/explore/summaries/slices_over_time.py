@@ -275,7 +275,7 @@ def _dataset(
         for name, variable in grouped.data_vars.items()
     }
     if query.by and WEIGHT_PERIODS in grouped and grouped[WEIGHT_PERIODS].ndim:
-        # Periods are those of all slices.
+        # All slices have the same periods.
         variables[WEIGHT_PERIODS] = ((query.period,), grouped[WEIGHT_PERIODS].values.reshape(shape).max(0))
     coordinates = {**grouped.coords, query.period: periods} | ({query.by: labels} if query.by else {})
     return with_totals(xr.Dataset(variables, coordinates, grouped.attrs), ())

@@ -14,7 +14,7 @@ from calibdask.estimators.cluster_totals import clusters_of
 from calibdask.estimators.columns import SettingEstimator
 from calibdask.estimators.constant_outcomes import ConstantOutcomes, setting_of
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.interval import FromHistograms, FromRows, KnownEnds
+from calibdask.estimators.interval import KnownEnds
 from calibdask.estimators.outcome_counts import MOST_UNEVEN
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.estimators.sampling_variance import UNKNOWN_WEIGHT
@@ -104,7 +104,7 @@ def outcome_checks(metrics: Mapping[str, Estimator], source: Source) -> dict[str
     for metric in metrics.values():
         setting = setting_of(metric, layout)
         has_errors = any(info.kind == "error" for info in metric.describe(layout).values())
-        is_checked = has_errors or has_weighted_ends(metric, layout) or has_replicates(metric, layout)
+        is_checked = has_errors or has_weighted_ends(metric, layout) or bool(metric.interval(layout).resampled)
         if is_checked and source.has_score_sums(setting):
             stored: Literal["cells", "unknown"] = "cells" if source.has_histogram(setting) else "unknown"
             checks[outcomes_name(metric, layout)] = ConstantOutcomes(setting, "rows" if source.has_rows else stored)
@@ -119,11 +119,6 @@ def independent_units(data: Input, outcomes: Estimate, clusters: Estimate | None
     if clusters is None or has_weights:
         return np.full_like(rows, np.nan) if has_weights else rows
     return np.broadcast_to(np.nan_to_num(clusters_of(clusters).effective), rows.shape)
-
-
-def has_replicates(metric: Estimator, layout: Layout) -> bool:
-    """Whether intervals come from replicates."""
-    return isinstance(metric.interval(layout), FromRows | FromHistograms)
 
 
 def has_weighted_ends(metric: Estimator, layout: Layout) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import fields, is_dataclass, replace
 from inspect import signature
 from pathlib import Path
+from time import monotonic
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 from urllib.parse import urlencode
@@ -83,6 +84,14 @@ class Hunt:
         assert seen["elements"] == []
         self.fields |= set(FIELD.findall(seen["words"]))
 
+    def expect(self, wanted: set[str]) -> None:
+        """Look until all of these fields are seen: parts of a page appear one after the other."""
+        limit = monotonic() + 120
+        while not wanted <= self.fields and monotonic() < limit:
+            self.look()
+            self.page.wait_for_timeout(100)
+        assert wanted <= self.fields
+
     def hover(self) -> None:
         """Rest on figures and headings, which show more then."""
         for place in self.page.locator(".bk-Figure, .tabulator-col").element_handles()[:12]:
@@ -136,7 +145,7 @@ def test_the_page_of_a_summary(hunt: Hunt, served: Callable[[str], str]) -> None
         page.get_by_text(sign).first.wait_for(timeout=120_000)
         hunt.look()
     wanted = {"file", "column", "day", "slice", "slice-off", "model", "model-two", "model-dim", "metric", "link"}
-    assert wanted <= hunt.fields
+    hunt.expect(wanted)
     assert page.title() == f"calibdask · {hostile('file')}.zarr"
 
 
@@ -153,7 +162,7 @@ def test_the_page_of_classes(hunt: Hunt, served: Callable[[str], str]) -> None:
             page.wait_for_timeout(4000)
             hunt.look()
             hunt.hover()
-    assert {"class-a", "class-b", "class-c", "slice"} <= hunt.fields
+    hunt.expect({"class-a", "class-b", "class-c", "slice"})
 
 
 def test_the_page_of_groups(hunt: Hunt, served: Callable[[str], str]) -> None:
@@ -162,7 +171,7 @@ def test_the_page_of_groups(hunt: Hunt, served: Callable[[str], str]) -> None:
     page.locator(".tabulator-cell", has_text=hostile("feature-value-off")).first.wait_for(timeout=120_000)
     hunt.look()
     hunt.hover()
-    assert {"feature", "feature-value-off"} <= hunt.fields
+    hunt.expect({"feature", "feature-value-off"})
 
 
 def test_titles_of_the_page_of_a_cube(hunt: Hunt, served: Callable[[str], str]) -> None:
@@ -180,7 +189,7 @@ def test_the_page_of_a_cube(hunt: Hunt, served: Callable[[str], str]) -> None:
     # The first row: the study, and how many of its cells are done.
     page.locator(".cells", has_text=hostile("study")).wait_for(timeout=120_000)
     hunt.look()
-    assert {"study", "axis-label-two"} <= hunt.fields
+    hunt.expect({"study", "axis-label-two"})
     hunt.hover()
     page.get_by_label("Failed cells", exact=True).select_option(index=1)
     page.locator("pre", has_text="RuntimeError").first.wait_for(timeout=120_000)
@@ -192,7 +201,7 @@ def test_the_page_of_a_cube(hunt: Hunt, served: Callable[[str], str]) -> None:
     hunt.look()
     hunt.hover()
     wanted = {"file", "output", "axis", "axis-label", "axis-label-two", "inner", "inner-label", "many", "many-label"}
-    assert {*wanted, "error"} <= hunt.fields
+    hunt.expect({*wanted, "error"})
 
 
 def filled(kind: Any, name: str) -> Any:
@@ -246,7 +255,7 @@ def test_answers_of_the_explorer(hunt: Hunt, address_of: Callable[[list[str], st
     hunt.page.goto(f"{address}?view=decisions")
     hunt.page.get_by_text(hostile("Heading-words")).first.wait_for(timeout=120_000)
     hunt.look()
-    assert (texts_of(all_elements()) - NOT_SHOWN) | {"offered", "file"} <= hunt.fields
+    hunt.expect((texts_of(all_elements()) - NOT_SHOWN) | {"offered", "file"})
     hunt.page.get_by_role("button", name="recal").first.click()
     hunt.page.get_by_text(hostile("failure")).first.wait_for(timeout=120_000)
     hunt.look()
@@ -263,7 +272,7 @@ def test_all_fields_of_documents(hunt: Hunt, tmp_path: Path) -> None:
     hunt.page.goto((tmp_path / "page.html").as_uri())
     hunt.page.wait_for_timeout(300)
     hunt.look()
-    assert (texts_of(document) - NOT_SHOWN) | {"source", "command"} <= hunt.fields
+    hunt.expect((texts_of(document) - NOT_SHOWN) | {"source", "command"})
     # The same as a fragment, as notebooks and the explorer show it.
     hunt.page.set_content(f"<main>{document.to_html()}</main>")
     hunt.look()
@@ -295,8 +304,8 @@ def test_all_fields_of_reports(hunt: Hunt, tmp_path: Path) -> None:
         hunt.page.wait_for_timeout(300)
         hunt.look()
     wanted = {name for value in texts.values() for name in texts_of(value)}
-    assert wanted | {"title", "command", "compared", "model", "model-two", "metric"} <= hunt.fields
-    assert {"fact-name", "fact", "fact-model", "fact-purpose"} <= hunt.fields
+    hunt.expect(wanted | {"title", "command", "compared", "model", "model-two", "metric"})
+    hunt.expect({"fact-name", "fact", "fact-model", "fact-purpose"})
     hunt.fields.clear()
     assert arguments_of(write_audit_report) == {"path", "title", "source", "command"}
     assert arguments_of(write_cube_report) == {"path", "store", "title", "command"}
@@ -341,7 +350,7 @@ def test_pages_of_analyses(analysis: str, hunt: Hunt, tmp_path: Path) -> None:
         "threshold": {"column", "slice", "slice-off"},
         "watch": {"day"},
     }[analysis]
-    assert {"file", "command", *wanted} <= hunt.fields
+    hunt.expect({"file", "command", *wanted})
 
 
 def test_reports(hunt: Hunt, tmp_path: Path) -> None:
@@ -365,4 +374,4 @@ def test_reports(hunt: Hunt, tmp_path: Path) -> None:
         hunt.look()
     hunt.hover()
     wanted = {"column", "slice", "model", "model-two", "title", "feature", "feature-value-off", "axis", "output"}
-    assert {*wanted, "heading", "lead"} <= hunt.fields
+    hunt.expect({*wanted, "heading", "lead"})

@@ -100,6 +100,27 @@ def mapped_rows(
     return xr.DataArray(values, dims=(sample, *others), coords={others[0]: classes} | coords)
 
 
+def scores_through(row_map: MapsRows, scores: Any, codes: Any, classes: Any, *, skip_missing: bool = False) -> Any:
+    """Calibrated scores of the shape of the scores and in their container; Dask arrays stay lazy."""
+    values = getattr(scores, "data", scores) if hasattr(scores, "dims") else scores
+    if is_dask(values):
+        mapped = mapped_rows(row_map, values, values, codes, classes, skip_missing=skip_missing)
+        mapped = mapped[:, 1] if values.ndim == 1 else mapped
+    else:
+        mapped = (partial(beside_missing, row_map) if skip_missing else row_map)(np.asarray(values), codes)
+    return scores.copy(data=mapped) if hasattr(scores, "dims") else mapped
+
+
+def probabilities_of_logits(scores: Any, *, skip_missing: bool = False) -> Any:
+    """The softmax of rows of logits, or the sigmoid of a vector, in the container of the scores."""
+    classes = range(2 if scores.ndim == 1 else int(scores.shape[1]))
+    return scores_through(RowMap((_unchanged,), logits=True), scores, None, classes, skip_missing=skip_missing)
+
+
+def _unchanged(scores: Array) -> Array:
+    return scores
+
+
 def beside_missing(row_map: Callable[[Any, Any], Array], scores: Any, codes: Any = None) -> Array:
     """Calibrated scores by ``row_map``; NaN for rows that lack a score."""
     values = np.asarray(scores)

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from calibdask.calibrators.base import MIN_ROWS, Calibrator
-from calibdask.calibrators.mapping import MapsRows, beside_missing, mapped_rows, warn_of_unknown
+from calibdask.calibrators.mapping import MapsRows, beside_missing, scores_through, warn_of_unknown
 from calibdask.calibrators.stored import FINGERPRINT
 from calibdask.data.data import Data
-from calibdask.engine.arrays import is_dask
 from calibdask.safe_text import listed
 from calibdask.statistics.exact import Array
 from calibdask.storage.documents import parse_json, read_bytes
@@ -170,16 +169,6 @@ class StoredMap:
 
     def apply_lazily(self, scores: Any, by: Mapping[str, Any], *, skip_missing: bool = False) -> Any:
         """Calibrated scores in the input's container type, as `apply`; Dask arrays stay lazy."""
-        values = getattr(scores, "data", scores) if hasattr(scores, "dims") else scores
-        codes = self.codes(by, values.shape[0])
+        codes = self.codes(by, scores.shape[0])
         warn_of_unknown(self.row_map, codes, self.further, self.calibrator.of_unknown, 2)
-        if not is_dask(values):
-            return _with_names_of(self._maps(skip_missing)(np.asarray(values), codes), scores)
-        classes = self.calibrator.classes_
-        mapped = mapped_rows(self.row_map, values, values, codes, classes, skip_missing=skip_missing)
-        return _with_names_of(mapped[:, 1] if self.columns == 1 else mapped, scores)
-
-
-def _with_names_of(values: Any, given: Any) -> Any:
-    """The values with the names of the array that they replace."""
-    return given.copy(data=values) if hasattr(given, "dims") else values
+        return scores_through(self.row_map, scores, codes, self.calibrator.classes_, skip_missing=skip_missing)

@@ -10,7 +10,7 @@ import click
 from calibdask.cli.command_line import command_line
 from calibdask.cli.data_names import named_data, source_of
 from calibdask.cli.gates import limits_file, limits_option
-from calibdask.cli.model_data import check_one_model, model_requests, same_rows, score_models
+from calibdask.cli.model_data import check_one_model, model_requests, same_rows, score_models, with_maps
 from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.row_options import (
     by_option,
@@ -19,6 +19,7 @@ from calibdask.cli.row_options import (
     features_option,
     groups_option,
     key_option,
+    map_option,
     place_options,
     population_options,
     refused_groups_option,
@@ -102,7 +103,8 @@ class RowsInput:
             with request.connected(table), shown_progress(f"computing: {analysis.name}"):
                 result = self._computed(analysis, _rows_data(analysis, request, table))
                 request.note_excluded(result.attrs)
-                return result
+                request.warn_of_rows_of_the_fit(rows, result.attrs.get("rows"))
+                return result.assign_attrs(request.map_attributes)
 
     def _computed(self, analysis: "Analysis", data: "Data") -> "xr.Dataset":
         return analysis.run(data)
@@ -144,8 +146,8 @@ class LimitsInput(RowsInput):
 
     @property
     def files(self) -> tuple[str, ...]:
-        """DATA, the baseline and the limits."""
-        return tuple(filter(None, (self.request.data, self.baseline, self.limits_path)))
+        """DATA, the baseline, the limits and the map."""
+        return tuple(filter(None, (self.request.data, self.baseline, self.limits_path, self.request.map_path)))
 
     def result(self, analysis: "Analysis") -> "xr.Dataset":
         """The result for the limits of the options and of the file, which knows the name of the data."""
@@ -171,6 +173,8 @@ class LimitsInput(RowsInput):
             raise click.UsageError("--not-worse requires --baseline, and --baseline requires --not-worse.")
         if self.receipt is not None and check.not_worse:
             raise click.UsageError("--receipt covers a single model; omit --not-worse.")
+        if self.receipt is not None and request.map_path is not None:
+            raise click.UsageError("--receipt covers the scores of a file; it has no effect with --map.")
         if self.baseline is not None:
             return
         if request.key is not None:
@@ -185,7 +189,7 @@ class LimitsInput(RowsInput):
         if self.baseline is None:
             return super().result(check)
         requests = _with_baseline(self.request, self.baseline)
-        return ModelsInput(requests).result(check)
+        return ModelsInput(requests).result(check).assign_attrs(self.request.map_attributes)
 
     def _computed(self, analysis: "Analysis", data: "Data") -> "xr.Dataset":
         if self.receipt is None:
@@ -210,15 +214,16 @@ def _declared_columns(request: RowsRequest, declared: "Limits") -> RowsRequest:
 def _with_baseline(request: RowsRequest, baseline: str) -> dict[str, RowsRequest]:
     """The requests for the model and for its baseline, which is a file or another column of scores."""
     models = score_models(request.score)
+    raw = replace(request, map_path=None, as_probabilities=request.map_path is not None)
     if models is None:
-        return {"model": request, "baseline": replace(request, data=baseline)}
+        return {"model": request, "baseline": replace(raw, data=baseline)}
     if baseline not in models:
         names = ", ".join(map(visible, models))
         raise click.UsageError(f"--baseline expects one of the models of --score, {names}, got {visible(baseline)}.")
     judged = [column for name, column in models.items() if name != baseline]
     if len(judged) != 1:
         raise click.UsageError(f"check judges one model; --score names {', '.join(models)}.")
-    return {"model": replace(request, score=judged[0]), "baseline": replace(request, score=models[baseline])}
+    return {"model": replace(request, score=judged[0]), "baseline": replace(raw, score=models[baseline])}
 
 
 @dataclass(frozen=True)
@@ -230,12 +235,14 @@ class ModelsInput:
     @classmethod
     def of(cls, data: tuple[str, ...], **options: Any) -> "ModelsInput":
         """Input from the options of a command."""
-        return cls(model_requests(data, options))
+        maps = options.pop("maps")
+        return cls(with_maps(model_requests(data, options), maps))
 
     @property
     def files(self) -> list[str]:
-        """All DATA."""
-        return [request.data for request in self.requests.values()]
+        """All DATA, and maps."""
+        paths = ((request.data, request.map_path) for request in self.requests.values())
+        return [path for of_model in paths for path in of_model if path is not None]
 
     @property
     def source(self) -> str:
@@ -249,8 +256,8 @@ class ModelsInput:
 
         if len(self.requests) < 2:
             raise click.UsageError(
-                f"{analysis.name} expects two models or more, got one: several DATA, or --score NAME=COLUMN for each "
-                "column of one."
+                f"{analysis.name} expects two models or more, got one: several DATA, --score NAME=COLUMN for each "
+                "column of one, or --map MAP for its recalibrated scores."
             )
         mend = f"{analysis.name} expects scored rows."
         stored = {name: rows_of(request.opened(), mend) for name, request in self.requests.items()}
@@ -261,6 +268,8 @@ class ModelsInput:
             models = {name: table.scores for name, table in tables.items()}
             result = analysis.run(rows.with_scores(models))
             first.note_excluded(result.attrs)
+            for name, request in self.requests.items():
+                request.warn_of_rows_of_the_fit(stored[name], result.attrs.get("rows"))
             return result
 
 
@@ -306,15 +315,22 @@ _RECEIPT = click.option(
     metavar="FILE",
     help="Write a receipt, .json, with the fingerprint of the rows, numbers and decisions; see verify.",
 )
+_MAPS = click.option(
+    "--map",
+    "maps",
+    metavar="[NAME=]MAP",
+    multiple=True,
+    help="Add the scores of A recalibrated by this map of calibdask calibrate as a model; repeatable.",
+)
 
 
 def input_options(signature: "AnalysisSignature") -> list[Callable[[Any], Any]]:
     """The argument of data and the options that say how they are read, those that the analysis has a use for."""
     if signature.inputs == "models":
-        return [data_argument("A B..."), key_option, row_options, soft_label_options]
+        return [data_argument("A [B...]"), _MAPS, key_option, row_options, soft_label_options]
     if signature.inputs == "limits":
         rows = [key_option, population_options, row_options, soft_label_options, cluster_check_option]
-        return [data_argument(), limits_option, _BASELINE, *rows, _RECEIPT]
+        return [data_argument(), limits_option, map_option, _BASELINE, *rows, _RECEIPT]
     if signature.inputs == "summary":
         return [click.argument("data", metavar="[NAME=]SUMMARY"), by_option, refused_share_options]
     chosen: list[tuple[Any, bool]] = [

@@ -24,6 +24,7 @@ from calibdask.cli.row_options import (
     cluster_check_option,
     data_argument,
     key_option,
+    map_option,
     period_options,
     population_options,
     row_options,
@@ -125,12 +126,7 @@ _USUAL = (
 @key_option
 @row_options
 @cluster_check_option
-@click.option(
-    "--map",
-    "map_path",
-    metavar="FILE",
-    help="Apply this map of calibdask calibrate to the scores first.",
-)
+@map_option
 @click.option(
     "--worst",
     type=click.IntRange(min=1),

@@ -75,7 +75,7 @@ def _of_rows(request: EvaluateRequest, rows: "StoredRows", columns: "RowTable | 
             result = tests.described(result, left_out, layout)
         if unsupported:
             result = result.assign_attrs({METRICS_LEFT_OUT: unsupported})
-        _warn_of_rows_of_the_fit(request, rows, result.attrs.get("rows"))
+        request.warn_of_rows_of_the_fit(rows, result.attrs.get("rows"))
     return Evaluation(result, chosen, shape.vector, models)
 
 
@@ -92,23 +92,6 @@ def _supported(request: EvaluateRequest, chosen: dict[str, Any], layout: "Layout
     return kept, [f"{name} is left out: {words}" for name, words in reasons.items()]
 
 
-def _warn_of_rows_of_the_fit(request: EvaluateRequest, rows: "StoredRows", number: int | None) -> None:
-    """Say on stderr that a map is evaluated on the rows that it was fitted to.
-
-    The fingerprint takes a pass of its own, so it is only taken of as many rows as the map was fitted to.
-    """
-    stored_map = request.stored_map
-    if stored_map is None or not stored_map.fingerprint or number != stored_map.rows:
-        return
-    as_fitted = replace(request, map_path=None, by=(), logits=stored_map.takes_logits)
-    if as_fitted.fingerprint_of(as_fitted.table(rows)) == stored_map.fingerprint:
-        click.echo(
-            f"calibdask: these are the rows that {visible_address(stored_map.url)} was fitted to, on which errors look "
-            "smaller than they are; evaluate the map on other rows",
-            err=True,
-        )
-
-
 def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) -> Evaluation:
     """Evaluate a stored summary."""
     import calibdask as cd
@@ -120,8 +103,6 @@ def _of_summary(request: EvaluateRequest, summary: "Summary", pictured: bool) ->
     if request.tests is not None:
         raise click.UsageError(f"{request.data} is a stored summary; --panel {TESTS} expects scored rows.")
     refuse_row_options(request)
-    if request.map_path is not None:
-        raise click.UsageError(f"--map has no effect on {request.data}: it is a stored summary, which holds no rows.")
     with summary.dataset:
         kept = pooled(summary, request.by)
         chosen = request.chosen(panel(summary, request.options["setting"], full=request.full))

@@ -20,7 +20,7 @@ _GROUPS = {
     "Metrics": ("metrics", "full", "setting", "bins", "panel", "baseline", "conventions", "consistency"),
     "Groups": ("features", "depth", "values", "cuts", "one_way"),
     "Limits": ("risk", "limits", "slice_limits", "limits_path", "profile", "not_worse"),
-    "Calibration": ("method", "compare", "min_rows", "map_path", "score_name"),
+    "Calibration": ("method", "compare", "min_rows", "map_path", "maps", "score_name"),
     "Slices and intervals": (
         "by",
         "period",

@@ -89,6 +89,25 @@ def model_requests(data: tuple[str, ...], where: Mapping[str, Any]) -> dict[str,
     return {name: RowsRequest(data=place.path, **{**where, "score": place.score}) for name, place in places.items()}
 
 
+def with_maps(requests: dict[str, RowsRequest], maps: tuple[str, ...]) -> dict[str, RowsRequest]:
+    """The models, and the first one once more for each ``[NAME=]MAP``, recalibrated by this map.
+
+    Raises
+    ------
+    click.UsageError
+        If a map and a model have the same name.
+    """
+    if not maps:
+        return requests
+    models = {name: replace(request, as_probabilities=True) for name, request in requests.items()}
+    first = next(iter(requests.values()))
+    for name, path in named_data(maps).items():
+        if name in models:
+            raise click.UsageError(f"--map {path} and a model would both be called {name!r}; use --map NAME={path}.")
+        models[name] = replace(first, map_path=path)
+    return models
+
+
 def joined_on_key(tables: "Mapping[str, RowTable]", key: str, note: Any) -> "dict[str, RowTable]":
     """The rows that all tables have, in the order of the first; ``key`` is among the slices of each, and goes.
 

@@ -74,7 +74,7 @@ def data_argument(metavar: str = "DATA", *, required: bool = True) -> Callable[[
             raise click.MissingParameter(ctx=context, param=parameter)
         return given
 
-    several = -1 if metavar.endswith("...") else 1
+    several = -1 if "..." in metavar else 1
     return click.argument("data", metavar=metavar, nargs=several, required=False, callback=given_or_scores)
 
 
@@ -159,6 +159,14 @@ def key_option(command: Callable[..., None]) -> Callable[..., None]:
     """Add the option of commands that compare models on shared rows."""
     option = click.option(
         "--key", metavar="COLUMN", help="Join the rows of several DATA on this column instead of by position."
+    )
+    return _with((option,), command)
+
+
+def map_option(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the option of commands that may calibrate the scores first."""
+    option = click.option(
+        "--map", "map_path", metavar="FILE", help="Apply this map of calibdask calibrate to the scores first."
     )
     return _with((option,), command)
 

@@ -14,7 +14,7 @@ from calibdask.cli.option_names import shown_warnings
 from calibdask.cli.row_options import ALL
 from calibdask.cluster import ClusterSpec, connected
 from calibdask.cluster.threads import Threads
-from calibdask.safe_text import visible, without_credentials
+from calibdask.safe_text import visible, visible_address, without_credentials
 
 if TYPE_CHECKING:
     from calibdask.calibrators.stored_map import StoredMap
@@ -59,6 +59,8 @@ class RowsRequest:
     sampling_rate: str | None = None
     cluster_check: bool = False
     map_path: str | None = None
+    # Logits become probabilities as rows are read: beside scores of a map, which are probabilities.
+    as_probabilities: bool = False
     soft_labels: bool = False
     raters: bool = False
 
@@ -114,6 +116,10 @@ class RowsRequest:
             )
             if self.period is not None:
                 table = self._with_periods(table, rows)
+        if stored_map is None and self.logits and self.as_probabilities:
+            from calibdask.calibrators.mapping import probabilities_of_logits
+
+            return replace(table, scores=probabilities_of_logits(table.scores, skip_missing=self.skip_missing))
         if stored_map is None:
             return table
         width = 1 if table.scores.ndim == 1 else int(table.scores.shape[-1])
@@ -167,7 +173,7 @@ class RowsRequest:
         given: InputKeywords = {}
         if self.task is not None:
             given["task"] = self.task
-        if self.logits and self.stored_map is None:
+        if self.logits and self.stored_map is None and not self.as_probabilities:
             given["logits"] = True
         if self.labels is not None:
             given["labels"] = [name.strip() for name in self.labels.split(",")]
@@ -211,6 +217,22 @@ class RowsRequest:
 
         read = self.data_of(replace(table, by={}, groups=None, groups_name="", identifiers={})).read()
         return "" if read.batch else fingerprint_of(read).whole
+
+    def warn_of_rows_of_the_fit(self, rows: "StoredRows", number: int | None) -> None:
+        """Say on stderr that the map was fitted to these ``number`` rows.
+
+        The fingerprint takes a pass of its own, so it is only taken of as many rows as the map was fitted to.
+        """
+        stored_map = self.stored_map
+        if stored_map is None or not stored_map.fingerprint or number != stored_map.rows:
+            return
+        as_fitted = replace(self, map_path=None, by=(), logits=stored_map.takes_logits)
+        if as_fitted.fingerprint_of(as_fitted.table(rows)) == stored_map.fingerprint:
+            click.echo(
+                f"calibdask: these are the rows that {visible_address(stored_map.url)} was fitted to, on which errors "
+                "look smaller than they are; evaluate the map on other rows",
+                err=True,
+            )
 
     def note_excluded(self, attributes: Mapping[str, Any], rows: int | None = None) -> None:
         """Say on stderr how many rows were left out, and why; ``rows`` are left where no attribute says how many."""
@@ -300,7 +322,7 @@ def _shares(option: str, given: str | None) -> "float | list[float] | None":
 def refuse_row_options(request: RowsRequest) -> None:
     """Raise UsageError for options that only rows have a use for."""
     given = {"label": request.label, "score": request.score, "weight": request.weight, **request.reading}
-    given |= {"groups": request.groups}
+    given |= {"groups": request.groups, "map": request.map_path}
     given |= {"skip_missing": request.skip_missing or None, "text": request.text or None}
     if request.missing_chunks != "error":
         given["missing_chunks"] = request.missing_chunks

@@ -92,6 +92,25 @@ def test_compare_says_who_is_better(run: Run, files: Path, tmp_path: Path) -> No
     assert float(open_result(tmp_path / "result.nc").ece_difference_low[0]) == one["metrics"]["ece"]["low"]
 
 
+@pytest.mark.parametrize("vector", [True, False])
+def test_recalibrated_logits_are_compared_and_checked(vector: bool, run: Run, tmp_path: Path) -> None:
+    scores = SCORES if vector else np.stack([1 - SCORES, SCORES], 1)
+    logits = np.log(scores / (1 - scores)) if vector else np.log(scores)
+    np.savez(tmp_path / "rows.npz", labels=LABELS, scores=logits)
+    fitted = cd.TemperatureScaling(logits=True).fit(LABELS[:200], logits[:200])
+    (tmp_path / "map.json").write_text(json.dumps(fitted.to_dict()))
+    mapped = tmp_path / "rows.npz", "--logits", "--map", tmp_path / "map.json"
+    one = read(run, "compare", *mapped, "--metric", "brier", "--n-boot", 40, "--json")["comparisons"][0]
+    calibrated = fitted.predict_proba(logits)
+    expected = cd.compare(LABELS, scores, calibrated[:, 1] if vector else calibrated, cd.BrierScore(), n_boot=40)
+    assert one["model"] == "map"
+    for end in ("", "_low", "_high"):
+        key = end.removeprefix("_") or "difference"
+        assert one["metrics"]["brier_score"][key] == pytest.approx(float(expected[f"brier_score_difference{end}"]))
+    (limit,) = read(run, "check", *mapped, "--limit", "brier-score=0.9", "--json")["limits"]
+    assert limit["value"] == pytest.approx(float(expected.brier_score[1]))
+
+
 def test_compare_by_slices(run: Run, files: Path, tmp_path: Path) -> None:
     words = "compare", f"a={files / 'old.csv'}", f"b={files / 'new.csv'}", "--by", "country", "--n-boot", 200
     result = read(run, *words, "--metric", "brier", "--json", "--out", tmp_path / "result.csv")
@@ -106,6 +125,7 @@ def test_compare_by_slices(run: Run, files: Path, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("old.npz",), "compare expects two models or more, got one"),
+        (("old.npz", "--map", "old.npz"), "--map .*old.npz and a model would both be called 'old'"),
         (("old.npz", "new_100.csv"), "got 400 rows of .*old.npz and 100 of .*new_100.csv"),
         (("old.npz", "other.npz"), "but 400 of 400 labels of .* differ"),
         (("old.npz", "new.npz", "--baseline", "third"), "--baseline expects one of old, new, got third"),

@@ -33,6 +33,7 @@ from calibdask.results.document import (
 )
 from calibdask.results.format import counted, figures, joined, number_of
 from calibdask.results.values import Results
+from calibdask.safe_text import visible
 
 # Of a number that is next to its limit nobody waits for so many rows.
 _MOST_TIMES, _MANY = 100, 1e7
@@ -313,7 +314,8 @@ def level_text(gate: Gate) -> str:
     """The level of the decisions."""
     has_slices = any(judgement.where for judgement in gate.judgements)
     slices = ", adjusted for the slices of its column (Bonferroni)" if has_slices else ""
-    return f"Each decision holds at {100 * gate.confidence:g} %{slices}."
+    mapped = f" Scores were calibrated by {visible(used)}." if (used := gate.result.attrs.get("map")) else ""
+    return f"Each decision holds at {100 * gate.confidence:g} %{slices}.{mapped}"
 
 
 def wanting(gate: Gate) -> Iterator[str]:
@@ -362,16 +364,15 @@ def turns(judgements: Sequence[Judgement]) -> Callable[[Judgement], tuple[int, s
 
 def plain(gate: Gate) -> dict[str, Any]:
     """Plain values for JSON; numbers that do not exist are null."""
-    attributes = gate.result.attrs
     return {
         "outcome": WORDS[gate.outcome],
         "rows": gate.rows,
         "rows_skipped": 0,
-        **noted_rows(attributes),
+        **noted_rows(gate.result.attrs),
         "population": gate.population or "in the sample",
         "confidence": gate.confidence,
         "profile": gate.profile,
-        "calibdask_version": str(attributes["calibdask_version"]),
+        "calibdask_version": str(gate.result.attrs["calibdask_version"]),
         "limits": [plain_judgement(judgement) for judgement in gate.judgements],
         "cautions": list(cautions(gate)),
         "measured": {

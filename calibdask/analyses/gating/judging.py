@@ -208,7 +208,8 @@ class Judges:
             ends = ends.undecided(f"fewer than {TOO_FEW_IN_A_SLICE} rows")
         about = (part.title, part.meaning, ends.reason)
         numbers = (float(value.value), ends.low, ends.high, rows, ends.rows_needed)
-        scope = "of the bins" if has_bins(self.metrics[name]) and part.kind == "error" else ""
+        is_binned = part.kind == "error" or (part.kind == "term" and part.part != "uncertainty")
+        scope = "of the bins" if has_bins(self.metrics[name]) and is_binned else ""
         return Judgement(limit.text, least, most, where, *numbers, *about, ends.leaning, scope)
 
 

@@ -99,7 +99,7 @@ class Limit:
     @property
     def text(self) -> str:
         """The metric, and its part."""
-        return f"{self.metric}.{self.part}" if self.part else str(self.metric)
+        return f"{self.metric}.{self.part.replace('_', '-')}" if self.part else str(self.metric)
 
     def check_breakable(self, info: PartInfo) -> None:
         """Raise ValueError unless some data keep the limit, and some break it."""

@@ -33,7 +33,7 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.metrics import Metrics, check_distinct, named_metrics
 from calibdask.estimators.outcome_counts import OutcomeCounts
 from calibdask.estimators.panel import comparison_metrics
-from calibdask.estimators.parts import Coordinate, Number, Part
+from calibdask.estimators.parts import Coordinate, Number
 from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores
 from calibdask.estimators.scores.proper import BrierScore, LogLoss
 from calibdask.estimators.slice_totals import SliceTotals
@@ -274,12 +274,14 @@ class Compare(Analysis):
             for part, replicates in bootstrap.replicates(name, outcome).items():
                 if not {*estimate[part].dims} <= {"class", *coordinates}:
                     continue
-                drawn = replicates
+                differences = _differences(replicates, (base, len(names)))
                 if clusters is not None:
-                    drawn = widened_by_clusters(replicates, clusters, self.ci, bucket_count(layout))
-                number, bounds = _difference(estimate[part], drawn, (base, len(names)), choice)
+                    differences = widened_by_clusters(differences, clusters, self.ci, bucket_count(layout))
+                number = Number(differences.centre, estimate[part].dims)
+                pvalue = Number(sign_pvalue(differences, choice.method), number.dims)
+                bounds = {**bounds_of_number(number, differences, choice), "pvalue": pvalue}
                 if isinstance(metric, BrierScore | LogLoss):
-                    moves = less_baseline(replicates.values, (base, len(names)), 1)
+                    moves = _differences(replicates, (base, len(names))).values
                     units = independent_units(rows, outcome.estimates[_TOTALS], outcome.estimates.get(_CLUSTERS))
                     number, bounds = bounds_of_few(
                         number, bounds, moves, units, metric.row_range(part, layout), self.ci
@@ -381,16 +383,11 @@ def _axes(data: Input, challengers: list[str], *, squeezed: bool) -> tuple[Axis,
     return (*challenger, *(axis for axis in data.batch if axis.name != MODEL), *data.by)
 
 
-def _difference(
-    part: Part, replicates: NumberReplicates, models: tuple[int, int], choice: IntervalChoice
-) -> tuple[Number, dict[str, Part]]:
-    """The difference of each model from the baseline, its ends and p-values; the batch axis has the models first."""
-    differences = NumberReplicates(
+def _differences(replicates: NumberReplicates, models: tuple[int, int]) -> NumberReplicates:
+    """Replicates of the difference of each model from the baseline; the batch axis has the models first."""
+    return NumberReplicates(
         less_baseline(replicates.values, models, 1),
         less_baseline(replicates.centre, models, 0),
         replicates.resampled,
         left_out=None if replicates.left_out is None else less_baseline(replicates.left_out, models, 1),
     )
-    number = Number(differences.centre, part.dims)
-    pvalues = sign_pvalue(differences, choice.method)
-    return number, bounds_of_number(number, differences, choice) | {"pvalue": Number(pvalues, part.dims)}

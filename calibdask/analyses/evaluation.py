@@ -226,11 +226,11 @@ def evaluate(
     *Clusters.* With ``groups`` whole clusters are resampled: clusters are sent to at most 512 buckets by a hash of
     their value, and the rows of a bucket have one Poisson weight in each replicate, keyed by ``seed``. Chunks and the
     order of rows do not matter; memory does not depend on the number of clusters. The relative error of a standard
-    error from B buckets is about 1 / sqrt(2 (B - 1)), 3 % for 512; with many slices, models or classes there are fewer
-    buckets, at least 64 (attribute ``cluster_buckets``). Ends use Student's t with G - 1 degrees of freedom, G = (sum
-    n)**2 / sum n**2 for clusters of n rows, and are widened by sqrt(G / (G - 1)): ``"student"`` (on the scale of
-    logarithms for positive numbers) if the usual intervals have formulas, ``"share"`` (Clopper & Pearson for the number
-    of independent rows with that variance) for shares, ``"corrected"`` and ``"percentile"`` as above. With fewer than
+    error from B buckets is about 1 / sqrt(2 (B - 1)), 3 % for 512; of many slices, models or classes there are at least
+    64 (attribute ``cluster_buckets``). Ends use Student's t with G - 1 degrees of freedom, G = (sum n)**2 / sum n**2
+    for clusters of n rows, fewer if few have most events, and sqrt(G / (G - 1)): ``"student"`` (of logarithms for
+    positive numbers, farther on the long side if skewed) if the usual intervals have formulas, ``"share"`` (Clopper
+    & Pearson for as many rows as have that variance), ``"corrected"`` and ``"percentile"`` as above. With fewer than
     10 clusters there are no ends (NaN); the attribute ``cluster_notes`` says so, and names few and dominant clusters.
     The coordinate ``clusters`` counts the clusters of each slice (beyond 131,072 within 0.4 %), ``effective_rows`` is
     the number of independent rows with the same information on the mean gap, and ``<name>_design_effect`` is the

@@ -17,6 +17,7 @@ from calibdask.data.population import Population
 from calibdask.data.streams import RowStream
 from calibdask.engine.axes import Axis, slice_dimension
 from calibdask.estimators.smooth.gridded import check_step
+from calibdask.safe_text import listed, visible
 from calibdask.statistics import exact
 from calibdask.statistics.bins.grid import GridHistogram, GridState
 from calibdask.statistics.bins.sparse_grid import in_form
@@ -61,7 +62,7 @@ def summarize(
     population: Population | None = None,
     groups: Any = None,
     buckets: int = 64,
-    period: str | None = None,
+    period: str | Mapping[str, Any] | None = None,
 ) -> xr.Dataset:
     """Summarize predicted probabilities in one pass: `calibdask.evaluate` takes the result in place of the data.
 
@@ -92,10 +93,10 @@ def summarize(
         `calibdask.watch`, need.
     buckets : int, default 64
         With ``groups``: number of buckets that clusters are hashed into, a power of 2 from 16 to 512.
-    period : str, optional
-        With ``groups``: the slice in each label of which a cluster counts once for `calibdask.watch`. A name that is
-        not in ``by``: the whole summary is one period, such as the day that `calibdask.append` adds. None: the slice
-        that is called period, day, date, hour, week, month, quarter or year, or labelled by dates.
+    period : str or mapping, optional
+        With ``groups``: the slice of ``by`` in each label of which a cluster counts once for `calibdask.watch`. A
+        mapping such as ``{"day": "2026-11-22"}``: the whole summary is this period, as for `calibdask.append`. None:
+        the slice that is called period, day, date, hour, week, month, quarter or year, or labelled by dates.
 
     Returns
     -------
@@ -112,7 +113,8 @@ def summarize(
     Raises
     ------
     ValueError
-        As `calibdask.evaluate`; if a setting is unknown, or the step is out of range. With features as
+        As `calibdask.evaluate`; if a setting is unknown, the step is out of range, or ``period`` is not in ``by`` or
+        comes without ``groups``. With features as
         `calibdask.audit`; if they come with slices or weights, or do not fit ``cuts``.
 
     Notes
@@ -136,7 +138,7 @@ def summarize(
 
     *Clusters.* With ``groups`` every variable has a second one by bucket of clusters, ``<name>_buckets`` (...,
     cluster_bucket), and ``cluster_rows`` counts clusters. Buckets of different days, files or slices add up, even if a
-    cluster has rows in several of them; `calibdask.evaluate` resamples them, with min(buckets, clusters) - 1 degrees of
+    cluster has rows in several of them; `calibdask.evaluate` resamples them, with at most buckets - 1 degrees of
     freedom. The relative error of a standard error is about 1 / sqrt(2 (buckets - 1)): 9 % for 64 buckets, 3 % for 512.
     Analyses that assume independent rows reject a summary with clusters; ``drop_dims("cluster_bucket")`` makes them
     treat its rows as independent.
@@ -180,6 +182,8 @@ def summarize(
         groups,
     )
     check_buckets(buckets)
+    if isinstance(period, Mapping) and len(period) != 1:
+        raise ValueError(f"period expects a slice, or a mapping of one period, got {len(period)}: {dict(period)!r}.")
     wanted = FeatureRequest.of(features, depth, values, min_rows, edges, score_cells, cuts)
     if wanted is None:
         given = Data.of(y_true, y_prob, by, sample_weight, options)
@@ -192,6 +196,11 @@ def summarize(
         given = data_with_features(y_true, y_prob, wanted.columns, None, options)
     # Before anything is read: finding the values of slices may take a pass.
     check_names([slice_dimension(name) for name in given.slice_names], class_dim)
+    if isinstance(period, str) and period not in (names := [*map(str, given.slice_names)]):
+        raise ValueError(
+            f"period expects one of the slices of by ({listed(names) or 'none'}), got {visible(period)}. If all rows "
+            f"are of one period, pass a mapping, such as period={{'day': '2026-11-22'}}."
+        )
     data = given.rows_for("summarize", "which it counts").read(takes_groups=True)
     class_dim = data.class_dim(class_dim)
     layout = data.source.layout
@@ -199,11 +208,18 @@ def summarize(
     requests = histograms(kept, layout.classes, step)
     axes = SummaryAxes(data.batch, data.by, data.classes)
     check_names([axis.name for axis in (*axes.batch, *axes.by)], class_dim)
+    if period is not None and not layout.clustered:
+        raise ValueError(
+            f"period expects rows with groups, whose clusters count once in a period; got period={period!r} without "
+            "groups: pass groups, or leave period out."
+        )
     if layout.clustered:
         twice = not (isinstance(given.labels, RowStream) and given.labels.batches.once)
         slices = {str(axis.name): np.asarray(axis.labels) for axis in axes.by}
-        period = weighted_period(slices) if period is None else str(slice_dimension(period))
-        summary = _with_clusters(data, requests, axes, class_dim, Buckets(buckets), period, twice=twice)
+        along = weighted_period(slices) if period is None else None
+        if isinstance(period, str):
+            along = str(slice_dimension(period))
+        summary = _with_clusters(data, requests, axes, class_dim, Buckets(buckets), along, twice=twice)
     else:
         in_forms = (in_form(request, layout) for request in requests)
         scores, *states = data.source.answer((ScoreSums(), *in_forms))

@@ -181,7 +181,9 @@ def summarize(
     if buckets is not None and where["groups"] is None:
         raise click.UsageError("--buckets has no effect without --groups.")
     choices["buckets"] = buckets
-    choices["period"] = None if period is None else period.partition("=")[0]
+    if period is not None and where["groups"] is not None:
+        name, equals, label = period.partition("=")
+        choices["period"] = {name: label} if equals else name
     choices["cuts"] = periods.cuts() if cuts is None else _cuts(cuts)
     choices = {name: value for name, value in choices.items() if value is not None}
     with warning_once():

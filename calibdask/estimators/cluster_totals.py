@@ -36,6 +36,7 @@ class ClusterTotals(Estimator):
             "largest": PartInfo("share of the largest cluster", "statistic"),
             "design_effect": PartInfo("variance of the mean gap relative to independent rows", "statistic"),
             "correlation": PartInfo("intracluster correlation of the residuals", "statistic"),
+            "equivalent_clusters": PartInfo("equal clusters with as certain a variance", "statistic"),
             "sampled": PartInfo("one cluster of so many was counted", "count"),
         }
 
@@ -59,6 +60,7 @@ class ClusterTotals(Estimator):
             "largest": known.largest,
             "design_effect": known.design_effect,
             "correlation": known.correlation,
+            "equivalent_clusters": known.equivalent,
             "sampled": np.full(layout.groups, 1 << known.level),
         }
         return {name: FixedPart(np.broadcast_to(value, rows.shape)) for name, value in values.items()}
@@ -72,5 +74,6 @@ def clusters_of(estimate: Estimate) -> SliceClusters:
         largest=estimate["largest"].values[0],
         design_effect=estimate["design_effect"].values[0],
         correlation=estimate["correlation"].values[0],
+        equivalent=estimate["equivalent_clusters"].values[0],
         level=int(estimate["sampled"].values[0, 0]).bit_length() - 1,
     )

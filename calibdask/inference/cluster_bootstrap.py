@@ -2,8 +2,14 @@
 
 Replicates are those of `calibdask.statistics.views.clusters`. Their spread is that of a sum over G clusters, which
 falls short by the factor sqrt((G - 1) / G) and varies like Student's t with G - 1 degrees of freedom: ends move away
-from the estimate by t / z sqrt(G / (G - 1)), with G the number of equal clusters that clusters of these sizes are worth
-(Carter, Schnepel & Steigerwald 2017), (sum n)**2 / sum n**2, or that of buckets, whichever is smaller.
+from the estimate by t / z sqrt(G / (G - 1)). G is the least of three numbers: the equal clusters that clusters of these
+sizes are worth (Carter, Schnepel & Steigerwald 2017), (sum n)**2 / sum n**2; those whose residuals determine a variance
+as well (`calibdask.statistics.cluster_sums.equivalent_clusters`), fewer where few clusters have most of the events; and
+buckets.
+
+A skewed sum misses on its long side: the error in units of its estimated deviation has the quantiles
+-t - g (2 t**2 + 1) / 6 with the skewness g of the sum (Hall 1992, section 3.3). The end on that side moves by
+|g| (2 t**2 + 1) / 6 deviations, with |g| less its standard error sqrt(6 / R) from R replicates; the other end stays.
 """
 
 from collections.abc import Mapping
@@ -218,8 +224,9 @@ def _by_slice(of_slices: npt.ArrayLike, values: Array) -> Array:
 
 
 def _units(clusters: SliceClusters, values: Array, buckets: int) -> Array:
-    """Equal clusters, or buckets if they are fewer, in the shape of values; 0 without rows."""
-    return _by_slice(np.minimum(np.nan_to_num(clusters.effective), buckets), values)
+    """Equal clusters with as certain a variance, at most the buckets, in the shape of values; 0 without rows."""
+    worth = np.fmin(np.nan_to_num(clusters.effective), clusters.equivalent)
+    return _by_slice(np.minimum(worth, buckets), values)
 
 
 def _quantile(units: Array, level: float) -> Array:
@@ -236,11 +243,31 @@ def _widening(units: Array, level: float) -> Array:
         return np.where(units > 1, _quantile(units, level) / scipy.special.ndtri(0.5 + level / 2) * scale, np.inf)
 
 
+def _skewness(replicates: Array) -> Array:
+    """Skewness of the replicates that have a value, nearer to 0 by its standard error."""
+    known = np.isfinite(replicates)
+    count = known.sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        deviations = np.where(known, replicates - np.where(known, replicates, 0.0).sum(0) / count, 0.0)
+        skewness = (deviations**3).sum(0) / count / ((deviations**2).sum(0) / count) ** 1.5
+        return np.nan_to_num(np.sign(skewness) * np.maximum(np.abs(skewness) - np.sqrt(6 / count), 0.0))
+
+
+def _stretched(values: Array, centre: Array, replicates: Array, level: float, units: Array) -> Array:
+    """Values of replicates, or percentiles of them, moved away from the centre; those of the long side farther.
+
+    Percentiles of a skewed sum lie |g| (t**2 - 1) / 6 deviations farther already.
+    """
+    skewness, quantile = _skewness(replicates), _quantile(units, level)
+    with np.errstate(invalid="ignore"):
+        is_long = np.sign(values - centre) == np.sign(skewness)
+        longer = 1 + np.where(is_long & (skewness != 0), np.abs(skewness) * (quantile**2 + 2) / (6 * quantile), 0.0)
+        return np.asarray(centre + longer * _widening(units, level) * (values - centre))
+
+
 def _percentile(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
     low, _, high = percentiles(replicates, level)
-    factor = _widening(units, level)
-    with np.errstate(invalid="ignore"):
-        low, high = (number.values + factor * (end - number.values) for end in (low, high))
+    low, high = (_stretched(end, number.values, replicates, level, units) for end in (low, high))
     return low, high
 
 
@@ -257,16 +284,28 @@ def _student(number: Number, replicates: Array, level: float, units: Array) -> t
 
     None of numbers that are 0 in all replicates, such as ratios without events.
     """
+    below, above = _reaches(replicates, level, units)
+    if not _has_limits(number, 0.0):
+        return number.values - below, number.values + above
+    with np.errstate(divide="ignore", invalid="ignore"):
+        below_log, above_log = _reaches(np.log(replicates), level, units)
+        is_positive = number.values > 0
+        low = np.where(is_positive, number.values * np.exp(-below_log), number.values - _unless_none(below))
+        return low, np.where(is_positive, number.values * np.exp(above_log), number.values + _unless_none(above))
+
+
+def _unless_none(reach: Array) -> Array:
+    return np.where(reach > 0, reach, np.nan)
+
+
+def _reaches(replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
+    """How far below and above the value the ends lie: t standard errors, and more on the long side."""
+    skewness, quantile = _skewness(replicates), _quantile(units, level)
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(_variance(replicates) * units / (units - 1))
-        reach = _quantile(units, level) * error
-        if not _has_limits(number, 0.0):
-            return number.values - reach, number.values + reach
-        factor = np.exp(reach / number.values)
-        is_positive = number.values > 0
-        known = np.where(is_positive | (reach > 0), reach, np.nan)
-        low = np.where(is_positive, number.values / factor, number.values - known)
-        return low, np.where(is_positive, number.values * factor, number.values + known)
+        farther = np.where(skewness == 0, 0.0, np.abs(skewness) * (2 * quantile**2 + 1) / 6)
+        below, above = (quantile + np.where(is_long, farther, 0.0) for is_long in (skewness < 0, skewness > 0))
+        return below * error, above * error
 
 
 def _share(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
@@ -319,8 +358,7 @@ def cluster_notes(clusters: SliceClusters) -> list[str]:
 def widened_by_clusters(
     replicates: NumberReplicates, clusters: SliceClusters, level: float, buckets: int
 ) -> NumberReplicates:
-    """Widened replicates for this number of clusters, for ends at a level."""
-    factor = _widening(_units(clusters, replicates.centre, buckets), level)
-    with np.errstate(invalid="ignore"):
-        values = replicates.centre + factor * (replicates.values - replicates.centre)
+    """Replicates of a difference, widened for this number of clusters, for ends at a level."""
+    units = _units(clusters, replicates.centre, buckets)
+    values = _stretched(replicates.values, replicates.centre, replicates.values, level, units)
     return replace(replicates, values=values, resampled="clusters")

@@ -227,7 +227,8 @@ def rows_over_time(data: Data, watching: Watching, setting: str | int) -> ModelO
     def summary(*names: str) -> xr.Dataset:
         # Over time clusters count by their weights: as few buckets as there may be.
         rows = data.sliced([columns[name] for name in names])
-        return summarize(rows, settings=[setting], buckets=LEAST_BUCKETS, period=watching.period)
+        period = None if data.options.groups is None else watching.period
+        return summarize(rows, settings=[setting], buckets=LEAST_BUCKETS, period=period)
 
     period, version = watching.period, watching.version
     by_name = {name: summary(name, period) for name in columns if name not in watching.names}

@@ -199,6 +199,8 @@ class SliceClusters(NamedTuple):
         Of the mean residual: its variance, from sums by cluster, relative to that of independent rows.
     correlation : ndarray
         Intracluster correlation of the residuals, by the analysis of variance; NaN where each row is a cluster.
+    equivalent : ndarray
+        Equal clusters that give as certain a variance as the buckets of these (`equivalent_clusters`); NaN if unknown.
     level : int
         One cluster of 2**level is in the sample.
     """
@@ -208,6 +210,7 @@ class SliceClusters(NamedTuple):
     largest: Array
     design_effect: Array
     correlation: Array
+    equivalent: Array
     level: int
 
     @property
@@ -244,8 +247,8 @@ def slice_clusters(state: ClusterSumsState, groups: int) -> SliceClusters:
         typical = (rows - total(state.rows.astype(np.float64) ** 2) / rows) / (count - 1)
         correlation = _correlation(total(residual**2 / weight) - mean**2 * weights, of_rows, count, rows, typical)
         effect, share = between / of_rows * (rows - 1) / rows, largest / weights
+    all_rows = _AllRows.of(state, unit)
     if state.level[0]:
-        all_rows = _AllRows.of(state, unit)
         share = np.fmax(all_rows.largest, largest / all_rows.weight)
         is_large = share > _LARGE
         effective = np.where(is_large, all_rows.effective, effective)
@@ -256,8 +259,25 @@ def slice_clusters(state: ClusterSumsState, groups: int) -> SliceClusters:
         share,
         effect,
         np.where(rows > count, correlation, np.nan),
+        all_rows.equivalent,
         int(state.level[0]),
     )
+
+
+def equivalent_clusters(squares: Array, fourth_powers: Array, count: Array) -> Array:
+    """How many normal clusters determine a variance as well as these, by sums of u**2 and u**4, and their number.
+
+    The sum of the squared deviations u of G clusters has the relative variance (K - 1) / G with their kurtosis
+    K = G sum u**4 / (sum u**2)**2, that of N normal ones 2 / N: N = 2 G / (K - 1). Few clusters with most of the
+    events, or of the rows, have a large kurtosis.
+
+    Examples
+    --------
+    >>> equivalent_clusters(np.array([40.0]), np.array([120.0]), np.array([40])).tolist()
+    [40.0]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(2 * count / np.maximum(count * fourth_powers / squares**2 - 1, 0.0))
 
 
 def largest_of_buckets(weights: Array) -> Array:
@@ -287,19 +307,24 @@ class _AllRows(NamedTuple):
     largest: Array
     effective: Array
     between: Array
+    equivalent: Array
 
     @classmethod
     def of(cls, state: ClusterSumsState, unit: float) -> "_AllRows":
         """Weights, and the squared sums of residuals that the buckets of all clusters have."""
-        others = state.others[0].astype(np.float64)
-        everything = state.others + _by_bucket(state, np.ones(state.slice.size, np.bool_))
+        everything = _by_bucket(state, np.ones(state.slice.size, np.bool_))
+        others = state.others[0].astype(np.float64) if len(state.others) else np.zeros(everything.shape[1:])
+        everything = everything + state.others if len(state.others) else everything
         weights, residuals = everything[0].astype(np.float64), everything[1] * unit
         weight = weights.sum(-1)
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = residuals.sum(-1) / weight
             filled = (weights > 0).sum(-1)
-            between = ((residuals - mean[:, None] * weights) ** 2).sum(-1) * filled / (filled - 1)
-            return cls(weight, largest_of_buckets(others) / weight, effective_of_buckets(weights), between)
+            deviations = residuals - mean[:, None] * weights
+            squares = (deviations**2).sum(-1)
+            equivalent = equivalent_clusters(squares, (deviations**4).sum(-1), filled)
+            between = squares * filled / (filled - 1)
+            return cls(weight, largest_of_buckets(others) / weight, effective_of_buckets(weights), between, equivalent)
 
 
 @dataclass(frozen=True)

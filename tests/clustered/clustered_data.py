@@ -35,6 +35,15 @@ class ClusteredRows:
         count = len(sums)
         return float(np.sqrt(count / (count - 1) * (sums**2).sum()) / contributions.size)
 
+    @property
+    def equivalent(self) -> float:
+        """Equal clusters whose residuals determine a variance as well, 2 G / (kurtosis - 1), or worth as much."""
+        residual = self.y - self.p - (self.y - self.p).mean()
+        members = [self.g == value for value in np.unique(self.g)]
+        sums, sizes = np.array([residual[rows].sum() for rows in members]), np.array([rows.sum() for rows in members])
+        kurtosis = len(sums) * (sums**4).sum() / (sums**2).sum() ** 2
+        return float(min(2 * len(sums) / (kurtosis - 1), sizes.sum() ** 2 / (sizes**2).sum()))
+
 
 def clustered_rows(clusters: int = 60, size: int = 30, spread: float = 1.0, seed: int = 0) -> ClusteredRows:
     """Rows whose logits share a normal effect within each cluster."""

@@ -21,8 +21,9 @@ def student(level: float, clusters: float) -> float:
 )
 def test_half_widths_of_means_are_those_of_sums_by_cluster(metric: cd.BrierScore, contributions: np.ndarray) -> None:
     result = cd.evaluate(ROWS.y, ROWS.p, {"it": metric}, ci=0.95, n_boot=1000, groups=ROWS.g)
-    reach = float(result["it_high"] - result["it_low"]) / 2
-    expected = ROWS.sandwich(contributions) * student(0.95, 60)
+    # The end on the long side is farther away.
+    reach = min(float(result.it_high - result["it"]), float(result["it"] - result.it_low))
+    expected = ROWS.sandwich(contributions) * student(0.95, ROWS.equivalent)
     assert reach == pytest.approx(expected, rel=0.12)
 
 
@@ -37,6 +38,23 @@ def test_unequal_clusters_are_worth_fewer_equal_ones() -> None:
     error = result.it_replicates.std(ddof=1) * np.sqrt(worth / (worth - 1))
     reach = min(float(result.it_high - result.it), float(result.it - result.it_low))
     assert reach == pytest.approx(float(error) * student(0.95, worth))
+
+
+def test_the_end_on_the_long_side_of_a_skewed_sum_is_farther_away() -> None:
+    """By |g| (2 t**2 + 1) / 6 standard errors, where few clusters have all events (Hall 1992, section 3.3)."""
+    g = np.repeat(np.arange(60), 10)
+    rows = ClusteredRows(((g < 5) & (np.arange(600) % 10 < 1 + g)).astype(int), np.full(600, 0.02), g)
+    result = cd.evaluate(
+        rows.y, rows.p, {"it": cd.MeanGap()}, ci=0.95, n_boot=1000, groups=rows.g, keep_replicates=True
+    )
+    drawn, worth = result.it_replicates.values, rows.equivalent
+    assert worth < 10
+    # Two clusters may share a bucket.
+    t, error = student(0.95, worth), drawn.std(ddof=1) * np.sqrt(worth / (worth - 1))
+    skewness = scipy.stats.skew(drawn) - np.sqrt(6 / 1000)
+    assert float(result["it"] - result.it_low) == pytest.approx(t * error, rel=0.03)
+    expected = (t + skewness * (2 * t**2 + 1) / 6) * error
+    assert float(result.it_high - result["it"]) == pytest.approx(expected, rel=0.03)
 
 
 def test_ends_of_a_calibration_error_lie_as_far_as_replicates_of_clusters() -> None:

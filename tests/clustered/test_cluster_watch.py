@@ -158,7 +158,7 @@ def test_parts_and_longer_periods_divide_weights(tmp_path: Path) -> None:
     np.testing.assert_allclose(cd.watch(ROWS.summary(by=part, period="part"), "part").clusters, [CLUSTERS] * 2)
     named = str(tmp_path / "named.zarr")
     hours = {"hour": np.arange(ROWS.y.size)[ROWS.day == LABELS[0]] % 24}
-    cd.append(ROWS.summary(ROWS.day == LABELS[0], by=hours, period="day"), named, {"day": LABELS[0]})
+    cd.append(ROWS.summary(ROWS.day == LABELS[0], by=hours, period={"day": LABELS[0]}), named, {"day": LABELS[0]})
     assert float(cd.watch(cd.open_summary(named)).clusters[0]) == pytest.approx(CLUSTERS)
 
 
@@ -184,6 +184,12 @@ def test_misfits_are_refused(tmp_path: Path) -> None:
     state = cd.watch(ROWS.summary(groups=None)).attrs["state"]
     with pytest.raises(ValueError, match="groups none, and this watch has groups groups"):
         cd.watch(WHOLE, state=state)
+    for misfit, by in (("dya", {"day": ROWS.day}), ("day", None), ({"day": 1, "hour": 2}, None)):
+        with pytest.raises(ValueError, match="period expects"):
+            ROWS.summary(by=by, period=misfit)
+    for period in ("day", {"day": LABELS[0]}):
+        with pytest.raises(ValueError, match="period expects rows with groups"):
+            ROWS.summary(groups=None, period=period)
     with pytest.raises(ValueError, match="same periods in which clusters count once"):
         cd.merge(ROWS.summary(by={"part": ROWS.day}), ROWS.summary(by={"part": ROWS.country}))
     with pytest.raises(ValueError, match=rf"'rows{CLUSTER_WEIGHTED}' already"):

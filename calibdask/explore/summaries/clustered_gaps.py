@@ -9,7 +9,7 @@ import numpy.typing as npt
 from calibdask.explore.summaries.sparse_sums import SliceNumbers
 from calibdask.statistics.bins.grid import unit_of
 from calibdask.statistics.cluster_cells import CountedClusters, counted_clusters
-from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER
+from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER, equivalent_clusters
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 from calibdask.storage.summary_clusters import BY_BUCKET, CLUSTER_BUCKET, CLUSTER_ROWS
 
@@ -65,8 +65,9 @@ class BucketSums:
         """Mean gaps with the ends of their intervals, and mean scores; rows of each group are not none.
 
         The variance is B / (B - 1) times the sum over buckets of (outcomes - scores - gap * weights)**2, over the
-        squared weight, with B - 1 degrees of freedom: B equal clusters are worth as much as these, or there are B
-        buckets, if that is fewer.
+        squared weight, with B - 1 degrees of freedom: B equal clusters are worth as much as these or give as certain a
+        variance, or there are B buckets, if that is fewer. The end on the long side of a skewed sum is farther away
+        (`calibdask.inference.cluster_bootstrap`).
         """
         from scipy.special import stdtrit
 
@@ -75,12 +76,18 @@ class BucketSums:
         total = weight.sum(-1)
         gap = (outcome - score).sum(-1) / total
         clusters, effective, largest = self._clusters(groups, weight)
-        units = np.minimum(effective, weight.shape[-1])
+        deviations = outcome - score - gap[:, None] * weight
+        squares, cubes, fourth_powers = ((deviations**power).sum(-1) for power in (2, 3, 4))
+        equivalent = equivalent_clusters(squares, fourth_powers, (weight > 0).sum(-1))
+        units = np.minimum(np.fmin(effective, equivalent), weight.shape[-1])
         with np.errstate(divide="ignore", invalid="ignore"):
-            square = ((outcome - score - gap[:, None] * weight) ** 2).sum(-1) / total**2
-            reach = stdtrit(units - 1.0, 0.5 + level / 2) * np.sqrt(square * units / (units - 1))
-        reach = np.where((clusters >= FEWEST_CLUSTERS) & (largest <= MOST_OF_A_CLUSTER), reach, np.nan)
-        return gap, np.maximum(gap - reach, -1.0), np.minimum(gap + reach, 1.0), score.sum(-1) / total
+            quantile = stdtrit(units - 1.0, 0.5 + level / 2)
+            error = np.sqrt(squares * units / (units - 1)) / total
+            farther = np.nan_to_num(cubes / squares**1.5) * (2 * quantile**2 + 1) / 6
+        error = np.where((clusters >= FEWEST_CLUSTERS) & (largest <= MOST_OF_A_CLUSTER), error, np.nan)
+        low = gap - error * (quantile + np.maximum(-farther, 0.0))
+        high = gap + error * (quantile + np.maximum(farther, 0.0))
+        return gap, np.maximum(low, -1.0), np.minimum(high, 1.0), score.sum(-1) / total
 
     def _clusters(self, groups: Sequence[SliceNumbers], weight: Array) -> CountedClusters:
         """The clusters of each group."""

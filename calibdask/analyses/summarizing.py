@@ -150,7 +150,7 @@ def summarize(
     Values that can be read only once have no such histograms.
 
     Memory: 156 kB for each class and slice (312 kB with weights), also for every block of rows that waits to be merged.
-    With many small slices, 24 bytes for each occupied cell and class (40 with weights), of which there are at most as
+    With many small slices, 20 bytes for each occupied cell and class (36 with weights), of which there are at most as
     many as rows; such variables hold only their occupied cells, in files as well. With ``groups``, all cells are
     stored, and the same again for each bucket: 10 MB for each class and slice with 64 buckets, 80 MB with 512, and 312
     kB for weights of clusters; more than 4 GB raise an error beforehand. One cell holds up to 2**33 rows.
@@ -223,7 +223,10 @@ def summarize(
     else:
         in_forms = (in_form(request, layout) for request in requests)
         scores, *states = data.source.answer((ScoreSums(), *in_forms))
-        summary = to_dataset(zip(requests, states, strict=True), scores, layout, axes, class_dim)
+        # One after the other, none of which is kept: states may take most of the memory.
+        states.reverse()
+        stored = ((request, states.pop()) for request in requests)
+        summary = to_dataset(stored, scores, layout, axes, class_dim)
     if wanted is not None:
         summary = wanted.added(summary, data)
     return with_notes(summary.assign_attrs(calibdask_version=__version__, **data.attributes), data.notes)

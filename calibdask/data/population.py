@@ -58,10 +58,10 @@ class Population(HtmlRepr):
     `calibdask.threshold` and reports; at the shell ``--prevalence 0.005 --train-prevalence 0.05 --sampling-rate 0.1``.
     The attribute ``population`` of results, and of each of their variables, reads "at prevalence 0.5 %".
 
-    Exact for rows: the result is the same as with scores and weights changed by hand. One more pass counts the labels
-    of the sample. Intervals treat the weights as fixed; they include the sampling variation of the prevalence, so they
-    are wider than with a fixed prevalence. Slices are weighted like all rows, and keep their own prevalence relative to
-    each other.
+    Exact for rows: the result is the same as with scores and weights changed by hand. With a prevalence, one more pass
+    counts the labels of the sample; the attribute ``passes`` includes it. Intervals treat the weights as fixed; they
+    include the sampling variation of the prevalence, so they are wider than with a fixed prevalence. Slices are
+    weighted like all rows, and keep their own prevalence relative to each other.
 
     From a summary of binary scores: weights exactly, and losses to 2e-8; changed scores at the mean of each cell and
     outcome, to the width of a cell. Summaries of several classes do not hold the label beside each score.

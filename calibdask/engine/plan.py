@@ -18,7 +18,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 @dataclass(frozen=True)
 class Outcome(Generic[Name]):
-    """Estimates by the name of their estimator, passes over the data, and the states they rest on."""
+    """Estimates by the name of their estimator, all passes over the data so far, and the states they rest on."""
 
     estimates: Mapping[Name, Estimate]
     passes: int
@@ -104,8 +104,8 @@ def run_requests(requests: Mapping[Name, Requests[Any]], source: Source) -> Outc
     def estimation(name: Name) -> Requests[None]:
         estimates[name] = yield from requests[name]
 
-    plan, before = _Plan(source), source.passes
+    plan = _Plan(source)
     for name in requests:
         plan.resume(estimation(name))
     plan.make_passes()
-    return Outcome({name: estimates[name] for name in requests}, source.passes - before, plan.states)
+    return Outcome({name: estimates[name] for name in requests}, source.passes, plan.states)

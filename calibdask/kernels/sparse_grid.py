@@ -11,6 +11,10 @@ from calibdask.kernels.gridding import OFFSET_BITS, cell_ways, located
 _POSITION_BITS = OFFSET_BITS + 1
 # No block has as many rows; the number of a cell and its outcome takes the other bits.
 _ROW_BITS = 31
+# Mass and offset of a cell with fewer rows than this are one number: the offset takes this many of its bits, one more
+# than needed, so that the sum of two such cells fits as well.
+PACKED_ROWS = 1 << 15
+PACKED_BITS = OFFSET_BITS + 16
 
 
 @compiled
@@ -51,10 +55,12 @@ def occupied_cells(
         ``starts`` and ``order`` of `sort_by_slice`.
     cells : tuple
         Number of cells of [low, 1], low, cells per unit of score, and number of cells or their parts.
-    at : ndarray of int64, shape (n * columns,)
+    at : ndarray of int64 or uint32, shape (n * columns,)
         Gets (slice, column, cell, outcome) as one number.
     sums : ndarray, shape (2, n * columns), or (4, n * columns) with weights
-        Gets the sums that `grid_sums` or `weighted_grid_sums` add, the latter in the order of the rows.
+        Gets the sums that `grid_sums` or `weighted_grid_sums` add, the latter in the order of the rows. Without
+        weights it may have the shape (1, n * columns), for both sums as one number: -1 is returned if a cell has too
+        many rows.
     """
     n_cells, low, scale, size = cells
     ways = cell_ways(scores, n_cells, low, scale, size)
@@ -92,17 +98,23 @@ def _counted(scores, labels, first_class, starts, order, n_cells, low, scale, si
                 hit = np.int64(labels[rows[i]]) == first_class + c
                 keys[i] = (np.int64(2 * cells[i] + hit) << _POSITION_BITS) + np.int64(offsets[i])
             keys.sort()
-            last = np.int64(-1)
+            last, rows_of_cell = np.int64(-1), 0
             for i in range(keys.size):
                 key, position = keys[i] >> _POSITION_BITS, keys[i] & ((np.int64(1) << _POSITION_BITS) - 1)
                 if key != last:
                     filled += 1
                     at[filled] = (g * columns + c) * size * 2 + key
-                    sums[0, filled] = 0
-                    sums[1, filled] = 0
-                    last = key
-                sums[0, filled] += 1
-                sums[1, filled] += position
+                    for k in range(sums.shape[0]):
+                        sums[k, filled] = 0
+                    last, rows_of_cell = key, 0
+                rows_of_cell += 1
+                if sums.shape[0] == 2:
+                    sums[0, filled] += 1
+                    sums[1, filled] += position
+                elif rows_of_cell < PACKED_ROWS:
+                    sums[0, filled] += (np.int64(1) << PACKED_BITS) + position
+                else:
+                    return -1
     return filled + 1
 
 
@@ -179,3 +191,44 @@ def add_occupied(at_a, sums_a, at_b, sums_b, at, sums):
         a += from_a
         b += from_b
         filled += 1
+
+
+@compiled
+def occupied_bin_sums(at, sums, unit, size, edge, step, borders, rows, totals):
+    """Add occupied cells without weights to bins of whole cells, in their order.
+
+    Parameters
+    ----------
+    at, sums : ndarray of int64, shapes (n,) and (2, n)
+        Places (stratum, cell, outcome) in order; rows, and positions in this ``unit`` of a cell.
+    size : int
+        Number of cells of a stratum.
+    edge, step : ndarray, shape (size,)
+        The score at position 0 of each cell, and its change to position 1.
+    borders : ndarray of int64, shape (strata, bins + 1)
+        The first cell of each bin; a cell belongs to the last bin that begins no later.
+    rows, totals : ndarray, shapes (strata, bins) and (4, strata, bins)
+        Sums are added: of rows; of outcomes, scores, squared scores (each cell and outcome at its mean) and scores of
+        rows with the outcome.
+    """
+    i, stratum, b = 0, np.int64(-1), 0
+    while i < at.size:
+        place = at[i] // 2
+        cell = place % size
+        if place // size != stratum:
+            stratum, b = place // size, 0
+        while b + 1 < rows.shape[1] and borders[stratum, b + 1] <= cell:
+            b += 1
+        score, square = 0.0, 0.0
+        while i < at.size and at[i] // 2 == place:
+            count = np.float64(sums[0, i])
+            own = count * edge[cell] + sums[1, i] * unit * step[cell]
+            rows[stratum, b] += sums[0, i]
+            score += own
+            square += own * own / count
+            if at[i] % 2 == 1:
+                totals[0, stratum, b] += count
+                totals[3, stratum, b] += own
+            i += 1
+        totals[1, stratum, b] += score
+        totals[2, stratum, b] += square

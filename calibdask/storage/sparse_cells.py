@@ -23,7 +23,7 @@ class SparseCells(NDArrayOperatorsMixin):
     Attributes
     ----------
     shape : tuple of int
-    at : ndarray of int64, shape (occupied,)
+    at : ndarray of int64 or uint32, shape (occupied,)
         Places in the flattened array, each once, in increasing order.
     values : ndarray, shape (occupied,)
 
@@ -145,7 +145,7 @@ class SparseCells(NDArrayOperatorsMixin):
             at, values = at[here], values[here]
         if all(one is None for one in places):
             return SparseCells(shape, at, values)
-        moved, chosen = _moved(at, self.shape, places, shape)
+        moved, chosen = _moved(at.astype(np.int64, copy=False), self.shape, places, shape)
         return _of(shape, moved, values) if chosen.all() else _of(shape, moved[chosen], values[chosen])
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
@@ -158,7 +158,8 @@ class SparseCells(NDArrayOperatorsMixin):
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         same = all(isinstance(one, SparseCells) and one.shape == self.shape for one in inputs)
         if ufunc is np.add and method == "__call__" and same and not kwargs:
-            both = united(*(SparseGridState(one.at, one.values[None]) for one in inputs))
+            ats = (one.at.astype(np.int64, copy=False) for one in inputs)
+            both = united(*(SparseGridState(at, one.values[None]) for at, one in zip(ats, inputs, strict=True)))
             return SparseCells(self.shape, both.at, both.sums[0])
         return getattr(ufunc, method)(*_whole(inputs), **kwargs)
 

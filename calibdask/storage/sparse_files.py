@@ -10,6 +10,7 @@ from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from calibdask.statistics.exact import Counts
@@ -43,10 +44,10 @@ def encoded(dataset: xr.Dataset, mark: str) -> xr.Dataset:
             steps = next(shared, steps)
             if steps not in places:
                 places[steps] = cells.at
-                lists[steps] = xr.Variable((steps,), np.diff(cells.at, prepend=0))
+                lists[steps] = xr.Variable((f"{name}_cells",), _distances(cells.at))
             texts = {_DIMS: [*map(str, variable.dims)], _SIZES: cells.shape, _SLICES: [*map(str, dataset["rows"].dims)]}
             attributes = {key: json.dumps(value) for key, value in texts.items()} | {_STEPS: steps}
-            lists[str(name)] = xr.Variable((steps,), cells.values, {**variable.attrs, **attributes})
+            lists[str(name)] = xr.Variable(lists[steps].dims, cells.values, {**variable.attrs, **attributes})
     if not lists:
         return dataset
     return with_fill(dataset.drop_vars([*lists], errors="ignore").assign(lists).assign_coords({mark: SPARSE_FORMAT}))
@@ -74,7 +75,7 @@ def decoded(dataset: xr.Dataset, mark: str, form: int) -> xr.Dataset:
         if not has_all or any(dataset.sizes.get(dim, size) != size for dim, size in zip(dims, sizes, strict=True)):
             raise ValueError(_SELECTED)
         if steps not in places:
-            places[steps] = np.cumsum(dataset.variables[steps].values)
+            places[steps] = np.cumsum(dataset.variables[steps].values, dtype=np.int64)
             rises = (np.diff(places[steps]) > 0).all()
             if not rises or (places[steps][:1] < 0).any() or (places[steps][-1:] >= math.prod(sizes)).any():
                 raise ValueError(f"{steps} of a summary expects places in their order within {sizes}; copy it again.")
@@ -83,3 +84,11 @@ def decoded(dataset: xr.Dataset, mark: str, form: int) -> xr.Dataset:
     result = with_fill(whole.assign_coords({mark: form}))
     result.set_close(dataset.close)
     return result
+
+
+def _distances(at: Counts) -> npt.NDArray[Any]:
+    """Distances from one place to the next, from 0 at first; int32 if they fit, as they may take most of the memory."""
+    distances = np.empty(at.size, np.int32 if (at[-1:] <= np.iinfo(np.int32).max).all() else np.int64)
+    distances[:1] = at[:1]
+    np.subtract(at[1:], at[:-1], out=distances[1:], casting="unsafe")
+    return distances

@@ -77,7 +77,7 @@ def to_dataset(
     *,
     all_cells: bool = False,
 ) -> xr.Dataset:
-    """States as variables ``<setting>_count`` and so on, on plain dimensions.
+    """States as variables ``<setting>_count`` and so on, on plain dimensions; states are used up.
 
     Of many small slices with their occupied cells alone, unless ``all_cells``.
     """
@@ -94,7 +94,10 @@ def to_dataset(
         if not histogram.grid.low:
             coordinates["cell_lower"] = (cell, histogram.grid.edges[:-1])
             coordinates["cell_upper"] = (cell, histogram.grid.edges[1:])
-        for part, values in zip(_PARTS, _arrays(state, histogram, layout), strict=True):
+        arrays = _arrays(state, histogram, layout)
+        # States may take most of the memory.
+        del state
+        for part, values in zip(_PARTS, arrays, strict=True):
             if values.shape[3]:
                 kept = values if histogram.setting.per_class else values[:, :, 0]
                 kept = np.asarray(kept) if all_cells else settled(kept, layout.groups)
@@ -308,7 +311,7 @@ def _arrays(state: GridState | SparseGridState, histogram: GridHistogram, layout
         return state
     columns = histogram.setting.columns(layout.classes)
     shape = (layout.batch, layout.groups, columns, histogram.grid.size, 2)
-    sums: list[Any] = [SparseCells(shape, state.at, values) for values in state.sums]
+    sums: list[Any] = [SparseCells(shape, state.at, values) for values in state.released()]
     if not state.weighted:
         none = np.zeros((*shape[:3], 0, 2))
         return [*sums, none, none]
@@ -339,7 +342,7 @@ def _occupied(histogram: GridHistogram, parts: Sequence[SparseCells | None]) -> 
                 "copy the summary again, or summarize the data again."
             )
         values[at] = whole(part.values) if dtype == np.int64 else part.values
-    return SparseGridState(counted.at, sums)
+    return SparseGridState(counted.at.astype(np.int64, copy=False), sums)
 
 
 def _state(summary: xr.Dataset, histogram: GridHistogram) -> GridState | SparseGridState:

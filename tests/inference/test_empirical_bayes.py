@@ -97,3 +97,20 @@ def test_groups_that_expect_no_events_leave_the_others_alone() -> None:
     low, high = ratios.ends(observed, expected, 0.95)
     assert ((low <= effects) & (effects <= high)).mean() > 0.93
     assert (high - low).max() < 1.5
+
+
+def test_intervals_are_the_published_ones() -> None:
+    """Of Armstrong, Kolesár & Plagborg-Møller 2022, with critical values by linear programmes."""
+    rng = np.random.default_rng(4)
+    noise = rng.uniform(0.2, 3, 400)
+    effects = NormalEffects.of(rng.normal(0, 1, 400) + rng.normal(0, np.sqrt(noise)), noise)
+    for variance in (0.3, 2.5):
+        weight = effects.weight_variance / (effects.weight_variance + variance)
+        square = (1 / weight - 1) ** 2 * effects.most_variance / variance
+
+        def missed(value: float, square: float = square) -> float:
+            return largest_chance(value, square, effects.kurtosis) - 0.05
+
+        needed = optimize.brentq(missed, 1, 20, xtol=1e-3) * weight * np.sqrt(variance)
+        reach = float(effects.reach(np.array([variance]), 0.95)[0])
+        assert 0.999 * needed <= reach <= 1.04 * needed

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
@@ -80,6 +81,21 @@ def test_same_numbers_to_the_last_bit(monkeypatch: pytest.MonkeyPatch, classes: 
     else:
         metrics = {"ece": cd.ECE(setting="classwise"), "one": cd.CutoffError(setting=1)}
         xr.testing.assert_identical(cd.evaluate(sparse, metrics=metrics), cd.evaluate(whole, metrics=metrics))
+
+
+@pytest.mark.parametrize("chunk", [46_000, 20_000, 1_500])
+def test_cells_of_many_rows(monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    # One cell has more rows than fit with its offset into one number, in one block or in several.
+    labels, scores, campaign, _ = rows()
+    labels, campaign = (np.r_[values, np.zeros(40_000, np.int64)] for values in (labels, campaign))
+    scores = np.r_[scores, np.full(40_000, 0.3333)]
+    options: dict[str, Any] = {"by": {"campaign": campaign}, "settings": ["binary"]}
+    sparse = cd.summarize(*(da.from_array(values, chunks=chunk) for values in (labels, scores)), **options)
+    monkeypatch.setattr(sparse_grid, "SMALL_BYTES", 1 << 60)
+    whole = cd.summarize(labels, scores, **options)
+    for name in ("class_1_count", "class_1_offset"):
+        assert isinstance(sparse[name].variable.data, SparseCells)
+        same_numbers(sparse[name], whole[name])
 
 
 def test_sums_and_selections_are_those_of_all_cells(monkeypatch: pytest.MonkeyPatch) -> None:

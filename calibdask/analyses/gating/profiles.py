@@ -228,6 +228,7 @@ PROFILES: Mapping[str, Profile] = {
                 "outcome": "Observed frequency, bin",
                 "expected": "Expected of calibrated forecasts (consistency bar), bin",
             },
+            "cutoff-error": {"": "Cut-off calibration error"},
             "corp": {"miscalibration": "Miscalibration (CORP)", "discrimination": "Discrimination (CORP)"},
             "murphy-curve(thresholds=[0.1, 0.3, 0.5, 0.7, 0.9])": {"": "Elementary score at"},
         },

@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from calibdask.kernels import sparse_grid
 from calibdask.kernels.gridding import add_cells, loss_sums
 from calibdask.statistics.bins.bin_sums import BinSums, BinSumsState
 from calibdask.statistics.bins.binnings import EqualMass, number_of_bins, padded
 from calibdask.statistics.bins.edges import Edges
-from calibdask.statistics.bins.grid import Grid, GridState, unit_of
+from calibdask.statistics.bins.grid import UNIT, Grid, GridState, unit_of
 from calibdask.statistics.bins.masses import Masses
 from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.exact import Array, Counts
@@ -113,6 +114,15 @@ def occupied_bin_sums(request: BinSums, state: SparseGridState, shape: tuple[int
     """As `bin_sums`, to the last bit, of the occupied cells of a histogram with these batch, groups and columns."""
     bins = request.edges.bins
     at = borders(request, grid, shape).reshape(-1, bins + 1)
+    if not state.weighted:
+        rows, totals = np.zeros((*shape, bins), np.int64), np.zeros((4, *shape, bins))
+        options = UNIT, grid.size, *grid.nearer, np.ascontiguousarray(at)
+        sparse_grid.occupied_bin_sums(
+            state.at, state.sums, *options, rows.reshape(at.shape[0], bins), totals.reshape(4, -1, bins)
+        )
+        mass = rows.astype(np.float64)
+        plain = BinSumsState(rows, mass, mass, totals[0], totals[1], np.zeros((0, *mass.shape)))
+        return plain._replace(second=second_sums(request, plain, *totals[2:]))
     # Some strata at a time, so that what is computed by cell needs no memory beside the cells themselves.
     ends = np.searchsorted(state.at, np.arange(len(at) + 1) * (2 * grid.size))
     cuts = np.searchsorted(ends, np.arange(_CELLS_TOGETHER, ends[-1], _CELLS_TOGETHER))
@@ -126,7 +136,7 @@ def occupied_bin_sums(request: BinSums, state: SparseGridState, shape: tuple[int
 
 
 def _bin_sums_of_strata(request: BinSums, state: SparseGridState, at: npt.NDArray[Any], grid: Grid) -> BinSumsState:
-    """Sums (strata, bins) of occupied cells, with the borders (strata, bins + 1) of bins."""
+    """Weighted sums (strata, bins) of occupied cells, with the borders (strata, bins + 1) of bins."""
     number, cells = occupied_sums(state, grid)
     stratum, cell = np.divmod(number, grid.size)
     # Bins of all strata one after the other; a cell is in the last one that begins no later.
@@ -143,7 +153,7 @@ def _bin_sums_of_strata(request: BinSums, state: SparseGridState, at: npt.NDArra
 
 
 def occupied_sums(state: SparseGridState, grid: Grid) -> tuple[Counts, HistogramSums]:
-    """Numbers of the cells with rows, in all histograms one after the other, and their sums (outcome, cell)."""
+    """Numbers of cells with rows, in all histograms one after the other, and their weighted sums (outcome, cell)."""
     both, outcome = np.divmod(state.at, 2)
     is_first = np.diff(both, prepend=-1) > 0
     place = np.cumsum(is_first) - 1
@@ -157,8 +167,6 @@ def occupied_sums(state: SparseGridState, grid: Grid) -> tuple[Counts, Histogram
     edge, step = (values[number % grid.size] for values in grid.nearer)
     count, distance = (spread(np.asarray(sums, np.float64)) for sums in (state.sums[0], state.distance))
     score = count * edge + distance * step
-    if not state.weighted:
-        return number, HistogramSums(count, score, count, spread(state.rows), weighted=False)
     rows = spread(state.rows.astype(np.int64))
     return number, HistogramSums(count, score, spread(state.sums[2]), rows, weighted=True)
 

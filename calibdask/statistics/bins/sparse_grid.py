@@ -1,6 +1,7 @@
 """Histograms of many small slices: the occupied cells alone."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.kernels import sparse_grid
+from calibdask.kernels.sparse_grid import PACKED_BITS, PACKED_ROWS
 from calibdask.statistics.bins.grid import MOST_ROWS, Grid, GridHistogram, GridState
 from calibdask.statistics.block import Block
 from calibdask.statistics.exact import Array, Counts
@@ -20,15 +22,17 @@ SMALL_BYTES = 1 << 26
 _MANY_SLICES = 256
 # A whole histogram is not made larger than this.
 MOST_BYTES = 1 << 32
-# Bytes of an occupied cell, and while two lists are merged.
+# Bytes of an occupied cell of at least this many rows, and while two lists are merged.
 _CELL_BYTES, _WHILE_MERGING = 24, 2
+_OFFSETS = (1 << PACKED_BITS) - 1
 
 
 class SparseGridState(NamedTuple):
     """The occupied (batch, group, column, cell, outcome) of a histogram, in order, and their sums.
 
-    ``at`` (cells,) is the place as one number, int64; ``sums`` (2, cells) are mass and offset of `GridState`, int64,
-    or with weights (4, cells) mass, offset, square and rows, float64.
+    ``at`` (cells,) is the place as one number, int64, or uint32 while blocks are added up; ``sums`` (2, cells) are mass
+    and offset of `GridState`, int64, or with weights (4, cells) mass, offset, square and rows, float64. While blocks
+    are added up and no cell has 2**15 rows, (1, cells) are both as one number: half the memory, and sums stay exact.
     """
 
     at: Counts
@@ -55,6 +59,24 @@ class SparseGridState(NamedTuple):
         fields = state if state.weighted else state[:2]
         at = np.flatnonzero(state.rows if state.weighted else state.mass)
         return cls(at, np.stack([np.ravel(sums)[at] for sums in fields]).astype(state.mass.dtype))
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether mass and offset are one number."""
+        return len(self.sums) == 1
+
+    def unpacked(self) -> "SparseGridState":
+        """With mass and offset as two numbers."""
+        if not self.is_packed:
+            return self
+        return self._replace(sums=np.stack([self.sums[0] >> PACKED_BITS, self.sums[0] & _OFFSETS]))
+
+    def released(self) -> Sequence[npt.NDArray[Any]]:
+        """Mass, offset and, with weights, square and rows, in the memory of this state, which is used up."""
+        if not self.is_packed:
+            return tuple(self.sums)
+        mass = self.sums[0] >> PACKED_BITS
+        return mass, np.bitwise_and(self.sums[0], _OFFSETS, out=self.sums[0])
 
     def rows_of_strata(self, shape: tuple[int, ...]) -> Counts:
         """Rows by (batch, group, column), of a state of this shape."""
@@ -133,7 +155,7 @@ def united(a: SparseGridState, b: SparseGridState) -> SparseGridState:
         return a if a.at.size else b
     # Counted beforehand: room for both lists would be twice the memory where they share cells.
     size = sparse_grid.count_occupied(a.at, b.at)
-    at, sums = np.empty(size, np.int64), np.empty((len(a.sums), size), a.sums.dtype)
+    at, sums = np.empty(size, a.at.dtype), np.empty((len(a.sums), size), a.sums.dtype)
     sparse_grid.add_occupied(a.at, a.sums, b.at, b.sums, at, sums)
     return SparseGridState(at, sums)
 
@@ -149,8 +171,9 @@ class SparseHistogram(Statistic[SparseGridState]):
 
     Notes
     -----
-    One pass; 24 bytes for each occupied cell and outcome (40 with weights), which are at most as many as rows and
-    columns. Rows are sorted within slices, so that large slices take more time than in `GridHistogram`.
+    One pass; 12 bytes for each occupied cell and outcome (36 with weights, 20 where a cell has 2**15 rows; 4 more where
+    there are more than 2**32 cells), which are at most as many as rows and columns. Rows are sorted within slices, so
+    that large slices take more time than in `GridHistogram`.
     """
 
     histogram: GridHistogram
@@ -163,36 +186,41 @@ class SparseHistogram(Statistic[SparseGridState]):
         number, weighted = columns.scores.shape[-1], block.weights is not None
         starts, order = _rows_of_slices(block)
         table = layout.groups * number * grid.size * 2
+        places = np.uint32 if layout.batch * table <= 1 << 32 else np.int64
+        cells = grid.cells, grid.low, 1 / grid.width, grid.size
         parts = []
         for b in range(layout.batch):
             scores, labels = columns.of(b)
-            at = np.empty(block.rows * number, np.int64)
-            sums = np.empty((4 if weighted else 2, at.size), np.float64 if weighted else np.int64)
-            filled = sparse_grid.occupied_cells(
-                scores,
-                labels,
-                block.weights_of(b) if weighted else None,
-                columns.first_class,
-                (starts, order),
-                (grid.cells, grid.low, 1 / grid.width, grid.size),
-                at,
-                sums,
-            )
+            weights = block.weights_of(b) if weighted else None
+            filled, at = -1, np.empty(block.rows * number, places)
+            # Without weights first as one number, then as two, if a cell has too many rows.
+            for fields in (4,) if weighted else (1, 2):
+                if filled < 0:
+                    sums = np.empty((fields, at.size), np.float64 if weighted else np.int64)
+                    filled = sparse_grid.occupied_cells(
+                        scores, labels, weights, columns.first_class, (starts, order), cells, at, sums
+                    )
             at = at[:filled]
-            at += b * table
+            at += places(b * table)
             parts.append(SparseGridState(at, sums[:, :filled]))
         if len(parts) == 1 and 2 * parts[0].at.size > block.rows * number:
             # A copy would be nearly as large, and leave holes in memory.
             return parts[0]
+        if not all(part.is_packed for part in parts):
+            parts = [part.unpacked() for part in parts]
         return SparseGridState(np.concatenate([part.at for part in parts]), np.hstack([part.sums for part in parts]))
 
     def merge(self, a: SparseGridState, b: SparseGridState) -> SparseGridState:
         """Sums of both."""
-        return united(a, b)
+        if a.is_packed != b.is_packed:
+            return united(a.unpacked(), b.unpacked())
+        both = united(a, b)
+        is_full = both.is_packed and int(both.sums.max(initial=0)) >> PACKED_BITS >= PACKED_ROWS
+        return both.unpacked() if is_full else both
 
     def check(self, state: SparseGridState) -> None:
         """Refuse more rows of one cell and outcome than the sums of their positions can hold."""
-        most = 0 if state.weighted else int(state.rows.max(initial=0))
+        most = 0 if state.weighted or state.is_packed else int(state.rows.max(initial=0))
         if most > MOST_ROWS:
             raise ValueError(self.histogram.too_many_rows(most))
 

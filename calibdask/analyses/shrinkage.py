@@ -29,7 +29,6 @@ Measure = Literal["mean-gap", "observed-expected"]
 _MANY_SLICES, _SMALL_ROWS = 20, 1000
 # Fewer slices say too little of how effects differ.
 _FEWEST_SLICES, _FEW_SLICES = 3, 20
-_ROUNDS = 4
 _MOST_LINES = 20
 _LEAST_DISPERSION = 0.01
 _BEYOND = (
@@ -107,13 +106,14 @@ def shrink_slices(
     Notes
     -----
     *Gaps.* y_k ~ N(theta_k, v_k) and theta_k ~ (mu, tau**2), whatever their distribution. v_k = sum w**2 p (1 - p) /
-    (sum w)**2 over its rows, with p = s + theta_k; tau**2 by Paule & Mandel [3]_. The estimate is w_k y_k + (1 - w_k)
-    mu with w_k = t / (t + v_k), where t is tau**2 minus its standard error if there were no effects, so that effects
-    that cannot be distinguished from noise are shrunk almost to the mean. Ranking raw gaps of small slices ranks noise;
-    shrunken gaps have a smaller mean squared error than raw gaps, and at most that of the overall mean. Intervals [1]_
-    are w_k sqrt(v_k) times a critical value that allows for the bias of shrinking, by the fourth moment of the effects
-    and an upper limit of the second: at least 95 % of all slices are covered, for any distribution of effects. This
-    holds on average: slices with extreme effects are covered less often.
+    (sum w)**2 over its rows, with p = s plus the gap of all slices together: with its own, a slice without events would
+    seem to be known exactly. tau**2 by Paule & Mandel [3]_. The estimate is w_k y_k + (1 - w_k) mu with w_k = t / (t +
+    v_k), where t is tau**2 minus its standard error if there were no effects, so that effects that cannot be
+    distinguished from noise are shrunk almost to the mean. Ranking raw gaps of small slices ranks noise; shrunken gaps
+    have a smaller mean squared error than raw gaps, and at most that of the overall mean. Intervals [1]_ are w_k
+    sqrt(v_k) times a critical value that allows for the bias of shrinking, by the fourth moment of the effects and an
+    upper limit of the second: at least 95 % of all slices are covered, for any distribution of effects. This holds on
+    average: slices with extreme effects are covered less often.
 
     *Ratios.* O_k ~ Poisson(theta_k E_k) with gamma ratios theta_k, by moments [2]_, with the variance corrected for
     events that are not rare: the estimate is the posterior mean, and each end is the outer one of the posterior
@@ -336,12 +336,11 @@ def are_many_and_small(rows: Any) -> bool:
 def shrunken_gaps(sums: SliceSums, confidence: float, limit: float | None = None) -> ShrunkenEffects:
     """Mean gaps of slices with rows, shrunk towards their mean, with intervals that hold on average."""
     raw = (sums.outcome - sums.score) / sums.weight
-    shrunken = np.full(raw.shape, float((sums.outcome - sums.score).sum() / sums.weight.sum()))
-    for turn in range(_ROUNDS):
-        noise = sums.noise(shrunken)
-        effects = NormalEffects.of(raw, noise, for_intervals=turn == _ROUNDS - 1)
-        shrunken = effects.shrunken(raw, noise)
-    reach = effects.reach(noise, confidence)
+    # With the gap of all slices: from a slice's own events, one without events would seem to be known exactly.
+    pooled = float((sums.outcome - sums.score).sum() / sums.weight.sum())
+    noise = sums.noise(np.full(raw.shape, pooled))
+    effects = NormalEffects.of(raw, noise)
+    shrunken, reach = effects.shrunken(raw, noise), effects.reach(noise, confidence)
     beyond = None if limit is None else effects.beyond(raw, noise, limit)
     ends = np.maximum(shrunken - reach, -1.0), np.minimum(shrunken + reach, 1.0)
     moments = {"mean": effects.mean, "deviation": effects.variance**0.5, "kurtosis": effects.kurtosis}

@@ -76,14 +76,20 @@ def _frame(figures: Any, lines: Callable[[Any], list[dict[str, Any]] | None] | N
 
 
 def result_frame(figures: Any) -> Any:
-    """A line for each slice, whose labels are the first columns; bins and classes have no place in it."""
+    """A line for each slice, whose labels are the first columns; of a single curve one for each of its points."""
+    from calibdask.render.own_tables import own_tables
     from calibdask.results.values import Results
 
     results = Results(figures)
+    if all(part.kind == "pvalue" for part in results.numbers):
+        tables = list(own_tables(results))
+        if len(tables) == 1:
+            # The bins of one diagram, the points of one curve, or the grades of a test.
+            return tables[0].dataset.to_dataframe().reset_index()
     if not results.numbers:
         raise ValueError(
-            "A table holds one number of a metric for each slice, but these metrics are curves; write the bins, "
-            "curves or classes to .nc or .zarr."
+            "A table holds one number of a metric for each slice, or one curve, but these metrics are several curves; "
+            "write them one by one, or to .nc or .zarr."
         )
     dims = list(results.shared_dims)
     numbers = figures[[name for name, variable in figures.data_vars.items() if {*variable.dims} <= {*dims}]]

@@ -12,7 +12,7 @@ import xarray as xr
 from calibdask.html_repr import framed, table_of
 from calibdask.markup import Html, in_markdown
 from calibdask.render.text_layout import Column, joined
-from calibdask.render.text_table import MOST_SLICES, foot_lines, result_columns, result_lines
+from calibdask.render.text_table import MOST_SLICES, foot_lines, own_lines, result_columns, result_lines
 from calibdask.results.document import Document
 from calibdask.results.values import PartResult, Results
 
@@ -58,6 +58,8 @@ class ResultTable:
         tables = [table_of(heading, ((row, False) for row in rows), right=right)]
         if self._results.shared_dims:
             tables.append(table_of(("number", "meaning"), ((line, True) for line in self._meanings)))
+        block = Html('<div style="margin-top:0.8em"><strong>{}</strong></div><pre style="margin:0.2em 0">{}</pre>')
+        tables += [block.format(title, text) for title, text in self._curves]
         notes = Html().join(map(Html('<div style="margin-top:0.5em;opacity:0.6">{}</div>').format, self._notes))
         return framed("", "", *tables, notes)
 
@@ -76,10 +78,13 @@ class ResultTable:
         """
         heading, rows = self._texts
         marks = ["--:" if column.right else "---" for column in self._columns]
-        lines = [[*map(in_markdown, line)] for line in (heading, *rows)]
-        lines.insert(1, marks)
+        lines = [[*map(in_markdown, line)] for line in (heading, *rows)] if rows else []
+        lines[1:1] = [marks] if rows else []
+        # Texts of data must not end the block.
+        blocks = [(in_markdown(title), text.replace("`", "'")) for title, text in self._curves]
+        curves = [f"\n**{title}**\n\n```text\n{text}\n```" for title, text in blocks]
         notes = ["\n" + in_markdown(note) for note in self._notes]
-        return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), *notes])
+        return "\n".join([*(f"| {' | '.join(line)} |" for line in lines), *curves, *notes]).lstrip("\n")
 
     def to_dataframe(self) -> Any:
         """A pandas data frame: a line for each number with value, low, high and meaning, or one for each slice.
@@ -128,6 +133,12 @@ class ResultTable:
         return [" ".join(column.heading) for column in columns], [
             ["".join(cell).strip() for cell in row] for row in cells
         ]
+
+    @property
+    def _curves(self) -> list[tuple[str, str]]:
+        """The title and the text of each table of classes or of a curve."""
+        tables = own_lines(self._results, _WIDTH)
+        return [(title, "\n".join(map(joined, lines))) for title, lines in tables]
 
     @property
     def _meanings(self) -> list[tuple[str, str]]:

@@ -89,12 +89,20 @@ def result_lines(
         hidden = _strata_of(results) - len(places)
         if hidden > 0:
             yield from asides(f"... and {hidden:,} more slices{rest}", width)
-    for number, table in enumerate(own_tables(results, classes)):
+    for number, (title, lines) in enumerate(own_lines(results, width, rule=rule, classes=classes)):
         if number or results.numbers:
             yield ()
-        yield ((table.title, "head"),)
-        yield from _of_slices(Results(table.dataset), table.places, width, rule)
-        yield from asides(table.note, width)
+        yield ((title, "head"),)
+        yield from lines
+
+
+def own_lines(
+    results: Results, width: int, *, rule: str = "─", classes: int = MOST_CLASSES
+) -> Iterator[tuple[str, list[Line]]]:
+    """The title and the lines of the tables of metrics of classes and of curves."""
+    for table in own_tables(results, classes):
+        shown = _of_slices(Results(table.dataset), table.places, width, rule)
+        yield table.title, [*shown, *asides(table.note, width)]
 
 
 def _of_slices(results: Results, places: Sequence[int], width: int, rule: str) -> Iterator[Line]:

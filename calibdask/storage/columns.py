@@ -354,6 +354,11 @@ def unknown(where: str, kind: str, name: Any, there: Collection[Any], mend: str 
     several = str(name).split(",")
     if len(several) > 1 and {part.strip() for part in several} <= {str(known) for known in there}:
         mend = f"Those are {len(several)} names: give each by itself."
+    elif where.lower().endswith(".npy"):
+        mend = (
+            "A .npy file holds one array: name a .npy file for each of labels, weights and slices, or put all of them "
+            "into one file, such as .npz or Parquet."
+        )
     return ValueError(f"{where} has no {kind} {name!r}; {_nearest(name, there)}{mend and ' '}{mend}")
 
 

@@ -278,15 +278,19 @@ def test_out_texts(run: Run, data: Path) -> None:
     assert sorted(path.name for path in data.iterdir() if path.name.startswith(".")) == []
 
 
-def test_bins_and_classes_have_no_place_in_csv(run: Run, data: Path) -> None:
-    for options in (("reliability-diagram",), ("saturation(setting=classwise)", "--by", "country")):
-        command = ("evaluate", data / "rows.csv", "--metric", *options)
-        status, out, err = run(*command, "--out", data / "bins.csv")
-        assert (status, out, err.count("\n")) == (2, "", 1)
-        assert "A table holds one number" in err
-        assert ".nc or .zarr" in err
-        assert not (data / "bins.csv").exists()
-        assert run(*command, "--out", data / "bins.nc", "--overwrite")[0] == 0
+def test_one_curve_has_a_csv_and_several_have_none(run: Run, data: Path) -> None:
+    curves = "reliability-diagram,saturation(setting=classwise)"
+    command = ("evaluate", data / "rows.csv", "--metric", curves, "--by", "country")
+    status, out, err = run(*command, "--out", data / "bins.csv")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "A table holds one number" in err
+    assert ".nc or .zarr" in err
+    assert not (data / "bins.csv").exists()
+    assert run(*command, "--out", data / "bins.nc", "--overwrite")[0] == 0
+    assert run(*command[:-3], "reliability-diagram", *command[-2:], "--out", data / "bins.csv")[0] == 0
+    bins = pd.read_csv(data / "bins.csv")
+    assert list(bins)[:4] == ["country", "bin", "score", "outcome"]
+    assert bins["count"].sum() == len(LABELS)
     run("evaluate", data / "rows.csv", "--metric", "ece,reliability-diagram", "--out", data / "both.csv")
     assert pd.read_csv(data / "both.csv")["ece"].tolist() == [cd.ece(LABELS, SCORES)]
 

@@ -62,7 +62,7 @@ def error_bounds(
     metric: Estimator,
     layout: Layout,
 ) -> tuple[Estimate, Mapping[str, Bounds]]:
-    """The parts and their bounds, with what holds where no outcome is unexpected, or all are equal."""
+    """The parts, with bounds that are valid where no outcome is unexpected, or all are equal."""
     parts, ends, description = dict(estimate), dict(bounds), metric.describe(layout)
     for name, of_part in bounds.items():
         kind = description[name].settled(estimate[name].kind).kind if name in description else None

@@ -158,7 +158,7 @@ class StoredMap:
     def apply(self, scores: Array, by: Mapping[str, Array], *, skip_missing: bool = False) -> tuple[Array, int]:
         """Calibrated scores of a block, of their shape, and how many rows have values that the map does not know.
 
-        With ``skip_missing`` rows that lack a score keep lacking one.
+        With ``skip_missing`` rows without a score stay without one.
         """
         codes = self.codes(by, len(scores))
         return self._maps(skip_missing)(scores, codes), 0 if codes is None else self.row_map.unknown(codes)

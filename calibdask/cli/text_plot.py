@@ -85,8 +85,8 @@ def heading_of(diagram: AdaptiveDiagram, filled: int, *, vector: bool) -> tuple[
 def suited(chosen: Mapping[str, Any], setting: Any, k: Any) -> TextDiagram:
     """The diagram that fits these metrics and needs no further pass over the data.
 
-    It is of the scores of the first binned calibration error, with as many bins if that has another number than by
-    default, and of equal mass if its bins are.
+    It has the setting of the first binned calibration error, its number of bins unless that is the default, and bins
+    of equal mass if the error has them.
     """
     for estimator in chosen.values():
         if isinstance(estimator, ECE) and estimator.setting != "classwise":

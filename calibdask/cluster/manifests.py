@@ -75,8 +75,8 @@ def sharded_run(
 ) -> list[Manifest]:
     """An Indexed Job; each of its pods executes ``calibdask run --shard INDEX/COUNT``.
 
-    There is no scheduler, and nothing listens: pods need neither certificates nor one another. At a time there are as
-    many pods as `settings` has workers, of the size of a worker.
+    There is no scheduler, and nothing listens: pods need neither certificates nor one another. As many pods
+    run at a time as `settings` has workers; each has the size of a worker.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def in_link(widget: Any, value: Any) -> str:
 
 
 def restore(widget: Any, text: str) -> bool:
-    """Set a widget to what stands in the URL; whether it fits."""
+    """Set a widget to a value from the URL; False if the widget does not accept it."""
     try:
         value = _value(widget, text)
         if hasattr(widget, "offer"):

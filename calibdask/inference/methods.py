@@ -101,7 +101,7 @@ def _bca(replicates: NumberReplicates, level: float) -> tuple[Array, Array]:
 def reach_below(values: Array, centre: Array, by_chance: Array, high: Array) -> Array:
     """How far below an estimated error the true error may lie; ``high`` is the upper percentile of the replicates.
 
-    Noise adds most to an error of 0: on average what a calibrated model errs by chance. Resampling repeats at least
+    Noise adds most to an error of 0: on average the error of a calibrated model by chance. Resampling repeats at least
     sqrt(2) - 1 of what noise has added: all of it for squares, for absolute values this share where nothing but noise
     is measured and more elsewhere. The multiple is larger than that of the least share, as the shift of the replicates
     is itself an estimate, and small where the estimate is large by chance.

@@ -35,8 +35,8 @@ _STEPS, _STEP = 3000, 0.02
 class Claim:
     """The right to compile a kernel, which workers of a machine would otherwise all do at once.
 
-    Nobody waits longer than a minute, nor where files cannot be locked: the kernel is compiled twice then, which costs
-    time and nothing else. A process that dies gives its claim back.
+    A process waits at most a minute, and not at all where files cannot be locked: then the kernel is compiled twice,
+    which only costs time. The claim of a process that dies is released.
 
     Parameters
     ----------

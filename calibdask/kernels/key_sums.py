@@ -45,7 +45,7 @@ def add_scores(keys, rows, offsets, unit_bits, words):
 
 @compiled
 def merge_strata(strata_a, ids_a, strata_b, ids_b, at_a, at_b):
-    """Positions of the entries of two tables, each ordered by stratum and id, in one; returns the size of that.
+    """Positions of the entries of two tables, ordered by stratum and id, in a merged table; returns the size of it.
 
     Entries that share both go to one. ``at_a`` and ``at_b`` get positions.
     """

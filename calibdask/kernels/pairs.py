@@ -289,8 +289,8 @@ def distances(scores_a, scores_b, same, distance, low, high, shift, counts, kept
     """Count the distances of all pairs by the cell (key - low) >> shift of their key, and keep those between ends.
 
     The key of a distance is the bit pattern of its double, which has the order of the distances. ``counts`` gets
-    the pairs of each cell; keys below ``low`` and above ``high`` are not counted. Distances themselves go to ``kept``
-    as far as it has room; returns how many there were.
+    the pairs of each cell; keys below ``low`` and above ``high`` are not counted. The distances are written to
+    ``kept`` until it is full. Returns the number of distances, including those that did not fit.
     """
     count = 0
     for at in range(0, scores_b.shape[0], _TILE):

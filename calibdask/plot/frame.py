@@ -127,7 +127,7 @@ class Frame:
         return [(place, score_label(value)) for place, value in zip(places, values, strict=True)]
 
     def bars(self, drawn: Drawn) -> tuple[Array, Array]:
-        """Borders, in places, and heights of the bars of rows beneath the picture."""
+        """Positions of the edges, and heights, of the bars below the picture, which count rows."""
         with np.errstate(divide="ignore"):
             borders = self.axis.places(drawn.axis.spread(drawn.bars.size + 1))
         return np.clip(borders, *self.across), drawn.bars

@@ -174,7 +174,7 @@ def foot_lines(dataset: xr.Dataset, width: int, *further: str) -> Iterator[Line]
 
 
 def clusters_text(dataset: xr.Dataset) -> str:
-    """How many clusters there are, and how many independent rows say as much; empty without clusters.
+    """The number of clusters, and the equivalent number of independent rows; empty without clusters.
 
     Examples
     --------

@@ -141,7 +141,7 @@ def _settings(models: Sequence[ModelResult], origin: Origin) -> Iterator[str]:
     attributes = models[0].measured.result.attrs
     if models[0].level is not None:
         gates = [model.measured.gate for model in models if model.measured.gate is not None]
-        counts = {gate.result.attrs.get("n_boot") for gate in gates} - {None, attributes["n_boot"]}
+        counts = {int(gate.result.attrs.get("n_boot") or 0) for gate in gates} - {0, int(attributes["n_boot"])}
         deciding = "".join(f"{count:,} for limits and profile numbers, " for count in sorted(counts))
         yield (
             f"Intervals of {percent(models[0].level)}; replicates: {deciding}{attributes['n_boot']:,} for "

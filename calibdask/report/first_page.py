@@ -109,7 +109,7 @@ def _rows(model: ModelResult) -> str:
 
 
 def _clusters(model: ModelResult) -> Iterator[tuple[str, str]]:
-    """The clusters of the rows, and how many independent rows say as much."""
+    """The number of clusters, and the equivalent number of independent rows."""
     if words := clusters_text(model.measured.result):
         yield "clusters", words
 

@@ -152,7 +152,7 @@ class _Gaps:
 
 
 def gap_matrix(models: Sequence[ModelResult]) -> Table | None:
-    """Without limits: frequency less score of all rows and of slices by model, in the order of the first model."""
+    """Without limits: the mean gap of all rows and of slices by model, in the order of the first model."""
     given = [_Gaps.of(model) for model in models]
     places = list(dict.fromkeys(place for own in given for place in own.values))
     # Of many small slices only the largest shrunken gaps are shown; a sentence summarizes the others.

@@ -235,7 +235,7 @@ class ModelResult:
 
     @cached_property
     def gap(self) -> Value | None:
-        """The frequency of the outcome less the mean score, of all rows."""
+        """Observed rate minus mean prediction, for all rows."""
         for part in self.results.of(GAP, ""):
             if part.is_number:
                 return part.value()

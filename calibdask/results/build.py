@@ -23,6 +23,7 @@ from calibdask.estimators.without_interval import bare
 from calibdask.inference.cluster_bootstrap import DESIGN_EFFECT
 from calibdask.inference.ends import Bounds
 from calibdask.results.format import counted, joined
+from calibdask.safe_text import visible
 
 # What p-values beside a number say; ends of intervals need no words.
 _PVALUES = {
@@ -105,6 +106,18 @@ def unused_rows(attributes: Mapping[str, Any], pending: str = "") -> str:
     parts += [f"{counted(ignored, 'row')} with the ignored label"] if ignored else []
     is_one = len(parts) == 1 and parts[0].startswith("1 row ")
     return f"{joined(parts)} {'is' if is_one else 'are'} not used." if parts else ""
+
+
+def basis_sentences(dataset: xr.Dataset) -> list[str]:
+    """Sentences on what the numbers of all rows rest on: the map of the scores, and the clusters of the rows."""
+    mapped = dataset.attrs.get("map")
+    said = [f"Scores were calibrated by {visible(str(mapped))}."] if mapped else []
+    if "clusters" in dataset.coords and not dataset.coords["clusters"].ndim:
+        clusters, worth = (float(dataset.coords[name]) for name in ("clusters", "effective_rows"))
+        name = visible(str(dataset.attrs.get("groups", "groups")))
+        equal = f", worth about {worth:,.0f} independent rows" if math.isfinite(worth) else ""
+        said.append(f"Rows are clustered: {clusters:,.0f} clusters by {name}{equal}.")
+    return said
 
 
 def noted_rows(attributes: Mapping[str, Any]) -> dict[str, Any]:

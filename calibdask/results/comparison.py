@@ -26,9 +26,9 @@ _COMPARED = ("zero", "lower", "higher")
 class Difference:
     """A number of a model and of the baseline, their difference with its interval, and p-values by name.
 
-    ``smallest`` is the least p-value that so many replicates can show; ``point`` is where on a curve, if it is one,
-    ``of_class`` the class, of metrics by class, and ``no_interval`` why there is no interval, in this slice or another;
-    ``is_tied`` if resampled differences are 0 in some slice.
+    ``smallest`` is the smallest p-value that this number of replicates allows; ``point`` the position on a curve;
+    ``of_class`` the class of a metric by class; ``no_interval`` the reason for a missing interval in some slice;
+    ``is_tied`` whether resampled differences are 0 in some slice.
     """
 
     part: PartResult

@@ -52,7 +52,7 @@ def shown_number(value: Any) -> str:
 
 
 def shown_texts(value: Any, low: Any = None, high: Any = None, *, kind: str = "", rows: float = 0) -> list[str]:
-    """A number and the ends of its interval in the digits that mean something.
+    """A number and the ends of its interval in significant digits.
 
     Two digits of half the width of the interval; without one, of the standard deviation that a frequency of so many
     rows may have, and always two digits of the number. P-values have three decimals, differences a sign.

@@ -232,7 +232,7 @@ class BinnedReliability(Reliability):
 
     @property
     def gap(self) -> Array:
-        """Frequency of the outcome less the mean score."""
+        """Observed rate minus mean prediction."""
         return self.outcome - self.score
 
     @property

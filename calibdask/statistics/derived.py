@@ -22,7 +22,7 @@ class Derived(Request[AnswerT]):
         """Ask for statistics and return the answer."""
 
     def from_histograms(self, histograms: Histograms) -> Requests[AnswerT]:
-        """The answer where histograms on a grid stand for the rows; by default it is derived as from the data."""
+        """The answer from histograms on a grid in place of rows; by default derived as for rows."""
         return self.derive()
 
     @property

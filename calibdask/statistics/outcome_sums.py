@@ -63,7 +63,7 @@ class OutcomeSums(SumStatistic[OutcomeSumsState]):
         return isinstance(other, BinSums | ColumnSums) and other.setting == self.setting
 
     def extracted_from(self, state: Any) -> OutcomeSumsState:
-        """Of the columns, or of the columns over all bins."""
+        """Sums by column, added up over the bins if there are any."""
         sums = state.weight, state.outcome
         by_bin = state.rows.ndim > 3
         return OutcomeSumsState(*(exact.pooled(words, 3) if by_bin else words for words in sums))

@@ -11,7 +11,8 @@ def to_numpy(column: Any) -> np.ndarray:
 
     Missing numbers and booleans become NaN, missing texts None, missing dates NaT; decimals become the nearest float64.
     Dates with a time zone become those of the clock there.
-    Lists are the rows of a matrix, (n, K), missing ones of NaN, and so are structs of numbers, in order of their names.
+    Lists and structs of numbers become the rows of a matrix, (n, K), structs in the order of their names; missing ones
+    become rows of NaN.
 
     Raises
     ------

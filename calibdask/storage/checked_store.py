@@ -365,7 +365,7 @@ def _sealed_array(path: Path, identity: str, known: str | None) -> ArrayRecord:
 
 
 def chunk_numbers(grid: tuple[int, ...]) -> Iterator[tuple[str, ...]]:
-    """The numbers of all chunks of an array in their order, as the names of their files have them."""
+    """The chunk numbers of an array in order, formatted as in the names of chunk files."""
     return itertools.product(*(map(str, range(size)) for size in grid))
 
 

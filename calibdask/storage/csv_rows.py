@@ -33,7 +33,7 @@ class CsvHeader(NamedTuple):
 def header_of(read: Callable[[int], bytes], size: int, separator: str | None = None) -> CsvHeader:
     """The header of a file, whose fields are between commas; or, if it has none, between tabs, semicolons or bars.
 
-    ``separator`` is what the name of the file says about that.
+    ``separator`` is the one that the file name implies.
 
     Raises
     ------

@@ -53,6 +53,7 @@ def test_receipts_at_the_shell(tmp_path: Path) -> None:
     options = ["--limit", "ece=0.5", "--groups", "patient", "--n-boot", "100", "--receipt", str(kept)]
     done = CliRunner().invoke(cli, ["check", str(path), *options])
     assert done.exit_code == 0, done.output
+    assert "clusters by patient, worth about" in " ".join(done.output.split())
     assert json.loads(kept.read_text())["request"]["groups"] == "patient"
     verified = CliRunner().invoke(cli, ["verify", str(kept), str(path)])
     assert verified.exit_code == 0, verified.output

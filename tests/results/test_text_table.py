@@ -199,7 +199,10 @@ def test_curves_are_shown_at_some_points_and_diagrams_by_bin() -> None:
     assert "11 of 301 points; --out and --chart have all." in lines
     start = lines.index("Reliability diagram by bin")
     assert [line.split()[0] for line in lines[start + 3 : start + 8]] == ["0", "1", "2", "3", "4"]
-    assert "600 rows" in curve.calib.table()._repr_html_()
+    html, markdown = curve.calib.table()._repr_html_(), curve.calib.table().to_markdown()
+    assert "600 rows" in html
+    assert "Reliability diagram by bin" in html
+    assert "**Reliability diagram by bin**" in markdown.splitlines()
 
 
 def test_metrics_of_classes_show_the_worst_classes_first() -> None:

@@ -205,7 +205,7 @@ def audit(
     *Clusters.* With ``groups`` a row has the weight 1 / m, where m is the number of rows of its cluster, and all
     numbers but ``rows`` and ``events`` are weighted: each cluster counts once. ``cluster_weight`` is the sum of the
     weights of a segment, the attribute ``clusters`` the number of all. As the weights of a cluster add up to at most 1,
-    ``log_e`` and Chernoff's bound, which alone is the p-value, are valid for any number of clusters and any dependence
+    ``log_e`` and Chernoff's bound (here the only p-value) are valid for any number of clusters and any dependence
     within them (Hoelder), if outcomes have the probabilities of their scores, given the scores, features and sizes of
     their clusters. ``gap_low``, ``gap_high`` (pointwise) and ``not_excluded`` (simultaneous) are Chernoff's for the
     weighted frequency, less the mean score: valid for outcomes of any probabilities, and so wide that they may include

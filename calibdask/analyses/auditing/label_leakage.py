@@ -24,7 +24,7 @@ _FEWEST = 10
 class FeatureCounts(NamedTuple):
     """Rows and events of all rows, and then of the values of each feature by itself, however few.
 
-    ``clusters`` is the number of clusters, or the sum of their parts: of rows that are independent, that of rows.
+    ``clusters`` is the number of clusters, or the sum of their parts; for independent rows, the number of rows.
     """
 
     rows: Counts

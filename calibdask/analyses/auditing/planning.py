@@ -28,8 +28,8 @@ _FEWEST_CELLS = 8
 class LatticePlan:
     """The segments of features up to a depth, in parts that fit into memory.
 
-    ``copies`` are filled at a time. All states, of every thread, take at most half of the memory of this machine. Of
-    ``workers`` of a cluster each holds states of a part alone, in at most half of its memory; all parts are kept here.
+    ``copies`` are filled at a time. All states, of every thread, take at most half of the memory of this machine. Each
+    of the ``workers`` of a cluster holds the states of one part, in at most half of its memory; this process keeps all.
     """
 
     setting: Setting

@@ -14,7 +14,7 @@ from calibdask.analyses.gating.judging import EVIDENCE, Judgement, overall
 from calibdask.analyses.gating.outcome_rows import FEWEST_EVENTS
 from calibdask.analyses.gating.profiles import profile_of
 from calibdask.analyses.monitoring.due_dates import dates_of
-from calibdask.results.build import noted_rows, sentences_of
+from calibdask.results.build import basis_sentences, noted_rows, sentences_of
 from calibdask.results.cautions import of_metrics
 from calibdask.results.decisions import OUTCOMES, WORDS, Outcome
 from calibdask.results.document import (
@@ -33,7 +33,6 @@ from calibdask.results.document import (
 )
 from calibdask.results.format import counted, figures, joined, number_of
 from calibdask.results.values import Results
-from calibdask.safe_text import visible
 
 # Of a number that is next to its limit nobody waits for so many rows.
 _MOST_TIMES, _MANY = 100, 1e7
@@ -314,8 +313,7 @@ def level_text(gate: Gate) -> str:
     """The level of the decisions."""
     has_slices = any(judgement.where for judgement in gate.judgements)
     slices = ", adjusted for the slices of its column (Bonferroni)" if has_slices else ""
-    mapped = f" Scores were calibrated by {visible(used)}." if (used := gate.result.attrs.get("map")) else ""
-    return f"Each decision holds at {100 * gate.confidence:g} %{slices}.{mapped}"
+    return " ".join((f"Each decision holds at {100 * gate.confidence:g} %{slices}.", *basis_sentences(gate.result)))
 
 
 def wanting(gate: Gate) -> Iterator[str]:

@@ -151,7 +151,7 @@ class CrossMapped(View):
 
 
 class BoostedFit(NamedTuple):
-    """The map of all rows, what cross-fitted maps of as many rounds take away from the log loss, and that by rounds.
+    """The map of all rows, and the improvement of the log loss by cross-fitted maps: of as many rounds, and by round.
 
     ``resubstituted`` is what the map takes away from the log loss of the rows that it was fitted to. ``counts`` are
     those of the values of features.

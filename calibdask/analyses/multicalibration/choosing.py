@@ -41,9 +41,9 @@ class Choosing:
         """The change of the logits of segments by some features; None if none is significantly miscalibrated.
 
         ``kept`` are the numbers of the segments whose cells these are, under the present map. Those of the same
-        features have no rows in common. Of all sets of features that is taken whose segments gain most likelihood,
-        less what it takes to name each: log(tests / alpha), or for segments that were moved before, which need not be
-        off for certain, their two numbers.
+        features have no rows in common. Chooses the set of features whose segments gain the most likelihood minus a
+        penalty for each segment: log(tests / alpha), or, for segments that were moved before and need not be
+        significant, the cost of their two numbers.
         """
         if not kept.size:
             return None

@@ -12,7 +12,7 @@ from calibdask.statistics.views.view import View
 
 
 class ViewedSource(Source):
-    """Answers about the rows of another source as a view shows them; the rows as they are get checked."""
+    """Answers about the rows of another source, transformed by a view; the original rows are validated."""
 
     def __init__(self, source: Source, view: View) -> None:
         self.layout = view.layout(source.layout)

@@ -196,7 +196,7 @@ class RiskCoverageCurve(SelectiveEstimator):
 
         risk(c) = E_k / k  with k = c n of n rows, in falling order of their scores, and E_k errors among them
 
-    Rows with equal scores count in expectation over their order.
+    For rows with equal scores, the expectation over their order counts.
 
     Parameters
     ----------

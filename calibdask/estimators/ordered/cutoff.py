@@ -70,8 +70,8 @@ class CutoffError(ColumnEstimator):
 
     With ``ci``: the path is the true path plus noise, and R differs from the truth by at most the range of the noise.
     Given the scores the noise is a martingale whose variance is at most V = sum w**2 (o - s)**2 / (sum w)**2 on average
-    (the Brier score over n), and about a Brownian motion in another time; as sampled scores have a smaller covariance,
-    V is also valid for the population [1]_. The ends are therefore
+    (the Brier score over n), and approximately a time-changed Brownian motion. Sampled scores have a smaller
+    covariance, so V is also valid for the population [1]_. The ends are therefore
 
     - two-sided: R - q sqrt(V) and R + q sqrt(V), q the quantile of the range of a Brownian motion on [0, 1] [2]_, 2.50
       at 95 %;

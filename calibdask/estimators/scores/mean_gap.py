@@ -109,7 +109,7 @@ class MeanGap(GriddedEstimator):
 
 
 class GapMeans(NamedTuple):
-    """Mean score and mean outcome, variance of their difference over rows, and number of rows, or of equal ones."""
+    """Mean score and outcome, variance of their difference over rows, and the (effective) number of rows."""
 
     score: Array
     outcome: Array

@@ -80,8 +80,8 @@ class CalibrationSlope(ColumnEstimator):
     The intercept has none either if scores on both sides of 1/2 are so near to 0 and 1 that less than one is expected
     to be on the wrong side, and so few are that the standard error by the model is above 0.58.
     In simulations with 30 to 1000 rows (``experiments/calibration`` of the repository) intervals at 90 % missed the
-    true value in up to 13 % of data sets, and the test at 5 % rejected up to 7 % of calibrated models. The intercept
-    has the error of the sandwich form where that is more than 1.2 times as large, since the slope is not 1. With
+    true value in up to 13 % of data sets, and the test at 5 % rejected up to 7 % of calibrated models. The standard
+    error of the intercept is the sandwich one where that is over 1.2 times as large: the slope may differ from 1. With
     weights, standard errors have the sandwich form, from w**2 and the residuals that rows have without themselves; with
     weights of infinite variance (Pareto, 1.5) intervals at 90 % missed 14 % and the test rejected 7 %. The statistic
     is multiplied by the ratio of the Wald statistics of the two covariances, and half of it is compared with F with 2

@@ -16,8 +16,8 @@ def exceeded(statistic: float, degree: int, threshold: float, *, same_data: bool
 
     T is the likelihood ratio of the selected polynomial and the identity: the sum of independent chi-squares, two of
     them for the straight line (none where the model was fitted to the same rows, since the line is the identity then)
-    and one for each further degree. Beyond the first of these each was selected since it is larger than the
-    ``threshold``; with ``same_data`` the square is always there.
+    and one for each further degree. All but the first of these were selected because they exceed the
+    ``threshold``; with ``same_data`` the square is always included.
 
     Notes
     -----

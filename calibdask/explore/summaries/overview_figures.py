@@ -50,7 +50,7 @@ _LINE_COLUMNS = ("x", "gap", "low", "high", "words", "rows", "name", "color", "s
 class MapFigure:
     """Slices by model or period: blue where scores are too low for certain, orange where too high, grey else.
 
-    Where columns are periods, one of all periods together stands apart before them.
+    If columns are periods, a separate column before them shows all periods together.
 
     Parameters
     ----------

@@ -173,7 +173,7 @@ class Pool:
 
     @property
     def groups_name(self) -> str:
-        """What clusters are, such as the name of their column."""
+        """The name of the column of clusters."""
         return str(self.summary.attrs.get(GROUPS, GROUPS))
 
     def numbers(self, selection: Selection) -> SliceNumbers:
@@ -191,7 +191,7 @@ class Pool:
         return int(self._rows(self.numbers(selection)))
 
     def groups(self, dims: Sequence[str], selection: Selection) -> list[Group]:
-        """The slices along some dimensions, all others pooled over the selection, which is not of others."""
+        """The slices along some dimensions; the others are pooled over the selection."""
         numbers = self.grid(dims, selection)
         return [Group(position, numbers[position]) for position in product(*map(range, numbers.shape[:-1]))]
 

@@ -19,7 +19,7 @@ _PLACES_EACH = 4
 class WholeNumbersState(NamedTuple):
     """Different numbers, increasing, and their rows: those whose hash ends in ``level`` zeros.
 
-    ``whole``: all numbers are; else none is told.
+    ``whole``: whether all numbers are whole.
     """
 
     numbers: Array

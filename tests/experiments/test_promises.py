@@ -1,6 +1,7 @@
 """The study of promises: its samples, its counts, and the page that is written from its results."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,8 +62,13 @@ def test_promises_are_broken_beyond_three_standard_errors() -> None:
 def test_a_cell_measures_what_is_declared_and_the_same_again(family: str) -> None:
     study = Promises(cases=("rare",), rows=(50,), sets=8, replicated_sets=2, n_boot=10)
     at = {"family": family, "case": "rare", "model": CALIBRATED if family == "tests" else OFF, "rows": 50}
-    first, again = (study.cell(at, Seeds(0, tuple(at.items()))) for _ in range(2))
-    np.testing.assert_equal(first, again)
+    seeds = Seeds(0, tuple(at.items()))
+    first = study.cell(at, seeds)
+    some = np.isfinite(first["given"]) & (np.arange(len(PROMISES)) % 5 < 2)
+    names = tuple(name for name, wanted in zip(PROMISES, some, strict=True) if wanted)
+    again = replace(study, only=names).cell(at, seeds)
+    for name, values in first.items():
+        np.testing.assert_equal(again[name][some], values[some])
     share, given = first["share"], first["given"]
     measured = [promise.kind for promise, value in zip(PROMISES.values(), given, strict=True) if np.isfinite(value)]
     kinds = {"formulas": "interval", "replicates": "interval", "tests": "test", "gates": "gate"}

@@ -1,4 +1,4 @@
-"""Coverage of clustered intervals, by intracluster correlation and number of clusters.
+"""Coverage of clustered intervals and gates at their limit, by intracluster correlation and number of clusters.
 
 The logits of the outcomes of a cluster share a normal effect; its variance is chosen so that the intracluster
 correlation of the latent logistic variable is that of the case. The true number of each metric is that of 100,000
@@ -32,6 +32,9 @@ METRICS: dict[str, Any] = {
     "cutoff_error": cd.CutoffError(),
     "observed_expected": cd.ObservedExpected(),
 }
+# Metrics with limits at their true number, for data whose logits are too low by this.
+GATES = {"ece": "ece", "mean_gap": "mean-gap", "brier_score": "brier-score", "cutoff_error": "cutoff-error"}
+TOO_LOW = 0.5
 # Sizes equal or not, outcomes rare or not.
 KINDS = ((True, False), (False, False), (True, True), (False, True))
 # The variance of a standard logistic variable.
@@ -51,12 +54,15 @@ class Case:
         Whether all clusters have 20 rows; otherwise sizes are geometric, from 1 to 100.
     rare : bool
         Whether about 5 % of the outcomes are positive, in place of half.
+    too_low : float
+        How much the logits of scores are too low.
     """
 
     correlation: float
     clusters: int
     equal: bool = True
     rare: bool = False
+    too_low: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.correlation:g} {self.clusters} {self.equal:d} {self.rare:d}"
@@ -72,7 +78,7 @@ class Case:
         logits = base + 0.7 * rng.normal(size=count)[groups] + 0.7 * rng.normal(size=groups.size)
         latent = logits + effect * rng.normal(size=count)[groups]
         labels = rng.random(groups.size) < 1 / (1 + np.exp(-latent))
-        return labels.astype(np.int8), 1 / (1 + np.exp(-logits)), groups
+        return labels.astype(np.int8), 1 / (1 + np.exp(self.too_low - logits)), groups
 
 
 class Measurements:
@@ -82,6 +88,7 @@ class Measurements:
         self.path = path
         self.truth: dict[str, float] = {}
         self.inside: dict[str, dict[str, bool | None]] = defaultdict(dict)
+        self.outcomes: dict[str, dict[str, str]] = defaultdict(dict)
         for line in path.read_text().splitlines() if path.exists() else ():
             self._add(json.loads(line))
 
@@ -89,6 +96,8 @@ class Measurements:
         self.truth |= record.get("truth", {})
         for key, inside in record.get("inside", {}).items():
             self.inside[key] |= inside
+        for key, outcomes in record.get("outcomes", {}).items():
+            self.outcomes[key] |= outcomes
 
     def _write(self, record: dict[str, Any]) -> None:
         self._add(record)
@@ -97,7 +106,8 @@ class Measurements:
 
     def true_values(self, case: Case, metrics: list[str]) -> dict[str, float]:
         """The numbers of 100,000 clusters."""
-        keys = {name: f"{case.correlation:g} {case.equal:d} {case.rare:d} {name}" for name in metrics}
+        kind = f"{case.correlation:g} {case.equal:d} {case.rare:d}{' gate' if case.too_low else ''}"
+        keys = {name: f"{kind} {name}" for name in metrics}
         if missing := [name for name in metrics if keys[name] not in self.truth]:
             labels, scores, _ = case.drawn((99, round(100 * case.correlation), case.equal, case.rare), 100_000)
             result = cd.evaluate(labels, scores, {name: METRICS[name] for name in missing})
@@ -117,6 +127,19 @@ class Measurements:
             ends = {name: (float(result[f"{name}_low"]), float(result[f"{name}_high"])) for name in missing}
             inside = {name: low <= truth[name] <= high if low == low else None for name, (low, high) in ends.items()}
             self._write({"inside": {key: inside}})
+
+    def measure_gates(self, case: Case, metrics: list[str], sets: int, n_boot: int) -> None:
+        """Decide limits at the true numbers in the first ``sets`` data sets of a case."""
+        truth = self.true_values(case, metrics)
+        for number in range(sets):
+            key = f"{case} {number}"
+            if not (missing := [name for name in metrics if name not in self.outcomes.get(key, {})]):
+                continue
+            labels, scores, groups = case.drawn((number, case.clusters, round(100 * case.correlation), case.rare))
+            limits = {GATES[name]: abs(truth[name]) for name in missing}
+            gate = cd.check(labels, scores, limits, n_boot=n_boot, seed=number, groups=groups)
+            outcomes = [judgement.outcome for judgement in gate.judgements]
+            self._write({"outcomes": {key: dict(zip(missing, outcomes, strict=True))}})
 
     def of(self, case: Case, metric: str) -> list[bool | None]:
         """Data sets of a case."""
@@ -146,6 +169,23 @@ def table(measurements: Measurements, metrics: list[str]) -> Iterator[str]:
             yield f"| {clusters} | {correlation:g} | " + " | ".join(cells) + " |"
 
 
+def gate_table(measurements: Measurements) -> Iterator[str]:
+    """Share of limits at the true number that are met, and broken, of each kind of data; in Markdown."""
+    yield "| clusters | sizes | outcomes | " + " | ".join(GATES.values()) + " |"
+    yield "|" + "---|" * (3 + len(GATES))
+    kinds = sorted({key.rpartition(" ")[0] for key in measurements.outcomes}, key=lambda kind: int(kind.split()[1]))
+    for kind in kinds:
+        of_kind = [outcomes for key, outcomes in measurements.outcomes.items() if key.rpartition(" ")[0] == kind]
+        _, clusters, equal, rare = kind.split()
+        cells = []
+        for metric in GATES:
+            outcomes = [of[metric] for of in of_kind if metric in of]
+            met, broken = outcomes.count("met"), outcomes.count("broken")
+            cells.append(f"{met} / {broken} of {len(outcomes)}" if outcomes else "–")
+        words = f"{'equal' if equal == '1' else 'unequal'} | {'rare' if rare == '1' else 'balanced'}"
+        yield f"| {clusters} | {words} | " + " | ".join(cells) + " |"
+
+
 def main() -> None:
     """Measure what is missing in the file, and print the table of all that it has."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -154,13 +194,18 @@ def main() -> None:
     parser.add_argument("--n-boot", type=int, default=200)
     parser.add_argument("--clusters", type=int, nargs="+", default=CLUSTERS)
     parser.add_argument("--correlations", type=float, nargs="+", default=CORRELATIONS)
+    parser.add_argument("--gates", action="store_true", help="decide limits at the true numbers")
     parser.add_argument("--only", nargs="+", choices=list(METRICS), default=list(METRICS), metavar="METRIC")
     warnings.simplefilter("ignore", UserWarning)
     choice = parser.parse_args()
     measurements = Measurements(choice.file)
     for clusters, correlation, kind in itertools.product(choice.clusters, choice.correlations, KINDS):
-        measurements.measure(Case(correlation, clusters, *kind), choice.only, choice.sets, choice.n_boot)
-    for line in table(measurements, list(METRICS)):
+        if choice.gates:
+            gates = [name for name in choice.only if name in GATES]
+            measurements.measure_gates(Case(correlation, clusters, *kind, TOO_LOW), gates, choice.sets, choice.n_boot)
+        else:
+            measurements.measure(Case(correlation, clusters, *kind), choice.only, choice.sets, choice.n_boot)
+    for line in gate_table(measurements) if choice.gates else table(measurements, list(METRICS)):
         print(line)
 
 

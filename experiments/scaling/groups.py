@@ -1,11 +1,14 @@
-"""Cost of clusters: the default metrics with intervals, with groups and without.
+"""Cost of clusters: the default metrics with intervals, with groups and without; and memory as groups grow in number.
 
-Run ``python -m experiments.scaling.groups``; 10**7 rows and 10**5 clusters take a few minutes.
+Run ``python -m experiments.scaling.groups``; 10**7 rows and 10**5 clusters take a few minutes. ``--growing 300000
+3000000 30000000`` prints the peak memory after evaluating so many groups of one row, a block in memory at a time.
 """
 
 import argparse
 import resource
+from collections.abc import Iterator
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +21,15 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--clusters", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--growing", type=int, nargs="+", metavar="GROUPS")
     chosen = parser.parse_args()
+    if chosen.growing:
+        for groups in sorted(chosen.growing):
+            start = perf_counter()
+            result = cd.evaluate(blocks(groups), metrics={"brier": cd.BrierScore()}, ci=0.95)
+            words = f"{groups:,} groups, counted {int(result.clusters):,}, {perf_counter() - start:.0f} s"
+            print(f"{words}: at most {peak():.2f} GB so far", flush=True)
+        return
     rng = np.random.default_rng(0)
     groups = rng.integers(0, chosen.clusters, chosen.rows)
     scores = rng.random(chosen.rows)
@@ -36,11 +47,24 @@ def main() -> None:
             times.append(perf_counter() - start)
         seconds.append(min(times))
     without, with_groups = seconds
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(
         f"{chosen.rows:,} rows, {chosen.clusters:,} clusters: {without:.1f} s without groups, {with_groups:.1f} s with"
     )
-    print(f"ratio {with_groups / without:.2f}, at most {memory:.1f} GB")
+    print(f"ratio {with_groups / without:.2f}, at most {peak():.1f} GB")
+
+
+def blocks(groups: int, rows: int = 1_000_000) -> Iterator[tuple[Any, ...]]:
+    """Groups of one row, a block at a time."""
+    rng = np.random.default_rng(0)
+    for start in range(0, groups, rows):
+        numbers = np.arange(start, min(start + rows, groups))
+        scores = rng.random(numbers.size)
+        yield (rng.random(numbers.size) < scores).astype(np.int8), scores, None, numbers
+
+
+def peak() -> float:
+    """Largest memory of this process so far, in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ def test_further_passes_are_told() -> None:
     features = {"x": rng.normal(size=N), "a": rng.random(N) < 0.3, "b": rng.random(N) < 0.2}
     truth = np.where(features["a"], 0.7 * score, np.where(features["b"], 0.2 + 0.8 * score, score))
     result = cd.audit(rng.random(N) < truth, score, features)
-    why = "2 passes cut features and scores, 1 fills the lattice, 1 separates overlapping groups"
+    why = "2 passes cut features and scores, 1 fills the lattice, 1 separates overlapping subgroups"
     assert (result.attrs["passes"], result.attrs["passes_why"]) == (4, why)
     # Two numbers, one unit in the last place apart, of which each has half of the rows.
     close = np.where(rng.random(N) < 0.5, 1.0, np.nextafter(1.0, 2.0))

@@ -20,8 +20,8 @@ def test_notes_tell_how_much_is_pooled_and_what_tells_it_apart() -> None:
     assert json.loads(result.attrs["notes"]) == [
         "zip: 46 of 50 values, 92 % of the rows, are pooled as other; more values of a feature (values) tell more of "
         "them apart",
-        "rare: 50 of 51 values, 50 % of the rows, are pooled as other; fewer rows a group (min_rows) tell more of them "
-        "apart",
+        "rare: 50 of 51 values, 50 % of the rows, are pooled as other; fewer rows a subgroup (min_rows) tell more of "
+        "them apart",
     ]
     summary = cd.summarize(y, p, features={"zip": zips}, depth=1, values=5)
     assert "zip: 46 of 50 values" in cd.audit(summary).attrs["notes"]

@@ -67,7 +67,7 @@ def test_one_further_group_and_a_level(run: Run, tmp_path: Path) -> None:
     frame = pd.DataFrame({"label": (rng.random(20_000) < truth).astype(int), "score": scores, "g": group})
     frame.to_parquet(tmp_path / "rows.parquet")
     status, out, _ = run("audit", tmp_path / "rows.parquet", "--features", "g")
-    assert (status, "Further groups that overlap with it" in out) == (1, True)
+    assert (status, "Further subgroups that overlap with it" in out) == (1, True)
     status, _, err = run("audit", tmp_path / "rows.parquet", "--features", "g", "--alpha", "5")
     assert (status, "alpha expects a number between 0 and 1 such as 0.05, got 5.0" in err) == (2, True)
 

@@ -97,7 +97,7 @@ class _Scale:
             x = self.x(10.0**power)
             parts.append(svg.line(x, _TOP, x, _TOP + _HIGH, "grid"))
             parts.append(svg.text(x, _TOP + _HIGH + 14, short_count(10.0**power), "middle"))
-        parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 6, "rows of the group", "middle"))
+        parts.append(svg.text(_LEFT + _SIDE / 2, _HEIGHT - 6, "rows of the subgroup", "middle"))
         parts.append(svg.upward(_NAME_AT, _TOP + _HIGH / 2, "gap, points"))
         return svg.joined(parts)
 

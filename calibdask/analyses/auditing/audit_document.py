@@ -204,11 +204,11 @@ def audit_group_elements(result: xr.Dataset) -> Iterator[Element]:
         further = result.isel(segment=(result.depth > 0).values)
     if further.sizes["segment"]:
         what = (
-            f"Further groups that overlap with {'it' if count == 1 else 'these'}"
+            f"Further subgroups that overlap with {'it' if count == 1 else 'these'}"
             if count
             else "Subgroups with the strongest evidence (none significant)"
         )
-        yield _groups(what, further, _MOST_FURTHER, level, "further groups")
+        yield _groups(what, further, _MOST_FURTHER, level, "further subgroups")
 
 
 def not_excluded(result: xr.Dataset) -> Iterator[Element]:
@@ -264,7 +264,7 @@ def _groups(caption: str, groups: xr.Dataset, most: int, level: str, name: str) 
     rows = [[text(str(shown.segment.values[i])), *_numbers(shown, i, reach), *_errors(shown, i)] for i in _range(shown)]
     rows.append([Cell(), Cell(), Cell(picture=_axis(reach)), Cell(), Cell(), Cell()])
     hidden = groups.sizes["segment"] - len(rows) + 1
-    note = f"{counted(hidden, 'further group')} not shown." if hidden else ""
+    note = f"{counted(hidden, 'further subgroup')} not shown." if hidden else ""
     columns = [("subgroup", False), *_columns(level), ("ECE", True)]
     return Table(caption, columns, rows, note, name=name)
 

@@ -92,11 +92,11 @@ def why_passes(cutting: int, filling: int, describing: int) -> dict[str, str]:
     Examples
     --------
     >>> why_passes(2, 1, 0), why_passes(2, 1, 1)["passes_why"]
-    ({}, '2 passes cut features and scores, 1 fills the lattice, 1 separates overlapping groups')
+    ({}, '2 passes cut features and scores, 1 fills the lattice, 1 separates overlapping subgroups')
     """
     if cutting + filling + describing <= 3:
         return {}
     text = [f"{cutting} {'pass cuts' if cutting == 1 else 'passes cut'} features and scores"]
     text += [f"{filling} {'fills' if filling == 1 else 'fill'} the lattice"]
-    text += [f"{describing} separates overlapping groups"] if describing else []
+    text += [f"{describing} separates overlapping subgroups"] if describing else []
     return {"passes_why": ", ".join(text)}

@@ -166,7 +166,7 @@ class Values:
         if given is None and present >= _MANY and whole.counts.sum() < _REPEATED * whole.numbers.size:
             remark = (
                 f"{name} has a whole number of its own in nearly every row, and is cut at quantiles; if it is an "
-                "identifier, it describes no group: leave it out"
+                "identifier, it describes no subgroup: leave it out"
             )
         return Learnt((Cut(name, number, FrozenArray(edges), missing > 0, part, unit, top),), remark=remark)
 
@@ -224,7 +224,7 @@ class Values:
         pooled, share = len(present) - len(kept), rare / (int(counts.sum()) + missing)
         if share <= _MUCH:
             return Learnt((coding,), note)
-        more = "more values of a feature (values)" if len(common) > len(kept) else "fewer rows a group (min_rows)"
+        more = "more values of a feature (values)" if len(common) > len(kept) else "fewer rows a subgroup (min_rows)"
         return Learnt(
             (coding,),
             note,

@@ -51,11 +51,11 @@ class GroupsPage:
         depths = list(range(1, min(cuts.depth, len(cuts.features)) + 1))
         narrow = {"width": 125}
         self.depth = pn.widgets.Select(label="Columns at most", options=depths, value=depths[-1], **narrow)
-        self.least = pn.widgets.Select(label="Groups of at least", options=_LEAST, value=100, **narrow)
+        self.least = pn.widgets.Select(label="Subgroups of at least", options=_LEAST, value=100, **narrow)
         self.alpha = pn.widgets.Select(label="Found by chance", options=_ALPHAS, **narrow)
-        self.which = pn.widgets.Select(label="Groups", options=[_DESCRIBED, _FOUND, _ALL], width=190)
+        self.which = pn.widgets.Select(label="Subgroups", options=[_DESCRIBED, _FOUND, _ALL], width=190)
         self.column = pn.widgets.Select(label="Column", options=[""], width=230)
-        self.group = pn.widgets.TextInput(label="Selected group", value="", visible=False)
+        self.group = pn.widgets.TextInput(label="Selected subgroup", value="", visible=False)
         self.column.param.watch(lambda _: self._draw_column(), "value")
         self.which.param.watch(lambda _: self._draw_ranked(), "value")
         self.group.param.watch(lambda _: self._draw_selected(), "value")
@@ -112,7 +112,7 @@ class GroupsPage:
         if query == self._query:
             return
         self._query = query
-        self.busy.object = Html("<span class='quiet'>computing: all groups …</span>")
+        self.busy.object = Html("<span class='quiet'>computing: all subgroups …</span>")
         self._job.start(lambda _: AuditedGroups.of(self._pool, query), show=self._show, fail=self._fail)
 
     def pause(self) -> None:
@@ -202,7 +202,7 @@ def _head(groups: AuditedGroups) -> Html:
         f"of at least {int(size):,} rows up to {points_up(error)} points"
         for size, error in json.loads(attributes["not_excluded"]).items()
     )
-    not_excluded = f" Errors that cannot be ruled out for groups {excluded}." if excluded else ""
+    not_excluded = f" Errors that cannot be ruled out for subgroups {excluded}." if excluded else ""
     looked = f"{counted(int(attributes['segments']), 'subgroup')} of {attributes['rows']:,} rows."
     return Html("<p class='line'>{}</p><p class='quiet'>{}{}</p>").format(
         conclusion_of(groups.result), looked, not_excluded

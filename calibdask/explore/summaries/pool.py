@@ -108,7 +108,7 @@ class Pool:
         self.pooled = lru_cache(maxsize=4)(self._pooled)
         self._variables = lru_cache(self._variables_of)
         # Sums of all slices by bucket of clusters, which take a pass over their histograms.
-        self.bucket_sums = lru_cache(partial(BucketSums, self))
+        self.bucket_sums = lru_cache(maxsize=4)(partial(BucketSums, self))
 
     @property
     def url(self) -> str:

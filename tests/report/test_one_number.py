@@ -83,7 +83,7 @@ def test_worst_slices_say_the_bound_that_decides() -> None:
 def test_rows_of_few_events_decide_nothing_by_themselves() -> None:
     scores = np.full(400, 0.01)
     (few,) = cd.check((np.arange(400) < 5).astype(int), scores, "brier-score=0.05", n_boot=20).judgements
-    assert sentence(few).endswith("; about 1,600 rows in all would have 20 of each, which may not be enough")
+    assert sentence(few).endswith("; about 1,600 rows in all would have that many of each, which may not be enough")
 
 
 def test_ends_that_decide_are_said_beside_the_interval(tmp_path: Path) -> None:

@@ -136,7 +136,8 @@ def check(
     valid only with enough events: with fewer than 20 events, or fewer than 20 rows without one (for several classes:
     right and wrong predictions, or rows of the class of the metric), they decide nothing unless they are exact. With
     weights no interval is exact, and events count as (sum w)**2 / sum w**2 over those with the outcome: at most their
-    actual number, whatever the weights. Slices of fewer than 10 rows are never decided.
+    actual number, whatever the weights; with ``groups`` as the independent ones that they are worth, 30 of either at
+    least. Slices of fewer than 10 rows are never decided.
 
     Means over rows, such as the Brier score, have ends that allow for large losses that did not occur: the limits of
     Clopper & Pearson for a mean of the same variance. The log loss is unbounded: a limit on it is undecided unless it

@@ -11,7 +11,6 @@ import numpy as np
 import xarray as xr
 
 from calibdask.analyses.gating.judging import EVIDENCE, Judgement, overall
-from calibdask.analyses.gating.outcome_rows import FEWEST_EVENTS
 from calibdask.analyses.gating.profiles import profile_of
 from calibdask.analyses.monitoring.due_dates import dates_of
 from calibdask.results.build import basis_sentences, noted_rows, sentences_of
@@ -193,7 +192,7 @@ def _rows_needed(judgement: Judgement) -> str:
         number = f"more than {_MOST_TIMES} times as many"
     rows = "rows of this slice" if judgement.where else "rows in all"
     if judgement.reason:
-        return f"{number} {rows} would have {FEWEST_EVENTS} of each, which may not be enough"
+        return f"{number} {rows} would have that many of each, which may not be enough"
     if judgement.leaning == "cannot be decided":
         return f"a calibrated model needs {number} {rows} to meet it"
     return f"{number} {rows} would show it to be {judgement.leaning}, if the estimate does not change"

@@ -10,8 +10,11 @@ from calibdask.statistics.layout import Layout
 
 # Fewest events, and rows without one, with which intervals of replicates and of normal theory decide anything.
 FEWEST_EVENTS = 20
+# Of clusters as many as such events are worth: with 100 unequal clusters, an intracluster correlation of 1/2 and 5 % of
+# events, limits at the true value were met in .048 with 20 and in .026 with 30 (mean gap, 2500 data sets).
+FEWEST_CLUSTERED = 30
 _FEW_EVENTS = f"fewer than {FEWEST_EVENTS} events, or rows without one"
-_FEW_CLUSTERED = f"events, or rows without one, that are worth fewer than {FEWEST_EVENTS} independent ones"
+_FEW_CLUSTERED = f"events, or rows without one, that are worth fewer than {FEWEST_CLUSTERED} independent ones"
 _FEW_WEIGHTED = f"{_FEW_EVENTS}, or no more information than fewer of equal weight"
 
 
@@ -36,14 +39,19 @@ class RowsOfOutcomes:
         return replace(self, rarer=self.rarer * share, rows=self.rows * share, clustered=True)
 
     @property
+    def fewest(self) -> int:
+        """Number of rows of either outcome with which anything is decided."""
+        return FEWEST_CLUSTERED if self.clustered else FEWEST_EVENTS
+
+    @property
     def are_few(self) -> bool:
         """Whether there are too few rows for bootstrap and normal intervals."""
         # Whole numbers are exact but for rounding.
-        return round(self.rarer, 6) < FEWEST_EVENTS
+        return round(self.rarer, 6) < self.fewest
 
     def rows_needed(self, rows: float) -> float:
         """Of how many rows there would be enough; NaN where there are, or that cannot be said."""
-        return float(np.ceil(rows * FEWEST_EVENTS / self.rarer)) if self.are_few and self.rarer else math.nan
+        return float(np.ceil(rows * self.fewest / self.rarer)) if self.are_few and self.rarer else math.nan
 
     @property
     def reason(self) -> str:

@@ -127,6 +127,18 @@ def test_tests_hold_one_topic_and_know_pages_by_public_names() -> None:
     assert {path: names for path in TESTS if (names := private_names_of_pages(path))} == {}
 
 
+def test_no_request_waits_where_warnings_are_ignored() -> None:
+    """What NumPy ignores is set for a thread: after a ``yield`` it may be lost, and others have it until then."""
+    found = [
+        f"{file.relative_to(PACKAGE)}:{block.lineno}"
+        for file in FILES
+        for block in ast.walk(parsed(file))
+        if isinstance(block, ast.With) and "np.errstate" in ast.unparse(block.items[0])
+        if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in ast.walk(block))
+    ]
+    assert not found
+
+
 def test_import_is_lazy() -> None:
     code = (
         "import sys, calibdask;"

@@ -115,9 +115,13 @@ class LogLossDecomposition(BinnedDecomposition):
             mean = np.where(filled, score / weight, frequency)
             other = 1 - mean
             coarse = ((mean < _NEAR) & (frequency > 0)) | ((other < _NEAR) & (frequency < 1))
-            if coarse.any():
-                tails = (yield from TailSums(setting, edges)).values / weight
-                mean, other = np.where(coarse, tails, (mean, other))
+        # Outside of the block above: what NumPy ignores belongs to a thread, and what is asked for may come in another.
+        if coarse.any():
+            tails = yield from TailSums(setting, edges)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                means_of_tails = tails.values / weight
+            mean, other = np.where(coarse, means_of_tails, (mean, other))
+        with np.errstate(divide="ignore", invalid="ignore"):
             terms = {
                 "score": 16 * loss / total,
                 "reliability": exact.in_order(weight * _divergence(frequency, mean, other, layout.smallest)) / total,

@@ -140,7 +140,7 @@ def shrink_slices(
     >>> result = cd.shrink_slices(frame, by="campaign")
     >>> error = lambda name: float(np.mean((result[name] - effect) ** 2) ** 0.5)
     >>> round(error("raw"), 3), round(error("shrunken"), 3), round(result.attrs["deviation"], 3)
-    (0.041, 0.017, 0.023)
+    (0.041, 0.017, 0.024)
     """
     options = InputOptions(
         task, logits, labels, pos_label, ignore_label, label=label, score=score, skip_missing=skip_missing

@@ -13,6 +13,15 @@ from experiments.calibration.measured import Measured, Measurement, log_loss
 Limits = Mapping[str, float | str]
 
 
+# A limit at the largest value that there is, which balanced outcomes have, is met rightly.
+_GREATEST = {
+    "brier-decomposition.uncertainty": 0.25,
+    "corp.uncertainty": 0.25,
+    "log-loss-decomposition.uncertainty": np.log(2.0),
+}
+_ROUNDING = 1e-6
+
+
 def gates(of: Measurement) -> Iterator[tuple[str, Measured]]:
     """Every gate, for models that are off: met and broken may each be decided in 2.5 % of data sets."""
     if of.model != OFF or not of.replicated_sets:
@@ -20,7 +29,8 @@ def gates(of: Measurement) -> Iterator[tuple[str, Measured]]:
     sample = of.sample(of.replicated_sets, "gates")
     for text, gated in GATES.items():
         if _is_measured(of, text) and of.rows <= gated.rows:
-            limit = _limit(gated, _true_value(of, text, gated))
+            value = _true_value(of, text, gated)
+            limit = None if value > _GREATEST.get(text, np.inf) - _ROUNDING else _limit(gated, value)
             yield from _decided(of, sample, text, [limit] * len(sample.labels))
     for text, gated in FITTED_GATES.items():
         if _is_measured(of, text):

@@ -274,17 +274,16 @@ class Compare(Analysis):
             for part, replicates in bootstrap.replicates(name, outcome).items():
                 if not {*estimate[part].dims} <= {"class", *coordinates}:
                     continue
-                differences = _differences(replicates, (base, len(names)))
+                unstretched = differences = _differences(replicates, (base, len(names)))
                 if clusters is not None:
                     differences = widened_by_clusters(differences, clusters, self.ci, bucket_count(layout))
                 number = Number(differences.centre, estimate[part].dims)
                 pvalue = Number(sign_pvalue(differences, choice.method), number.dims)
                 bounds = {**bounds_of_number(number, differences, choice), "pvalue": pvalue}
                 if isinstance(metric, BrierScore | LogLoss):
-                    moves = _differences(replicates, (base, len(names))).values
                     units = independent_units(rows, outcome.estimates[_TOTALS], outcome.estimates.get(_CLUSTERS))
                     number, bounds = bounds_of_few(
-                        number, bounds, moves, units, metric.row_range(part, layout), self.ci
+                        number, bounds, unstretched.values, units, metric.row_range(part, layout), self.ci
                     )
                 number, bounds = supported_ends(number, bounds, support)
                 clipping = estimate[part].notes.get("rests_on_clipping", "")

@@ -223,7 +223,7 @@ def summarize(
     else:
         in_forms = (in_form(request, layout) for request in requests)
         scores, *states = data.source.answer((ScoreSums(), *in_forms))
-        # One after the other, none of which is kept: states may take most of the memory.
+        # Each state is freed once it is stored, since all of them may take most of the memory.
         states.reverse()
         stored = ((request, states.pop()) for request in requests)
         summary = to_dataset(stored, scores, layout, axes, class_dim)

@@ -254,7 +254,7 @@ def _skewness(replicates: Array) -> Array:
 
 
 def _stretched(values: Array, centre: Array, replicates: Array, level: float, units: Array) -> Array:
-    """Values of replicates, or percentiles of them, moved away from the centre; those of the long side farther.
+    """Move replicates, or percentiles of them, away from the centre, and farther on the long side.
 
     Percentiles of a skewed sum lie |g| (t**2 - 1) / 6 deviations farther already.
     """
@@ -267,7 +267,7 @@ def _stretched(values: Array, centre: Array, replicates: Array, level: float, un
 
 def _percentile(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
     low, _, high = percentiles(replicates, level)
-    low, high = (_stretched(end, number.values, replicates, level, units) for end in (low, high))
+    low, high = _stretched(np.stack([low, high]), number.values, replicates, level, units)
     return low, high
 
 
@@ -298,12 +298,18 @@ def _unless_none(reach: Array) -> Array:
     return np.where(reach > 0, reach, np.nan)
 
 
+def farther_on_long_side(skewness: Array, quantile: Array) -> Array:
+    """How many standard errors farther the end on the long side of a skewed sum lies (Hall 1992)."""
+    # Without skewness nothing, even for an infinite quantile.
+    return np.where(skewness == 0, 0.0, np.abs(skewness) * (2 * quantile**2 + 1) / 6)
+
+
 def _reaches(replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
     """How far below and above the value the ends lie: t standard errors, and more on the long side."""
     skewness, quantile = _skewness(replicates), _quantile(units, level)
     with np.errstate(divide="ignore", invalid="ignore"):
         error = np.sqrt(_variance(replicates) * units / (units - 1))
-        farther = np.where(skewness == 0, 0.0, np.abs(skewness) * (2 * quantile**2 + 1) / 6)
+        farther = farther_on_long_side(skewness, quantile)
         below, above = (quantile + np.where(is_long, farther, 0.0) for is_long in (skewness < 0, skewness > 0))
         return below * error, above * error
 

@@ -26,7 +26,7 @@ _NAMES = ("period", "day", "date", "hour", "week", "month", "quarter", "year")
 
 
 def weighted_period(slices: Mapping[str, npt.NDArray[Any]]) -> str | None:
-    """Find the slice of periods, in each of which a cluster counts once; None if there is none.
+    """Find the slice of periods (a cluster counts once in each of them), or None.
 
     It has the name of a period, or labels that are dates; best both. Others, such as an hour of the day or the month of
     a cohort, divide a period and are none.

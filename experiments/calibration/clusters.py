@@ -10,7 +10,7 @@ import itertools
 import json
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -117,10 +117,7 @@ class Measurements:
     def measure(self, case: Case, metrics: list[str], sets: int, n_boot: int) -> None:
         """Measure the missing ones of the first ``sets`` data sets of a case."""
         truth = self.true_values(case, metrics)
-        for number in range(sets):
-            key = f"{case} {number}"
-            if not (missing := [name for name in metrics if name not in self.inside.get(key, {})]):
-                continue
+        for number, key, missing in _missing(case, metrics, sets, self.inside):
             labels, scores, groups = case.drawn((number, case.clusters, round(100 * case.correlation), case.rare))
             chosen = {name: METRICS[name] for name in missing}
             result = cd.evaluate(labels, scores, chosen, ci=0.95, n_boot=n_boot, seed=number, groups=groups)
@@ -131,10 +128,7 @@ class Measurements:
     def measure_gates(self, case: Case, metrics: list[str], sets: int, n_boot: int) -> None:
         """Decide limits at the true numbers in the first ``sets`` data sets of a case."""
         truth = self.true_values(case, metrics)
-        for number in range(sets):
-            key = f"{case} {number}"
-            if not (missing := [name for name in metrics if name not in self.outcomes.get(key, {})]):
-                continue
+        for number, key, missing in _missing(case, metrics, sets, self.outcomes):
             labels, scores, groups = case.drawn((number, case.clusters, round(100 * case.correlation), case.rare))
             limits = {GATES[name]: abs(truth[name]) for name in missing}
             gate = cd.check(labels, scores, limits, n_boot=n_boot, seed=number, groups=groups)
@@ -145,6 +139,16 @@ class Measurements:
         """Data sets of a case."""
         prefix = f"{case} "
         return [of[metric] for key, of in self.inside.items() if key.startswith(prefix) and metric in of]
+
+
+def _missing(
+    case: Case, metrics: list[str], sets: int, measured: Mapping[str, Mapping[str, Any]]
+) -> Iterator[tuple[int, str, list[str]]]:
+    """Numbers and keys of the data sets of a case, and the metrics that have not been measured in them."""
+    for number in range(sets):
+        key = f"{case} {number}"
+        if missing := [name for name in metrics if name not in measured.get(key, {})]:
+            yield number, key, missing
 
 
 def table(measurements: Measurements, metrics: list[str]) -> Iterator[str]:

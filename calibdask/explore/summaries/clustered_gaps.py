@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from calibdask.explore.summaries.sparse_sums import SliceNumbers
+from calibdask.inference.cluster_bootstrap import farther_on_long_side
 from calibdask.statistics.bins.grid import unit_of
 from calibdask.statistics.cluster_cells import CountedClusters, counted_clusters
 from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER, equivalent_clusters
@@ -83,10 +84,11 @@ class BucketSums:
         with np.errstate(divide="ignore", invalid="ignore"):
             quantile = stdtrit(units - 1.0, 0.5 + level / 2)
             error = np.sqrt(squares * units / (units - 1)) / total
-            farther = np.nan_to_num(cubes / squares**1.5) * (2 * quantile**2 + 1) / 6
+            skewness = np.nan_to_num(cubes / squares**1.5)
+            farther = farther_on_long_side(skewness, quantile)
         error = np.where((clusters >= FEWEST_CLUSTERS) & (largest <= MOST_OF_A_CLUSTER), error, np.nan)
-        low = gap - error * (quantile + np.maximum(-farther, 0.0))
-        high = gap + error * (quantile + np.maximum(farther, 0.0))
+        low = gap - error * (quantile + np.where(skewness < 0, farther, 0.0))
+        high = gap + error * (quantile + np.where(skewness > 0, farther, 0.0))
         return gap, np.maximum(low, -1.0), np.minimum(high, 1.0), score.sum(-1) / total
 
     def _clusters(self, groups: Sequence[SliceNumbers], weight: Array) -> CountedClusters:

@@ -61,11 +61,20 @@ class Visit:
             return
         raise AssertionError("No press on the line is taken.")
 
+    def saved(self, button: Any) -> Path:
+        """Click on a button until a file comes: a press on a button that is being drawn is lost."""
+        for _ in range(12):
+            try:
+                with self.page.expect_download(timeout=10_000) as saved:
+                    button.click()
+            except self._too_late:
+                continue
+            return Path(saved.value.path())
+        raise AssertionError("No press on the button is taken.")
+
     def download(self, button: Any) -> str:
         """What a button saves, as text."""
-        with self.page.expect_download() as saved:
-            button.click()
-        return Path(saved.value.path()).read_text(encoding="utf-8")
+        return self.saved(button).read_text(encoding="utf-8")
 
 
 @pytest.fixture

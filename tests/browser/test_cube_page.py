@@ -153,9 +153,7 @@ def test_downloads(
     picture = one.download(page.get_by_text("SVG", exact=True))
     assert picture.startswith("<svg")
     assert all(f">{name}<" in picture for name in (*ESTIMATORS, "absolute error: 95th percentile, then median", "size"))
-    with page.expect_download() as saved:
-        page.get_by_text("PNG", exact=True).click()
-    assert Path(saved.value.path()).read_bytes().startswith(b"\x89PNG")
+    assert one.saved(page.get_by_text("PNG", exact=True)).read_bytes().startswith(b"\x89PNG")
 
 
 def test_cells_that_have_failed_tell_why(

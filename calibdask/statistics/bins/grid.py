@@ -151,7 +151,8 @@ class GridState(NamedTuple):
     def occupied(self) -> "tuple[Counts, GridState]":
         """The cells that have rows, and the sums over them; of more than half of all cells, all."""
         of_rows = self.rows if self.weighted else self.mass
-        cells = np.flatnonzero((of_rows != 0).any((0, 1, 2, 4)))
+        # In two steps: one over all axes at once is twenty times slower.
+        cells = np.flatnonzero((of_rows != 0).any((0, 1, 2)).any(-1))
         size = of_rows.shape[3]
         if not cells.size or 2 * cells.size > size:
             return np.arange(size), self

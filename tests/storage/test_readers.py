@@ -64,7 +64,7 @@ def test_same_rows_from_every_format(name: str, folder: Path, expected: xr.Datas
     assert table.classes == CLASSES
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@pytest.mark.parametrize("name", ["rows.npz", "rows.zarr", "rows.nc", "parts.parquet", "rows.csv.gz"])
 def test_same_rows_from_urls(name: str, folder: Path, expected: xr.Dataset) -> None:
     memory = fsspec.filesystem("memory")
     memory.put(str(folder / name), f"/rows/{name}", recursive=True)

@@ -101,8 +101,15 @@ def check_recovered(url: str, name: str, kind: str, before: Any) -> None:
 FILES = ["zarr.json", *(f"log/{number:08d}.jsonl" for number in range(3))]
 
 
-@pytest.mark.parametrize("kind", HARM)
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *((name, kind) for name in FILES for kind in ("flip", "delete")),
+        (FILES[0], "empty"),
+        (FILES[2], "truncate"),
+        (FILES[3], "garbage"),
+    ],
+)
 def test_each_file_of_the_log_may_be_damaged(name: str, kind: str, tmp_path: Path, whole: tuple[str, Any]) -> None:
     url, before = copied(whole, tmp_path)
     check_recovered(url, name, kind, before)
@@ -138,7 +145,7 @@ def test_with_weights(tmp_path: Path) -> None:
     assert numbers(url)[0] == {DAYS[0]: before[0][DAYS[0]]}
 
 
-@pytest.mark.parametrize("kind", HARM)
+@pytest.mark.parametrize("kind", ["flip", "delete"])
 def test_a_period_whose_numbers_are_damaged_too_is_left_out(kind: str, tmp_path: Path, whole: tuple[str, Any]) -> None:
     url, before = copied(whole, tmp_path)
     folder = json.loads(Path(url, FILES[1]).read_text().split("\n")[0])["added"][0]["folder"]
@@ -174,18 +181,17 @@ def grown(folder: Path, whole: tuple[str, Any]) -> tuple[str, list[tuple[int, li
     return url, states
 
 
-@pytest.mark.parametrize("kind", ["flip", "delete"])
 def test_no_damage_of_a_log_that_merged_replaced_and_removed_counts_rows_twice(
-    kind: str, tmp_path: Path, whole: tuple[str, Any]
+    tmp_path: Path, whole: tuple[str, Any]
 ) -> None:
-    """Each record, and each two: what is left is a state that the store had."""
+    """Each record, and some two: what is left is a state that the store had."""
     made_store, states = grown(tmp_path, whole)
     count = len(states)
-    pairs = {(one,) for one in range(count)} | {(one, one + 2) for one in range(count - 2)}
+    pairs = {(one,) for one in range(count)} | {(one, one + 2) for one in (1, 4, 6)}
     for damaged in sorted(pairs):
         url = str(shutil.copytree(made_store, tmp_path / "copy.zarr"))
         for number in damaged:
-            harm(url, f"log/{number:08d}.jsonl", kind)
+            harm(url, f"log/{number:08d}.jsonl", "delete" if number % 2 else "flip")
         if damaged[0] == 0:
             with pytest.raises(Damaged):
                 cd.recover_periods(url, "damaged")

@@ -18,7 +18,7 @@ from calibdask.statistics.bins import sparse_grid
 from calibdask.storage.sparse_cells import SparseCells, sparse_cells
 from calibdask.storage.writers import write_dataset
 
-SLICES = 300
+SLICES = 100
 METRICS = {
     "ece": cd.ECE(),
     "squares": cd.ECE(bins=10, norm="l2", debias=True),
@@ -31,6 +31,7 @@ METRICS = {
 @pytest.fixture(autouse=True)
 def sparse_whatever_the_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse_grid, "SMALL_BYTES", 0)
+    monkeypatch.setattr(sparse_grid, "_MANY_SLICES", 50)
 
 
 def rows(classes: int = 2) -> tuple[Any, Any, Any, Any]:
@@ -181,7 +182,7 @@ def test_watch_of_small_slices_also_in_a_store_of_periods(monkeypatch: pytest.Mo
 def test_metrics_that_need_all_cells_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     sparse, _ = both_forms(monkeypatch, 2, weighted=False)
     monkeypatch.setattr(sparse_grid, "MOST_BYTES", 1 << 20)
-    with pytest.raises(ValueError, match=r"All cells of the histograms of 300 slices .* take .* GB"):
+    with pytest.raises(ValueError, match=r"All cells of the histograms of 100 slices .* take .* GB"):
         cd.evaluate(sparse, metrics=cd.DensityECE())
 
 
@@ -225,7 +226,7 @@ def test_arrays_are_those_of_numpy(monkeypatch: pytest.MonkeyPatch, threshold: i
 
 def test_periods_of_a_sparse_summary_are_appended(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     labels, scores = np.arange(240) % 2, np.linspace(0.01, 0.99, 240)
-    by = {"day": np.arange(240) % 120, "country": np.array(["a", "b", "c"])[np.arange(240) % 3]}
+    by = {"day": np.arange(240) % 20, "country": np.array(["a", "b", "c"])[np.arange(240) % 3]}
     sparse = cd.summarize(labels, scores, by=by, settings=["binary"])
     assert isinstance(sparse["class_1_count"].variable.data, SparseCells)
     cd.append(sparse, tmp_path / "store.zarr", "day")

@@ -137,26 +137,6 @@ def test_cuts_are_order_statistics_and_rare_values_are_pooled() -> None:
     assert set(pooled.segment.values.tolist()) == {"all rows", "country = be", "country other", "country missing"}
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_quantiles_of_any_numbers(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    n = 5000
-    values = [
-        rng.normal(size=n),
-        np.float32(rng.lognormal(10, 3, n)),
-        rng.integers(-(10**6), 10**6, n),
-        -rng.exponential(size=n) * 10.0 ** rng.integers(-300, 300, n),
-        rng.integers(-128, 128, n).astype(np.int8),
-        rng.integers(0, 256, n).astype(np.uint8),
-    ][seed]
-    score = rng.random(n)
-    result = cd.audit(rng.random(n) < score, score, {"x": values}, depth=1, values=4, min_rows=1).sortby("number")
-    rows = result.rows.values[1:]
-    ends = np.sort(values.astype(float))[[-(-n * i // 4) - 1 for i in (1, 2, 3)]]
-    expected = np.diff([0, *(np.sum(values <= end) for end in ends), n])
-    assert np.abs(rows - expected).max() <= (1 if seed in (0, 3) else 0)
-
-
 def ways(frame: pd.DataFrame, folder: Path) -> dict[str, dict[str, Any]]:
     """The arguments of the same audit for rows in different containers."""
     dd = pytest.importorskip("dask.dataframe")
@@ -263,22 +243,6 @@ def test_pvalues_bound_the_exact_tail_and_are_not_far_from_it() -> None:
         bound = float(result.pvalue.sel(segment=text))
         assert exact * (1 - 1e-6) <= bound or exact < 1e-12
         assert bound <= max(12 * exact, 1e-12) or bound == 1
-
-
-def test_slopes_are_those_of_a_logistic_regression() -> None:
-    from scipy.optimize import minimize
-
-    rng = np.random.default_rng(5)
-    p = rng.beta(2, 3, 4000).round(2).clip(0.01, 0.99)
-    odds = np.log(p / (1 - p))
-    group = rng.random(4000) < 0.4
-    y = rng.random(4000) < 1 / (1 + np.exp(-np.where(group, 0.3 + 1.4 * odds, odds)))
-    result = cd.audit(y, p, {"g": group}, depth=1, score_cells=4000)
-    z, o = odds[group], y[group]
-    fit = minimize(lambda c: np.sum(np.logaddexp(0, c[0] + c[1] * z) - o * (c[0] + c[1] * z)), [0.0, 1.0], tol=1e-10)
-    assert float(result.slope.sel(segment="g = True")) == pytest.approx(fit.x[1], abs=1e-4)
-    same = cd.audit(y, np.full(4000, 0.5), {"g": group}, depth=1)
-    assert np.isnan(same.slope).all()
 
 
 def test_slopes_where_outcomes_contradict_scores_of_0() -> None:

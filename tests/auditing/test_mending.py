@@ -313,20 +313,3 @@ def test_weights_of_one_and_logits_are_the_rows() -> None:
         expected.predict_proba(frame.score, frame[FEATURES]),
         atol=1e-6,
     )
-
-
-def test_values_that_nobody_has_seen_are_told() -> None:
-    rng = np.random.default_rng(0)
-    n = 20_000
-    place, phone, y_prob = rng.choice(["a", "b"], n), rng.random(n) < 0.5, rng.random(n)
-    truth = np.where((place == "a") & phone, 0.5 * y_prob, y_prob)
-    fitted = cd.MulticalibratedScaling().fit(rng.random(n) < truth, y_prob, features={"place": place, "phone": phone})
-    scores = [0.2, 0.5, 0.5]
-    known = fitted.predict_proba(scores, {"place": ["a", "b", "b"], "phone": [True, False, True]})
-    with pytest.warns(
-        UserWarning, match="1 of 3 rows have values of place that are unknown to the map; they get no offset by"
-    ):
-        mapped = fitted.predict_proba(scores, {"place": ["a", "b", "c"], "phone": [True, False, True]})
-    assert mapped.tolist() == known.tolist()
-    with pytest.warns(UserWarning, match="2 of 3 rows have values of place, phone that"):
-        fitted.predict_proba(scores, {"place": ["a", "b", "c"], "phone": np.array([True, None, True], object)})

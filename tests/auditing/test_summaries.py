@@ -117,27 +117,6 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         assert "has no effect on" in capsys.readouterr().err
 
 
-def test_periods_that_are_appended_are_cut_as_the_first(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    first, second, store = tmp_path / "a.parquet", tmp_path / "b.parquet", str(tmp_path / "days.zarr")
-    ROWS[:2000].to_parquet(first)
-    ROWS[2000:].to_parquet(second)
-    append = ["--append", store, "--period"]
-    assert main(["summarize", str(first), "--features", "age,phone", *append, "day=2026-11-01"]) == 0
-    assert main(["summarize", str(second), *append, "day=2026-11-02"]) == 0
-    cuts = cd.summarize(ROWS[:2000], features=["age", "phone"])
-    expected = cd.audit(cd.merge(cuts, cd.summarize(ROWS[2000:], cuts=cuts)))
-    check_same(cd.audit(store), expected)
-    capsys.readouterr()
-    for words, message in {
-        ("--features", "age"): "expects the features of the summary, age, phone, got age",
-        ("--depth", "1"): "--depth has no effect on existing cuts",
-        ("--by", "phone"): "expects rows without --by",
-        ("--weight", "score"): "expects rows without --weight",
-    }.items():
-        assert main(["summarize", str(second), *words, *append, "day=2026-11-03"]) == 2
-        assert message in capsys.readouterr().err
-
-
 FEATURE = {"x": np.arange(2000) % 7}
 BINARY = {"y_true": np.arange(2000) % 2, "y_prob": np.full(2000, 0.5)}
 

@@ -11,7 +11,7 @@ import pytest
 import calibdask as cd
 from calibdask.cli import main
 from calibdask.estimators.signatures import calibrator_signatures
-from tests.cli.sample_rows import COUNTRY, DAY, LABELS, SCORES, WEIGHTS, Run, open_result
+from tests.cli.sample_rows import COUNTRY, DAY, LABELS, SCORES, Run, open_result
 
 BINARY = ("binary.npz", LABELS > 0, 1 - SCORES[:, 0])
 
@@ -68,13 +68,6 @@ def test_every_method_is_fitted_stored_and_applied(method: str, run: Run, data: 
     np.testing.assert_array_equal(written, expected[:, 1] if given.ndim == 1 else expected)
 
 
-def test_weights(run: Run, data: Path) -> None:
-    command = ("calibrate", data / "rows.csv", "--method", "platt", "--weight", "w", "--out", data / "map.json")
-    assert run(*command)[0] == 0
-    expected = cd.PlattScaling().fit(LABELS, SCORES, WEIGHTS)
-    np.testing.assert_allclose(fitted(data / "map.json").coef_, expected.coef_, rtol=1e-10)
-
-
 def test_slices_and_choices(run: Run, data: Path) -> None:
     method = "LCE_Calibrator(kernel=gaussian, monotone=true)"
     for name, chosen, calibrator in (
@@ -120,16 +113,10 @@ def test_logits_and_named_classes(run: Run, data: Path) -> None:
     assert json.loads(out)["metrics"]["brier_score"]["value"] == pytest.approx(float(expected), abs=1e-15)
 
 
-@pytest.mark.parametrize("file", ["rows.csv", "rows.zarr"])
-def test_evaluating_through_a_map(file: str, run: Run, data: Path) -> None:
-    import zarr
-
-    group = zarr.create_group(data / "rows.zarr")
-    for name, values in {"labels": LABELS, "scores": SCORES, "day": DAY}.items():
-        group.create_array(name, data=values, chunks=(64, *values.shape[1:]), config={"write_empty_chunks": True})
+def test_evaluating_through_a_map(run: Run, data: Path) -> None:
     path = data / "map.json"
     assert run("calibrate", data / "rows.csv", "--method", "platt", "--by", "day", "--out", path)[0] == 0
-    command = ("evaluate", data / file, "--map", path, "--metric", "ece,brier", "--by", "day")
+    command = ("evaluate", data / "rows.csv", "--map", path, "--metric", "ece,brier", "--by", "day")
     status, out, err = run(*command, "--out", data / "result.nc", "--report", data / "page.html")
     assert status == 0
     assert err.startswith(f"calibdask: these are the rows that {path} was fitted to, on which errors look smaller")
@@ -142,19 +129,6 @@ def test_evaluating_through_a_map(file: str, run: Run, data: Path) -> None:
     assert "scores calibrated by PlattScaling of" in out
     assert result.attrs["map"].startswith("PlattScaling of ")
     assert "Scores were calibrated before: PlattScaling of" in (data / "page.html").read_text()
-
-
-def test_evaluating_a_vector_through_a_map(run: Run, data: Path) -> None:
-    path = data / "map.json"
-    assert run("calibrate", data / "binary.npz", "--out", path)[0] == 0
-    status, out, _ = run("evaluate", data / "binary.npz", "--map", path, "--json")
-    calibrated = fitted(path).predict_proba(BINARY[2])[:, 1]
-    ece = json.loads(out)["metrics"]["ece"]
-    assert (status, ece["value"]) == (0, float(cd.evaluate(BINARY[1], calibrated).ece))
-    assert (ece["setting"], json.loads(out)["map"]) == (
-        "class 1",
-        f"PlattScaling of {path}, fitted to {len(LABELS)} rows",
-    )
 
 
 def test_a_map_knows_the_rows_of_its_fit(run: Run, tmp_path: Path) -> None:
@@ -183,23 +157,18 @@ OUT = ["--out", "x.json"]
 THROUGH = ["evaluate", "rows.csv", "--map"]
 BAD = [
     ([*CALIBRATE], "Missing option '--out'"),
-    ([*CALIBRATE, "--out", "x.txt"], "Expected an output name that ends in one of .json"),
     ([*CALIBRATE, "--out", "good.json"], "'good.json' already exists"),
     (["calibrate", "good.json", "--out", "good.json", "--overwrite"], "would replace the input"),
     ([*CALIBRATE, *OUT, "--method", "plat"], "There is no method 'plat'"),
-    ([*CALIBRATE, *OUT, "--method", "platt(x=1)"], "platt has no option 'x'"),
     ([*CALIBRATE, *OUT, "--method", "platt(setting=top)"], "setting of platt expects classwise or confidence, got"),
     ([*CALIBRATE, *OUT, "--method", "platt,lce"], "a method is written as platt or platt(smooth_targets=true)"),
-    ([*CALIBRATE, *OUT, "--method", "lce(kernel=round)"], "kernel expects one of"),
     ([*CALIBRATE, *OUT, "--min-rows", "5"], "--min-rows has no effect without --by"),
     ([*CALIBRATE, *OUT, "--task", "multilabel"], "expects"),
-    (["calibrate", "rows.csv", *OUT, "--by", "nothing"], "has no column 'nothing'"),
     (["calibrate", "summary.nc", *OUT, "--score", "p"], "--score has no effect on summary.nc"),
     (["calibrate", "summary.nc", *OUT, "--by", "day"], "expects a slice of the summary"),
     (["calibrate", "one.npz", *OUT], "expects labels of at least two classes, got one class in all 400 rows"),
     (["calibrate", "equal.npz", *OUT], "expects at least 2 distinct scores, all are 0.5"),
     ([*THROUGH, "none.json"], "none.json cannot be read"),
-    ([*THROUGH, "rows.csv"], "rows.csv is not a map: it is not JSON"),
     ([*THROUGH, "list.json"], "list.json is not a map that can be applied"),
     ([*THROUGH, "later.json"], "later.json is not a map that can be applied: it expects format 1 or 2, got 99"),
     ([*THROUGH, "other.json"], "it expects a calibrator of calibdask, got 'Calibrator2'"),
@@ -208,7 +177,6 @@ BAD = [
         "edited.json is not a map that can be applied: it expects what to_dict returned, but its",
     ),
     ([*THROUGH, "short.json"], "short.json is not a complete map; it is damaged"),
-    ([*THROUGH, "texts.json"], "texts.json is not a map that can be applied"),
     ([*THROUGH, "good.json"], "expects scores of P(y = 1), but rows.csv has scores of 3 classes"),
     ([*THROUGH, "good.json", "--logits"], "--logits has no effect with the map good.json"),
     (["evaluate", "binary.npz", "--map", "sliced.json"], "has no array 'day'"),
@@ -217,8 +185,7 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "message"), BAD, ids=[" ".join(arguments) for arguments, _ in BAD])
-def test_bad_use(arguments: list[str], message: str, run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bad_use(run: Run, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(data)
     cd.summarize(*BINARY[1:]).to_netcdf("summary.nc", engine="h5netcdf")
     np.savez("one.npz", labels=np.ones(400, int), scores=BINARY[2])
@@ -239,7 +206,8 @@ def test_bad_use(arguments: list[str], message: str, run: Run, data: Path, monke
     for name, document in maps.items():
         Path(f"{name}.json").write_text(json.dumps(document))
     before = sorted(Path().iterdir())
-    status, out, err = run(*arguments)
-    assert (status, out, err.count("\n")) == (2, "", 1)
-    assert message in err
-    assert sorted(Path().iterdir()) == before
+    for arguments, message in BAD:
+        status, out, err = run(*arguments)
+        assert (status, out, err.count("\n")) == (2, "", 1), arguments
+        assert message in err
+        assert sorted(Path().iterdir()) == before, arguments

@@ -21,20 +21,6 @@ def rows(tmp_path: Path) -> Path:
     return path
 
 
-def test_what_python_finds_is_printed(rows: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", str(rows), "--compare"]) == 0
-    printed = capsys.readouterr().out
-    frame = pd.read_parquet(rows)
-    compared = cd.compare_calibrators(frame["label"], frame["score"])
-    assert compared.attrs["best"] != "none"
-    assert compared.attrs["reason"] in " ".join(printed.split())
-    lines = {line.split()[0]: line.split() for line in printed.partition("\n\n")[0].splitlines()}
-    for name in compared.calibrator.values[1:].tolist():
-        row = compared.sel(calibrator=name)
-        assert float(lines[name][1]) == pytest.approx(float(row.log_loss), abs=6e-5)
-        assert float(lines[name][4]) == pytest.approx(float(row.improvement), abs=6e-5)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -51,14 +37,7 @@ def test_what_does_not_go_together(
     assert not Path("map.json").exists()
 
 
-def test_a_summary_has_no_folds(rows: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    summary = tmp_path / "summary.zarr"
-    assert main(["summarize", str(rows), "--out", str(summary)]) == 0
-    assert main(["calibrate", str(summary), "--compare"]) == 2
-    assert "compare_calibrators expects rows, which it divides into folds; got a summary" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("command", [["calibrate", "--compare"], ["compare-maps"]])
+@pytest.mark.parametrize("command", [["compare-maps"]])
 def test_rows_of_a_cluster_stay_together(
     rows: Path, command: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -62,13 +62,6 @@ def test_files_of_decisions(folder: Path, tmp_path: Path, run: Run) -> None:
     assert "exists" in said
 
 
-def test_json_on_the_standard_output(folder: Path, run: Run) -> None:
-    status, said, line = run(folder / "new.parquet", "--limit", "ece=0.01", "--json")
-    assert status == 1
-    assert json.loads(said)["limits"][0]["decision"] == "broken"
-    assert line.startswith("calibdask: Broken: 1 of 1 limit")
-
-
 def test_baseline(folder: Path, run: Run) -> None:
     words = (folder / "new.parquet", "--baseline", folder / "old.parquet", "--not-worse")
     assert run(*words, "log-loss(clip=0.001)=0.001")[0] == 0

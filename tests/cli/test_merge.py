@@ -41,7 +41,7 @@ def days(data: Path) -> list[Path]:
     return [data / name for name in NAMES]
 
 
-@pytest.mark.parametrize("name", ["week.zarr", "week.nc"])
+@pytest.mark.parametrize("name", ["week.nc"])
 def test_days_become_a_week(name: str, run: Run, data: Path, days: list[Path]) -> None:
     status, out, err = run("merge", *reversed(days), "--out", data / name)
     assert (status, err) == (0, "")

@@ -39,26 +39,6 @@ def test_rows_that_are_left_out(pattern: str, capsys: pytest.CaptureFixture[str]
     assert next(iter(result["metrics"].values()))["value"] == expected
 
 
-def test_columns_of_classes_between_commas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pd.DataFrame({"y": LABELS, "no": 1 - SCORES, "yes": SCORES}).to_csv(tmp_path / "rows.csv", index=False)
-    arguments = [
-        "evaluate",
-        str(tmp_path / "rows.csv"),
-        "--score",
-        "no,yes",
-        "--label",
-        "y",
-        "--metric",
-        "ece",
-        "--json",
-    ]
-    assert main(arguments) == 0
-    captured = capsys.readouterr()
-    assert captured.err == ""
-    value = json.loads(captured.out)["metrics"]["ece"]["value"]
-    assert value == cd.ece(LABELS, np.column_stack([1 - SCORES, SCORES]))
-
-
 def test_a_column_called_segment_keeps_its_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Audits have a dimension of this name, so that results add an underscore; people read the name of the column."""
     path = str(tmp_path / "rows.csv")

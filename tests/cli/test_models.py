@@ -152,15 +152,6 @@ def test_models_in_one_summary(run: Run, files: Path, tmp_path: Path) -> None:
     assert "summarize of several DATA expects the same rows" in err
 
 
-def test_help_has_examples_first_and_groups(run: Run) -> None:
-    for command in ("evaluate", "compare", "summarize"):
-        _, out, _ = run(command, "--help")
-        headings = [line for line in out.splitlines() if line.endswith(":") and not line.startswith(" ")]
-        assert headings[:2] == ["Examples:", "Data:"]
-        assert out.index("Examples:") < out.index("Data:") < out.index("Output:") < out.index("Cluster:")
-        assert sum(line.startswith("  calibdask ") for line in out.splitlines()) >= 3
-
-
 @pytest.fixture(scope="module")
 def keyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two models as columns of one file, and as files of their own with rows in different orders."""
@@ -177,20 +168,7 @@ def keyed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 COLUMNS = ("--score", "a=old", "--score", "b=new")
 
 
-def test_columns_of_one_file_are_several_models(run: Run, keyed: Path, tmp_path: Path) -> None:
-    result = read(run, "evaluate", keyed / "both.parquet", *COLUMNS, "--metric", "ece", "--json")
-    values = {slice_["by"]["model"]: slice_["metrics"]["ece"]["value"] for slice_ in result["slices"]}
-    assert values == {"a": cd.ece(LABELS, SCORES**3), "b": cd.ece(LABELS, SCORES)}
-    compared = read(run, "compare", keyed / "both.parquet", *COLUMNS, "--metric", "brier", "--n-boot", 20, "--json")
-    expected = cd.compare(LABELS, {"a": SCORES**3, "b": SCORES}, metrics=cd.BrierScore(), n_boot=20)
-    (number,) = (one["metrics"]["brier_score"]["difference"] for one in compared["comparisons"])
-    assert number == expected.brier_score_difference.item()
-    words = ("--baseline", "a", "--not-worse", "brier=0.5", "--n-boot", 20)
-    assert run("check", keyed / "both.parquet", *COLUMNS, *words)[0] == 0
-    assert run("report", keyed / "both.parquet", *COLUMNS, "--n-boot", 20, "--out", tmp_path / "page.html")[0] == 0
-
-
-@pytest.mark.parametrize("other", ["new.parquet", "new.csv"])
+@pytest.mark.parametrize("other", ["new.csv"])
 def test_files_are_joined_on_a_key(other: str, run: Run, keyed: Path) -> None:
     words = ("--metric", "brier", "--n-boot", 20, "--json")
     status, out, err = run("compare", keyed / "old.parquet", keyed / other, "--key", "id", *words)

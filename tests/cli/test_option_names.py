@@ -56,6 +56,7 @@ COMMANDS = {
     "apply": "apply map.json ROWS --out o.csv --overwrite",
     "verify": "verify receipt.json ROWS",
 }
+# Commands read tasks by the same code.
 TASKS = ("", "--task binary", "--task multiclass")
 
 
@@ -81,7 +82,7 @@ def test_commands(command: str, run: Run) -> None:
     known = {*options_of(cli.commands[words[0]]), "--help", "--debug"}
     said = 0
     for name in BAD:
-        for task in TASKS if "--task" in known else ("",):
+        for task in TASKS if command == "evaluate" else ("",):
             given = [word.replace("ROWS", f"{name.replace(' ', '_')}.csv") for word in (*words, *task.split())]
             _, _, err = run(*given)
             assert "should not have happened" not in err, (given, err)

@@ -32,10 +32,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 CHECK = ["check", "d.parquet", "--limit", "ece=0.5", "--n-boot", "2"]
 COLLIDING = [
     [*CHECK, "--receipt", "o.json", "--out", "o.json"],
-    [*CHECK, "--receipt", "o.json", "--out", "./o.json"],
-    [*CHECK, "--out", "o.md", "--out", "o.md"],
     [*CHECK, "--receipt", "l.json", "--out", "o.md", "--out", "l.json"],
-    ["evaluate", "d.parquet", "--metric", "ece", "--receipt", "o.json", "--out", "o.json"],
     ["evaluate", "d.parquet", "--metric", "ece", "--out", "o.zarr", "--report", "o.zarr/o.html"],
     ["watch", "s.zarr", "--state", "o.json", "--out", "o.zarr", "--metrics-file", "o.zarr/o.prom"],
     ["audit", "d.parquet", "--features", "c", "--out", "o.zarr", "--report", "o.zarr/o.html"],
@@ -67,10 +64,8 @@ def files_up_to(size: int) -> Iterator[None]:
 # The last one of the outputs of each does not fit.
 TOO_LARGE = [
     ([*CHECK, "--out", "o.md", "--receipt", "o.json"], "o.json", 700),
-    ([*CHECK, "--receipt", "o.json", "--out", "o.xml", "--out", "p.json", "--profile", "ml"], "p.json", 1000),
     (["evaluate", "d.parquet", "--metric", "ece", "--report", "o.html", "--out", "o.json"], "o.html", 5000),
     (["watch", "s.zarr", "--metrics-file", "o.prom", "--out", "o.csv", "--state", "o.json"], "o.prom", 1000),
-    (["summarize", "d.parquet", "--out", "o.nc"], "o.nc", 500),
     (["summarize", "d.parquet", "--out", "o.nc"], "o.nc", 20_000),
     (["evaluate", "d.parquet", "--metric", "reliability-diagram", "--out", "o.nc"], "o.nc", 900),
     (["calibrate", "d.parquet", "--method", "isotonic", "--out", "o.json"], "o.json", 500),
@@ -96,17 +91,14 @@ APPEND = ["summarize", "d.parquet", "--append", "s.zarr", "--period", "day=2026-
 # Every kind of output; the room for a file, so that each of its files is one that does not fit.
 WRITERS = {
     "summary.zarr": ["summarize", "d.parquet", "--by", "c", "--out", "o.zarr"],
-    "summary.nc": ["summarize", "d.parquet", "--by", "c", "--out", "o.nc"],
-    "result.zarr": ["evaluate", "d.parquet", "--by", "c", "--metric", "ece", "--out", "o.zarr"],
     "report and receipt": ["report", "d.parquet", "--limit", "ece=0.5", "--n-boot", "2", "--out", "o.html"],
     "period": APPEND,
     "cube": ["run", "calibdask.study.example:Means", "--store", "o.zarr", "--cluster", "threads:1"],
     "rows.zarr": ["apply", "s.json", "d.parquet", "--out", "o.zarr"],
-    "rows.parquet": ["apply", "s.json", "d.parquet", "--out", "o.parquet"],
     "rows.csv": ["apply", "s.json", "d.parquet", "--out", "o.csv"],
 }
 # First without a limit: kernels that are compiled are files as well.
-ROOM = [resource.RLIM_INFINITY, 100, 300, 1000, 3000, 10_000, 40_000]
+ROOM = [resource.RLIM_INFINITY, 100, 1000, 10_000]
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -118,14 +110,14 @@ def test_nothing_that_is_half_written_is_read(
         assert main(["calibrate", "d.parquet", "--method", "platt", "--out", "s.json"]) == 0
     statuses = []
     # A receipt has 1 kB and a page 69, which takes long: neither fits, or the receipt alone, or both.
-    for room in ROOM[:2] + ROOM[-1:] if "receipt" in kind else ROOM:
+    for room in (*ROOM[:2], 40_000) if "receipt" in kind else ROOM:
         whole = shutil.copytree("s.zarr", f"{room}.zarr")
         before = cd.open_summary("s.zarr").load()
         capsys.readouterr()
         with files_up_to(room):
             status = main(words)
         statuses.append(status)
-        written = outputs(folder) - {"s.json", *(f"{one}.zarr" for one in ROOM)}
+        written = outputs(folder) - {"s.json", f"{room}.zarr"}
         if status:
             # As the manual says: a study is continued, everything else is written anew.
             assert status == (1 if kind == "cube" else 2), (room, status)
@@ -149,7 +141,7 @@ def test_nothing_that_is_half_written_is_read(
     assert statuses[1:] == sorted(statuses[1:], reverse=True)
 
 
-@pytest.mark.parametrize("kind", ["summary.zarr", "summary.nc", "result.zarr", "rows.zarr", "rows.parquet", "period"])
+@pytest.mark.parametrize("kind", ["summary.zarr", "rows.zarr", "period"])
 def test_a_disk_without_room(kind: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """As where files may not be larger, but files of any size fail."""
     assert main(["calibrate", "d.parquet", "--method", "platt", "--out", "s.json"]) == 0
@@ -171,21 +163,6 @@ def test_a_disk_without_room(kind: str, folder: Path, capsys: pytest.CaptureFixt
         assert main([f"disk/{word}" if word.startswith("o.") else word for word in words]) == 0
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-
-
-@pytest.mark.parametrize("out", ["o.csv", "o.parquet", "o.zarr"])
-def test_disks_that_are_full_are_said_with_the_output(
-    out: str, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["calibrate", "d.parquet", "--method", "platt", "--out", "m.json"]) == 0
-    apply = ["apply", "m.json", "d.parquet", "--out", out]
-    # Kernels are compiled where there is room for them.
-    assert main([*apply[:-1], f"first.{out}"]) == 0
-    capsys.readouterr()
-    with files_up_to(900):
-        assert main(apply) == 2
-    assert capsys.readouterr().err == f"calibdask: [Errno 27] File too large: '{out}'\n"
-    assert main(apply) == 0
 
 
 @pytest.mark.parametrize("name", ["o.json", "o.zarr", "o.parquet"])

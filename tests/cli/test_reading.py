@@ -50,16 +50,6 @@ def test_tasks(run: Run, folder: Path) -> None:
     assert found == {name: cd.ece(ONE_HOT[:, number], SCORES[:, number]) for number, name in enumerate(NAMES)}
 
 
-def test_logits_and_names(run: Run, folder: Path) -> None:
-    logits = value_of(run, folder / "logits.npz", "--logits")["metrics"]["ece"]["value"]
-    assert logits == cd.ece(LABELS, LOGITS, logits=True)
-    assert logits == pytest.approx(cd.ece(LABELS, SCORES))
-    mail = value_of(run, folder / "mail.csv", "--pos-label", "spam")["metrics"]["ece"]["value"]
-    assert mail == pytest.approx(cd.ece(LABELS > 0, 1 - SCORES[:, 0]), rel=1e-12)
-    names = value_of(run, folder / "names.npz", "--labels", "tit,owl,auk")["metrics"]["ece"]["value"]
-    assert names == cd.ece(LABELS, SCORES)
-
-
 def test_ignored_rows_are_said(run: Run, folder: Path) -> None:
     status, out, err = run("evaluate", folder / "void.npz", "--metric", "ece", "--json", "--ignore-label", "255")
     assert status == 0
@@ -82,18 +72,3 @@ def test_every_class_of_independent_labels_is_reported(run: Run, folder: Path) -
     assert status == 0, err
     text = page.read_text(encoding="utf-8")
     assert all(f"one_hot {name}" in text for name in NAMES)
-
-
-def test_rows_without_a_slice_are_one(run: Run, tmp_path: Path) -> None:
-    scores = np.arange(1, 61) / 64
-    columns = {"label": np.arange(60) % 2, "score": scores, "day": np.where(np.arange(60) % 3 == 0, np.nan, 1.0)}
-    pd.DataFrame({**columns, "site": np.where(np.arange(60) < 30, "a", None)}).to_csv(
-        tmp_path / "rows.csv", index=False
-    )
-    result = value_of(run, tmp_path / "rows.csv", "--by", "day", "--by", "site")
-    assert [stratum["by"] for stratum in result["slices"]] == [
-        {"day": day, "site": site} for day in (1.0, None) for site in ("a", "missing")
-    ]
-    status, out, _ = run("evaluate", tmp_path / "rows.csv", "--metric", "ece", "--by", "day")
-    assert status == 0
-    assert [line.split()[0] for line in out.splitlines()[3:5]] == ["1.0", "missing"]

@@ -42,8 +42,9 @@ def data(tmp_path: Path) -> str:
 FINDERS = [["check", "--limit", "ece=0.2"], ["audit", "--features", "all"], ["verify"], ["watch"]]
 
 
-@pytest.mark.parametrize("error", TROUBLE, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("words", FINDERS, ids=lambda words: words[0])
+@pytest.mark.parametrize(
+    ("words", "error"), [*((words, TROUBLE[0]) for words in FINDERS), *((FINDERS[0], error) for error in TROUBLE[1:])]
+)
 def test_trouble_is_no_finding(
     words: list[str],
     error: Exception,
@@ -100,9 +101,7 @@ def test_output_that_cannot_be_written(data: str) -> None:
 @pytest.mark.parametrize(
     ("words", "stderr"),
     [
-        ("check nothing.csv --limit ece=0.5", "2>/dev/full"),
         ("check --bad", "2>/dev/full"),
-        ("check --bad", "2>&-"),
         ("watch nothing.zarr --debug", "2>&-"),
     ],
 )
@@ -115,10 +114,8 @@ def test_errors_that_cannot_be_printed_keep_their_status(words: str, stderr: str
 @pytest.mark.parametrize(
     ("words", "closed"),
     [
-        ("check DATA --limit ece=0.9", ">&-"),
-        ("evaluate DATA", "<&- >&-"),
-        ("evaluate DATA --out e.json", "<&- >&- 2>&-"),
-        *(("--help", closed) for closed in (">&-", "<&- >&-", "<&- >&- 2>&-")),
+        ("evaluate DATA --metric ece --out e.json", "<&- >&- 2>&-"),
+        ("--help", ">&-"),
     ],
 )
 def test_a_closed_output_fails_like_a_full_one(words: str, closed: str, data: str, tmp_path: Path) -> None:
@@ -128,15 +125,9 @@ def test_a_closed_output_fails_like_a_full_one(words: str, closed: str, data: st
     assert (done.returncode, done.stderr) == (2, b"" if "2>" in closed else failed)
 
 
-def test_a_closed_input_is_empty(data: str) -> None:
-    command = f"{sys.executable} -m calibdask evaluate - <&-"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, check=False, timeout=300)
-    assert (done.returncode, done.stdout) == (2, b"")
-    assert done.stderr.startswith(b"calibdask: standard input is empty; it expects rows")
-
-
 def test_characters_that_a_terminal_lacks_have_substitutes(data: str) -> None:
     arguments = ["check", data, "--limit", "ece=0.5", "--by", "café–"]
+    arguments += ["--n-boot", "2"]
     code = f"from calibdask.cli import main; assert main({arguments}) == main({[*arguments, '--json']}) == 0"
     environment = os.environ | {"PYTHONIOENCODING": "cp437"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=environment, check=False, timeout=300)

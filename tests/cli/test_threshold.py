@@ -1,6 +1,5 @@
 """``calibdask threshold``: sentences, JSON and exit status, from rows and summaries."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -40,32 +39,6 @@ def test_sentences(run: Run, rows: Path) -> None:
         "country lu",
     ]
     assert "rows without an error; there are 10." in " ".join(out.split())
-
-
-def test_json_of_rows_and_of_a_summary(run: Run, rows: Path) -> None:
-    assert run("summarize", rows, "--by", "country", "--out", rows.with_name("s.zarr"))[0] == 0
-    documents = []
-    for path in (rows, rows.with_name("s.zarr")):
-        status, out, err = run("threshold", path, "--risk", "0.05", "--by", "country", "--json")
-        assert (status, err) == (3, "")
-        documents.append(json.loads(out))
-    first, second = documents
-    assert first["thresholds"] == second["thresholds"]
-    expected = cd.threshold(LABELS, SCORES, 0.05, by={"country": COUNTRY})
-    for place, record in enumerate(first["thresholds"]):
-        here = expected.isel(country=place)
-        assert record["by"] == {"country": str(here.country.values)}
-        assert record["rows"] == int(here.rows)
-        assert record["coverage"] == float(here.coverage)
-        assert list(record["planned_coverage"]) == ["2", "5", "10", "inf"]
-    assert first["thresholds"][2]["threshold"] is None
-    assert {name: first[name] for name in ("format", "risk", "confidence", "least_rows", "rows")} == {
-        "format": 1,
-        "risk": 0.05,
-        "confidence": 0.95,
-        "least_rows": 59,
-        "rows": 4000,
-    }
 
 
 BAD = [

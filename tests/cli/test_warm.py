@@ -1,12 +1,17 @@
 """``calibdask warm`` compiles kernels beforehand."""
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import calibdask as cd
 from calibdask import warming
 from calibdask.cli import main
-from calibdask.kernels import dispatch, lattice, overlaps
+from calibdask.kernels import actions, dispatch, lattice, overlaps
+from calibdask.kernels.compilation import observed
 from calibdask.kernels.dispatch import Folders
 
 
@@ -31,16 +36,38 @@ def test_audits_are_run_plain_and_weighted(monkeypatch: pytest.MonkeyPatch) -> N
     assert set(names) == set(calls)
 
 
-def test_kernels_of_a_metric_are_compiled_in_other_processes(
+@dataclass(frozen=True)
+class OneKernel:
+    """A job that compiles a single kernel."""
+
+    def run(self) -> int:
+        compiled: list[str] = []
+        with observed(compiled.append):
+            actions.cheapest(np.ones((2, 2)), np.eye(2), np.zeros(2, np.int64))
+        return len(compiled)
+
+
+def test_kernels_are_compiled_in_other_processes(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(dispatch, "folders", lambda: Folders.chosen(str(tmp_path)))
-    monkeypatch.setattr(warming, "_COLUMNS", (1,))
-    monkeypatch.setattr(warming, "_DTYPES", ("float64",))
-    assert main(["warm", "--metric", "brier-score", "--jobs", "1"]) == 0
-    assert f"they are kept in {tmp_path}" in capsys.readouterr().out
-    assert any(path.name.startswith("scores.score_sums") for path in tmp_path.rglob("*"))
+    monkeypatch.setattr(warming, "jobs", lambda metrics: [OneKernel()])
+    assert main(["warm", "--jobs", "1"]) == 0
+    assert capsys.readouterr().out == f"compiled 1 kernels; they are kept in {warming.kernel_folder()}\n"
+    assert any(path.name.startswith("actions.cheapest") for path in tmp_path.rglob("*"))
+
+
+def test_a_job_evaluates_all_kinds_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def evaluated(labels: Any, scores: Any, metrics: Any, **options: Any) -> None:
+        asked.append((scores.ndim, str(scores.dtype), *sorted(options)))
+
+    monkeypatch.setattr(cd, "evaluate", evaluated)
+    warming.MetricJob("brier-score", 1, "float32").run()
+    kinds = [(), ("by",), ("sample_weight",)]
+    assert asked == [(1, "float32", *sorted([*kind, "sum_tolerance"])) for kind in kinds]
 
 
 def test_warming_is_refused_where_nothing_can_be_kept(

@@ -222,13 +222,10 @@ def test_what_is_not_due_is_shown(run: Run, stored: Path, here: Path) -> None:
 
 
 def test_results_over_time_are_written(run: Run, stored: Path, here: Path) -> None:
-    for name in ("w.csv", "w.nc"):
-        assert run("watch", stored / "days12.nc", "--by", "country", "--out", name)[0] == 0
-    assert len(Path("w.csv").read_text().splitlines()) == 1 + 3 * 12
+    assert run("watch", stored / "days12.nc", "--by", "country", "--out", "w.nc")[0] == 0
     expected = cd.watch(summary(shift=0.2).isel(day=slice(0, 12)), by="country")
     with xr.open_dataset("w.nc") as read:
         assert (read.log_e == expected.log_e).all()
-    assert run("watch", stored / "days12.nc", "--out", "w.nc")[0] == 2
     assert (
         run("watch", stored / "days12.nc", "--out", "w.nc", "--overwrite", "--now", "2026-01-01", "--due", "1d")[0] == 0
     )
@@ -272,30 +269,25 @@ def test_two_runs_at_once(run: Run, stored: Path, here: Path, monkeypatch: pytes
     assert len(Path("told").read_text().splitlines()) == 1
 
 
-def test_an_alarm_is_claimed_by_the_run_that_reports_it(run: Run, stored: Path, here: Path) -> None:
+def test_an_alarm_is_claimed_by_the_run_that_reports_it(
+    run: Run, stored: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Runs that begin while the command of the first one is running."""
-    job = ["watch", str(stored / "days16.nc"), "--by", "country", "--state", "w.json", "--json"]
-    again = [sys.executable, "-m", "calibdask", *job, "--on-alarm", TELL]
-    program = (
-        "import subprocess, sys; open('told', 'a').write(sys.stdin.read()); "
-        f"[open('others', 'a').write(subprocess.run({again!r}, stdout=-1, text=True).stdout) for _ in range(2)]"
-    )
-    status, out, err = run(*job, "--on-alarm", shlex.join([sys.executable, "-c", program]))
-    assert (status, err, json.loads(out)["new"]) == (1, "", True)
+    job = ["watch", str(stored / "days16.nc"), "--by", "country", "--state", "w.json", "--json", "--on-alarm", TELL]
+    command, others = subprocess.run, []
+
+    def during(*arguments: Any, **options: Any) -> Any:
+        monkeypatch.setattr(subprocess, "run", command)
+        for _ in range(2):
+            assert main(job) == 1
+            others.append(json.loads(capsys.readouterr().out)["new"])
+        return command(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "run", during)
+    status, out, err = run(*job)
+    assert (status, err, json.loads(out)["new"], others) == (1, "", True, [False, False])
     assert Path("told").read_text() == out
-    assert [json.loads(line)["new"] for line in Path("others").read_text().splitlines()] == [False, False]
     assert not json.loads(Path("w.json").read_text())["claims"]
-
-
-def test_runs_at_once_report_an_alarm_once(stored: Path, here: Path) -> None:
-    job = ["watch", str(stored / "days16.nc"), "--by", "country", "--state", "w.json", "--on-alarm", TELL, "--json"]
-    runs = [subprocess.Popen([sys.executable, "-m", "calibdask", *job], stdout=-1, stderr=-1) for _ in range(2)]
-    printed = [watching.communicate(timeout=300) for watching in runs]
-    assert {watching.returncode for watching in runs} <= {1, 2}
-    assert 1 in {watching.returncode for watching in runs}
-    for watching, (_, err) in zip(runs, printed, strict=True):
-        assert (watching.returncode == 2) == (b"Another run has meanwhile written w.json" in err), err
-    assert len(Path("told").read_text().splitlines()) == 1
 
 
 def test_alarms_of_a_killed_run_are_reported_by_the_next_one(run: Run, stored: Path, here: Path) -> None:
@@ -338,22 +330,16 @@ def test_what_stops_it_is_no_alarm(run: Run, stored: Path, monkeypatch: pytest.M
 
 BAD = [
     (["SUMMARY", "--period", "week"], "period expects one of the slices"),
-    (["SUMMARY", "--by", "city"], "by expects slices of the summary"),
     (["SUMMARY", "--tolerance", "1"], "tolerance expects"),
-    (["SUMMARY", "--alpha", "0"], "alpha expects"),
-    (["SUMMARY", "--setting", "classwise"], "classwise"),
     (["SUMMARY", "--due", "soon"], "due expects a time such as '30d'"),
     (["SUMMARY", "--now", "2026-01-01"], "now has no effect without due"),
-    (["SUMMARY", "--state", "w.txt"], "ends in one of .json"),
     (["SUMMARY", "--metrics-file", "w.txt"], "ends in one of .prom"),
-    (["SUMMARY", "--out", "w.docx"], "ends in one of .json, .csv, .parquet, .nc, .zarr"),
     (["SUMMARY", "--state", "broken.json"], "is not a state of calibdask watch --state, or it is corrupted: "),
     (["SUMMARY", "--state", "other.json"], "is not a state of calibdask watch --state, or it is corrupted: "),
     (["SUMMARY", "--on-alarm", "no-such-program-here x"], "there is no such program"),
     (["SUMMARY", "--on-alarm", "'"], "--on-alarm expects a command"),
     (["SUMMARY", "--on-alarm", ""], "--on-alarm expects a program"),
     (["rows.csv"], "watch expects a summary that calibdask summarize wrote"),
-    (["nothing.zarr"], "does not exist"),
 ]
 
 
@@ -392,7 +378,7 @@ def harmed_states(text: str) -> dict[str, str]:
         "cut short": text[: len(text) // 2],
         "a key twice": '{"format": 2, ' + text[1:],
     }
-    for at in digits[:: max(1, len(digits) // 30)]:
+    for at in digits[:: max(1, len(digits) // 12)]:
         changed = f"{text[:at]}{(int(text[at]) + 1) % 10}{text[at + 1 :]}"
         if not says_the_same(changed, text):
             cases[f"digit {at}"] = changed
@@ -432,7 +418,7 @@ def test_a_state_that_is_not_what_was_written_is_trouble(run: Run, stored: Path,
     assert run(*job)[0] == 1
 
 
-@pytest.mark.parametrize(("every", "last"), [("month", "2026-04"), ("quarter", "2026-Q2"), ("day", "2026-04-10")])
+@pytest.mark.parametrize(("every", "last"), [("month", "2026-04"), ("quarter", "2026-Q2")])
 def test_the_only_slices_that_are_dates_are_the_periods(every: str, last: str, run: Run, tmp_path: Path) -> None:
     when = pd.date_range("2026-01-01", "2026-04-10", 2000)
     frame = pd.DataFrame({"label": np.arange(2000) % 2, "score": 0.5, "when": when, "shop": np.arange(2000) % 3 + 1010})

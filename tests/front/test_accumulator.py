@@ -1,9 +1,7 @@
 """Accumulators: the bits of `evaluate` on all rows, however these are cut, and refusals of what they cannot tell."""
 
 import pickle
-from concurrent.futures import ProcessPoolExecutor
 from functools import reduce
-from multiprocessing import get_context
 from typing import Any
 
 import dask.array as da
@@ -126,21 +124,6 @@ def test_states_are_plain_arrays_that_add_up() -> None:
     assert cd.Accumulator(METRICS, classes=3).load_state_dict(empty.state_dict()).state_dict()["rows"] == 0
 
 
-def _share(number: int) -> dict[str, Any]:
-    rows = slice(number, ROWS, 3)
-    # The last process has no rows.
-    accumulator = cd.Accumulator(EXACT, classes=3)
-    return (accumulator if number == 3 else accumulator.update(LABELS[rows], SCORES[rows])).state_dict()
-
-
-@pytest.mark.heavy
-def test_processes_add_up_their_states() -> None:
-    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        states = list(pool.map(_share, range(4)))
-    total = {name: np.sum([state[name] for state in states], axis=0) for name in states[0]}
-    equal(cd.Accumulator(EXACT).load_state_dict(total).result(), cd.evaluate(LABELS, SCORES, EXACT))
-
-
 def test_invalid_rows_add_nothing() -> None:
     accumulator = filled(METRICS)
     before = accumulator.state_dict()
@@ -260,8 +243,3 @@ def test_states_that_no_rows_can_give_are_refused() -> None:
         cd.Accumulator(EXACT).load_state_dict({name: array for name, array in state.items() if name != "checksum"})
     with pytest.raises(ValueError, match="the same metrics and settings"):
         cd.Accumulator([cd.ECE(bins=7, closed="left"), *EXACT[1:]]).load_state_dict(state)
-
-
-def test_result_by_the_name_of_torchmetrics() -> None:
-    accumulator = filled(EXACT)
-    xr.testing.assert_identical(accumulator.compute(), accumulator.result())

@@ -101,11 +101,6 @@ def test_several_periods_models_and_weights_at_once(tmp_path: Path) -> None:
     [
         ([np.datetime64("2026-11-22"), date(2026, 11, 21)], ["2026-11-21", "2026-11-22"]),
         ([pd.Timestamp("2026-11-22T13:00"), "2026-11-21"], ["2026-11-21", "2026-11-22T13:00:00"]),
-        (
-            [pd.Timestamp("2026-11-21T23:00"), pd.Timestamp("2026-11-22T00:00"), pd.Timestamp("2026-11-22T01:00")],
-            ["2026-11-21T23:00:00", "2026-11-22T00:00:00", "2026-11-22T01:00:00"],
-        ),
-        (["2026-11-22T00", "2026-11-22T01"], ["2026-11-22T00", "2026-11-22T01"]),
         ([10, np.int64(9)], [9, 10]),
     ],
 )
@@ -225,14 +220,16 @@ SPELLINGS = [
     ("2026q1", "expects weeks as 2026-W07 and quarters as 2026-Q1"),
     ("August 31", "label of the same kind"),
     ("2026-10-31T13", "has the day 2026-10-31T13:00:00, which 2026-10-31T13 spells differently"),
+    ("2026-08-31T00", "has the day 2026-08-31, which 2026-08-31T00 spells differently"),
 ]
 
 
-@pytest.mark.parametrize(("label", "message"), SPELLINGS)
-def test_dates_have_one_spelling(label: str, message: str, store: Path) -> None:
-    cd.append(summary(), store, {"day": "2026-10-31T13:00:00"})
-    with pytest.raises(ValueError, match=message):
-        cd.append(summary(), store, {"day": label})
+def test_dates_have_one_spelling(store: Path) -> None:
+    given = summary()
+    cd.append(given, store, {"day": "2026-10-31T13:00:00"})
+    for label, message in SPELLINGS:
+        with pytest.raises(ValueError, match=message):
+            cd.append(given, store, {"day": label})
     assert records(store) == 5
 
 
@@ -266,11 +263,6 @@ def test_what_earlier_versions_took_is_replaced_and_dropped(tmp_path: Path, monk
     cd.drop_periods(store, ["2026-08"], "its days are here")
     cd.append(summary(), store, {"day": "2026-08-30"})
     assert cd.open_summary(store).day.values.tolist() == ["2026-08-30", "2026-08-31"]
-
-
-def test_midnight_is_its_day(store: Path) -> None:
-    with pytest.raises(ValueError, match="has the day 2026-08-31, which 2026-08-31T00 spells differently"):
-        cd.append(summary(), store, {"day": "2026-08-31T00"})
 
 
 def test_hours_are_stored_from_midnight_on(tmp_path: Path) -> None:
@@ -313,13 +305,6 @@ def test_a_state_goes_on_after_days_were_merged(tmp_path: Path) -> None:
     assert cd.watch(opened).day.values.tolist() == ["2026-08", "2026-11-30", "2026-12-01"]
 
 
-def test_opened_stores_are_appended(kept: Path, tmp_path: Path) -> None:
-    cd.append(cd.open_summary(kept), tmp_path / "copy.zarr", "day")
-    xr.testing.assert_identical(cd.open_summary(tmp_path / "copy.zarr").load().drop_attrs(), WHOLE.drop_attrs())
-    merged = cd.merge(cd.open_summary(kept))
-    xr.testing.assert_identical(merged.drop_attrs(), WHOLE.drop_attrs())
-
-
 NEW = {"day": "2026-12-01"}
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "twice": (
@@ -329,15 +314,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     "one of several": (lambda store: cd.append(WHOLE.isel(day=[0]), store), "has the day 2026-08-30 already"),
     "no reason": (lambda store: cd.append(summary(), store, NEW, replace=" "), "expects the reason for"),
     "step": (lambda store: cd.append(summary(step=0.001), store, NEW), r"store\.zarr, with the same step, got"),
-    "settings": (
-        lambda store: cd.append(summary(settings=["classwise"]), store, NEW),
-        "same settings, got classwise, confidence and classwise",
-    ),
     "weights": (lambda store: cd.append(summary(sample_weight=np.ones(ROWS)), store, NEW), "same weights"),
-    "classes": (
-        lambda store: cd.append(cd.summarize(LABELS > 0, SCORES[:, 0], by={"country": COUNTRY}, step=STEP), store, NEW),
-        "same scores, got 3 columns and a vector",
-    ),
     "slices": (
         lambda store: cd.append(summary(by=None), store, NEW),
         "same dimensions of slices, got country, day and",
@@ -349,10 +326,7 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
     ),
     "kind of periods": (lambda store: cd.append(summary(), store, {"day": 3}), "a label of the same kind"),
     "missing period": (lambda store: cd.append(summary(), store, {"day": "missing"}), "got 'missing'"),
-    "number": (lambda store: cd.append(summary(), store, {"day": 1.5}), r"a date or a whole number, got 1\.5"),
-    "two names": (lambda store: cd.append(summary(), store, {"day": 1, "hour": 2}), "expects one name and label"),
     "taken name": (lambda store: cd.append(summary(), store, {"country": "x"}), "has something called 'country'"),
-    "own name": (lambda store: cd.append(summary(), store, {"cells": "x"}), "has something called 'cells' already"),
     "no such slice": (
         lambda store: cd.append(summary(), store),
         "one of the slices of the summary, country, got 'day'",
@@ -367,20 +341,19 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
         "classwise_count of a summary expects",
     ),
     "drop": (lambda store: cd.drop_periods(store, ["2026-01-01"], "wrong"), "has no day 2026-01-01; it has 2026-08-30"),
-    "drop without a reason": (
-        lambda store: cd.drop_periods(store, ["2026-08-30"], " "),
-        "the reason for removing periods",
-    ),
     "days": (lambda store: cd.expire(store, "90"), "after expects a number of days such as '90d', got '90'"),
     "into": (lambda store: cd.expire(store, 90, "week"), "into expects one of day, month, year, got 'week'"),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_is_refused_and_nothing_changes(name: str, kept: Path) -> None:
+def test_what_does_not_fit_is_refused(name: str, kept: Path) -> None:
     call, message = REFUSED[name]
     with pytest.raises(ValueError, match=message):
         call(kept)
+
+
+def test_nothing_changed_then(kept: Path) -> None:
     assert records(kept) == 4
     assert cd.open_summary(kept).rows.equals(WHOLE.rows)
 

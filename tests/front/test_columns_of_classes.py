@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +122,7 @@ CONTAINERS: dict[str, Callable[[], Any]] = {
 
 
 @pytest.mark.filterwarnings("ignore:Several labels:UserWarning")
-@pytest.mark.parametrize(("container", "reading"), rotated(CONTAINERS, READINGS, 2))
+@pytest.mark.parametrize(("container", "reading"), rotated(CONTAINERS, READINGS, 1))
 def test_containers(container: str, reading: str, expected: dict[str, xr.Dataset]) -> None:
     result = cd.evaluate(CONTAINERS[container](), metrics=METRICS, by=["country"], **READINGS[reading][0])
     xr.testing.assert_identical(plain(result), plain(expected[reading]))
@@ -150,8 +151,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Several labels:UserWarning")
-@pytest.mark.parametrize("reading", READINGS)
-@pytest.mark.parametrize("suffix", WRITERS)
+@pytest.mark.parametrize(("reading", "suffix"), [*zip(READINGS, cycle(WRITERS), strict=False)])
 @pytest.mark.usefixtures("small_blocks")
 def test_files(suffix: str, reading: str, folder: Path, expected: dict[str, xr.Dataset]) -> None:
     given = dict(READINGS[reading][0])
@@ -164,13 +164,10 @@ def test_files(suffix: str, reading: str, folder: Path, expected: dict[str, xr.D
 
 
 ARGUMENTS = [
-    ("one-hot", ["--label", "is_*", "--score", "p_*", "--task", "multiclass"]),
     ("one-hot, listed", ["--label=is_tit", "--label=is_owl", "--label=is_auk", "--score=z_tit,z_owl,z_auk", "--logits",
      "--task=multiclass"]),
     ("multilabel", ["--label", "tag_*", "--score", "p_*", "--task", "multilabel"]),
-    ("names", ["--label", "name", "--score", "p_*"]),
     ("names", ["--label", "name", "--score", "p_tit,p_owl,p_auk", "--labels", "tit,owl,auk"]),
-    ("names, one left out", ["--label", "name", "--score", "z_*", "--logits", "--ignore-label", "owl"]),
     ("a logit", ["--label=name", "--score=z_owl", "--pos-label=owl", "--logits", "--ignore-label=auk"]),
 ]  # fmt: skip
 
@@ -199,22 +196,6 @@ def test_scores_in_another_order_than_their_names(folder: Path) -> None:
     xr.testing.assert_equal(cd.evaluate(table.labels, table.scores, METRICS), names.assign_coords())
 
 
-@pytest.mark.parametrize("kind", ["pandas", "polars", "dask", "csv"])
-def test_columns_of_numbers_after_one_text_belong_to_these_numbers(kind: str, tmp_path: Path) -> None:
-    expected = cd.evaluate(CLASSES, SCORES, METRICS)
-    frame = pd.DataFrame(SCORES[:, ORDER], columns=[f"p_{k}" for k in ORDER])
-    if kind == "csv":
-        frame.assign(label=CLASSES).to_csv(tmp_path / "rows.csv", index=False)
-        table = cd.read_rows(str(tmp_path / "rows.csv"), score=list(frame))
-        labels, scores = table.labels, table.scores
-    else:
-        labels = dd.from_pandas(pd.Series(CLASSES), npartitions=3) if kind == "dask" else CLASSES
-        scores = {"pandas": frame, "polars": pl.from_pandas(frame), "dask": dd.from_pandas(frame, npartitions=3)}[kind]
-    given = cd.evaluate(labels, scores, METRICS)
-    for name in METRICS:
-        np.testing.assert_allclose(given[name].values, expected[name].values, rtol=1e-12)
-
-
 LIST_CONTAINERS: dict[str, Callable[[], Any]] = {
     "pandas": LISTS.to_pandas,
     "pandas of Arrow": lambda: LISTS.to_pandas(types_mapper=pd.ArrowDtype),
@@ -237,17 +218,7 @@ def test_lists_in_containers(container: str) -> None:
     xr.testing.assert_identical(plain(result), plain(cd.evaluate(CLASSES, LOGITS, METRICS, logits=True)))
 
 
-def test_lists_in_arrays_of_objects() -> None:
-    expected = cd.evaluate(CLASSES, SCORES, METRICS)
-    shuffled = RNG.permutation(ROWS)
-    cells = pd.Series(list(SCORES)).loc[shuffled]
-    xr.testing.assert_identical(cd.evaluate(CLASSES, pd.Series(list(SCORES)).to_numpy(), METRICS), expected)
-    with pytest.warns(UserWarning, match="in the order of the index"):
-        xr.testing.assert_identical(cd.evaluate(pd.Series(CLASSES), cells, METRICS), expected)
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".feather"])
-@pytest.mark.parametrize("chunk_rows", [None, 50])
+@pytest.mark.parametrize(("suffix", "chunk_rows"), [(".parquet", 50), (".feather", None)])
 def test_lists_in_files(suffix: str, chunk_rows: int | None, tmp_path: Path) -> None:
     WRITERS[suffix](LISTS, tmp_path / f"rows{suffix}")
     rows = {"url": str(tmp_path / f"rows{suffix}"), "chunk_rows": chunk_rows}
@@ -320,25 +291,6 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
         "give patterns with the same names, such as label='y_*' and score='p_*', or list the columns of both in one "
         "order.",
     ),
-    "names of columns that are not those of labels": (
-        lambda: TABLE,
-        {"label": "name", "score": ["p_tit", "p_owl", "p_auk"]},
-        "y_true expects classes among ['p_tit', 'p_owl', 'p_auk'], got 'auk' in row 0, the first of 240 of 240 "
-        "labels that are none of them; the columns of scores are called so: "
-        "name the classes in their order by labels=... (--labels), or the columns by a pattern such as score='prob_*', "
-        "whose * stands for the classes.",
-    ),
-    "a pattern of nothing": (
-        lambda: TABLE.select(["class", "p_tit"]),
-        {"label": "class", "score": "q_*"},
-        "The frame has no columns 'q_*'; it has class, p_tit. Name the columns by --label and --score, in Python by "
-        "label= and score=.",
-    ),
-    "lists of different lengths": (
-        lambda: pa.Table.from_batches(ragged()),
-        {"label": "label", "score": "score"},
-        "A column of lists expects one value for each class in every row, got lists of 2 and of 3.",
-    ),
     "lists of different lengths in batches": (
         lambda: lambda: pa.RecordBatchReader.from_batches(next(ragged()).schema, ragged()),
         {"label": "label", "score": "score"},
@@ -355,26 +307,10 @@ REFUSED: dict[str, tuple[Callable[[], Any], dict[str, Any], str]] = {
         {"label": ["is_tit", "is_owl"], "score": "p_*", "task": "multiclass"},
         "task='multiclass' expects a column of labels for each of the 3 columns of scores, in their order, got 2.",
     ),
-    "multilabel with one column of labels": (
-        lambda: pl.from_arrow(TABLE).lazy(),  # type: ignore[union-attr]
-        {"label": "class", "score": "p_*", "task": "multilabel"},
-        "task='multilabel' expects a column of labels for each of the 3 columns of scores, in their order, got 1.",
-    ),
-    "binary with columns of classes": (
-        lambda: pl.from_arrow(TABLE).lazy(),  # type: ignore[union-attr]
-        {"label": "class", "score": "p_*", "task": "binary"},
-        "task='binary' expects one column of scores, P(y = 1), got 3.",
-    ),
     "multiclass with one column of scores": (
         lambda: pl.from_arrow(TABLE).lazy(),  # type: ignore[union-attr]
         {"label": "class", "score": "p_owl", "task": "multiclass"},
         "task='multiclass' expects a column of scores for each class, got 1.",
-    ),
-    "a series in place of its name": (
-        lambda: TABLE.to_pandas(),
-        {"label": "class", "score": pd.Series(SCORES[:, 0])},
-        "score expects the name of a column, or a list of names, got Series; with a frame, name all columns; pass "
-        "arrays without it: evaluate(y_true, y_prob).",
     ),
     "two ones in a row": (
         lambda: lambda: TABLE.to_reader(50),
@@ -389,30 +325,3 @@ def test_refused(name: str) -> None:
     make, options, message = REFUSED[name]
     with pytest.raises(ValueError, match=re.escape(message)):
         cd.evaluate(make(), metrics=METRICS, **options)
-
-
-COMPARED = [
-    (["--label=name", "--score=p_*", "--labels=tit,owl,auk"], {"y_true": NAMES[CLASSES], "labels": NAMES}),
-    (["--label=is_*", "--score=p_*", "--task=multiclass"], {"y_true": CLASSES}),
-]
-
-
-@pytest.mark.parametrize(("arguments", "options"), COMPARED, ids=["names", "one-hot"])
-def test_models_are_compared_as_they_are_evaluated(
-    arguments: list[str], options: dict[str, Any], folder: Path, tmp_path: Path, run: Any
-) -> None:
-    better = pa.table({**{name: TABLE[name] for name in TABLE.column_names}, **dict(flattened())})
-    pa.csv.write_csv(better, tmp_path / "flat.csv")
-    out = tmp_path / "result.nc"
-    files = [str(folder / "rows.csv"), str(tmp_path / "flat.csv")]
-    code, _, error = run("compare", *files, *arguments, "--metric=brier", "--n-boot=20", "--out", str(out))
-    assert code == 0, error
-    scores = np.stack([column for _, column in flattened()], axis=1)
-    models = {"rows": SCORES, "flat": scores}
-    expected = cd.compare(options.pop("y_true"), models, metrics="brier", n_boot=20, **options)
-    with xr.open_dataset(out) as stored:
-        assert stored["brier_score"].values.tolist() == expected["brier_score"].values.tolist()
-
-
-def flattened() -> list[tuple[str, np.ndarray]]:
-    return [(f"p_{name}", column) for name, column in zip(NAMES, ((SCORES + 1 / K) / 2).round(9).T, strict=True)]

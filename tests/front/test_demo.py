@@ -52,8 +52,12 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert f"{log_loss(labels, scores, labels=[0, 1]):.3f}" in out
     # How many rows a model got right is said of that model.
     assert out.count("1,529") == 1
-    # Once more in the same folder.
-    assert main(["demo"]) == 0
+    # Once more in the same folder, as its steps are told.
+    steps: list[str] = []
+    done = demo.run(folder, steps.append)
+    assert (steps[0], steps[-1]) == ("digits: naive-bayes", "evaluating breast-cancer")
+    assert done.results["digits"]["model"].values.tolist() == ["naive-bayes", "logistic-regression"]
+    assert done.chunks == {"digits": 36, "breast-cancer": 12}
 
 
 def test_foreign_folder_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -62,17 +66,6 @@ def test_foreign_folder_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixt
     assert main(["demo", "--out", str(tmp_path)]) == 2
     assert "already exists and has another type" in capsys.readouterr().err
     assert (tmp_path / "predictions.zarr" / "mine.txt").read_text() == "mine"
-
-
-def test_steps_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = two(demo._classifiers())
-    monkeypatch.setattr(demo, "_classifiers", lambda: few)
-    steps: list[str] = []
-    done = demo.run(tmp_path, steps.append)
-    assert steps[0] == "digits: naive-bayes"
-    assert steps[-1] == "evaluating breast-cancer"
-    assert done.results["digits"]["model"].values.tolist() == ["naive-bayes", "logistic-regression"]
-    assert done.chunks == {"digits": 36, "breast-cancer": 12}
 
 
 @pytest.mark.heavy

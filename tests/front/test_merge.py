@@ -201,13 +201,11 @@ def test_several_classes_have_no_such_intervals() -> None:
 
 LEGAL: dict[str, Callable[[], xr.Dataset]] = {
     "selected": lambda: whole().sel(day=[1, 2]).sum("country"),
-    "pooled": lambda: whole().isel(day=[0, 3]).sum(["country", "day"]),
     "lossless sum": lambda: (whole() + whole()).sum("day"),
     "merged, then selected": lambda: cd.merge(summary(DAY < 2), summary(DAY >= 2)).sel(country="de").sum("day"),
     "concatenated": lambda: xr.concat([whole(), whole()], "part", data_vars="all", join="exact").sum("part"),
     "outer": lambda: xr.concat([summary(DAY < 2), summary(DAY > 2)], "part", data_vars="all", join="outer").sum("part"),
     "one model": lambda: models().isel(model=1).sum("day"),
-    "models apart": lambda: models().sum("day").drop_attrs(),
     "old format": lambda: without_totals(whole()).sum("day"),
 }
 LOST: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
@@ -215,12 +213,9 @@ LOST: dict[str, tuple[Callable[[], xr.Dataset], str]] = {
     "overlap": (lambda: summary(DAY < 3) + summary(DAY >= 2), "keeps only the slices common to all summaries"),
     "pooled afterwards": (lambda: (summary(DAY < 3) + summary(DAY >= 2)).sum(["country", "day"]), "calibdask merge at"),
     "parts of one": (lambda: whole().sel(day=[0, 1]) + whole().sel(day=[1, 2]), "of the 1,200 rows that went into it"),
-    "of a sum": (lambda: (whole() + whole()).sel(day=1), "select slices of the result"),
     "three": (lambda: whole() + whole() + summary(DAY == 1), "calibdask.merge"),
     "new and old": (lambda: whole() + without_totals(whole()), "has lost calibdask_summary.* calibdask.merge"),
     "models": (lambda: models().sum("model"), "adds up 2 models, or replicates, of the same rows"),
-    "models and days": (lambda: models().drop_attrs().sum(["day", "model"]), "so every row is counted that many times"),
-    "sums of models": (lambda: (models() + models()).sum("model"), "adds up 2 models"),
     "nothing": (lambda: whole().isel(day=[]), "has no slices left"),
 }
 

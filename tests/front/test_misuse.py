@@ -11,6 +11,7 @@ import pytest
 
 import calibdask as cd
 from calibdask.errors import SuspectScoresWarning
+from tests.combinations import pairwise
 from tests.front.misuse import CASES, Misuse
 from tests.front.ways_in import Tensor
 
@@ -48,8 +49,11 @@ def _in_chunks(scores: np.ndarray) -> Any:
     return da.from_array(scores, chunks=(7, 3))
 
 
-@pytest.mark.parametrize("models", [("raw", "mapped"), ("mapped", "raw")], ids=" ".join)
-@pytest.mark.parametrize("container", ["arrays", "stack", "dask", "blocks", "frame"])
+@pytest.mark.parametrize(
+    ("container", "models"),
+    [(container, ("raw", "mapped")) for container in ("arrays", "stack", "dask", "blocks", "frame")]
+    + [("arrays", ("mapped", "raw"))],
+)
 def test_every_model_is_checked_for_being_logits_or_probabilities(models: tuple[str, str], container: str) -> None:
     """The first model said which it was, and the softmax of probabilities passed for another model's scores."""
     labels = np.arange(40) % 3
@@ -129,9 +133,10 @@ class Masked(Tensor):
         return np.ma.masked_array(self.array, mask=_MASK)
 
 
-@pytest.mark.parametrize("skip_missing", [False, True])
-@pytest.mark.parametrize("argument", ["y_true", "y_prob", "sample_weight", "by"])
-@pytest.mark.parametrize("container", [_in_dask, _in_blocks, Masked])
+@pytest.mark.parametrize(
+    ("container", "argument", "skip_missing"),
+    pairwise([_in_dask, _in_blocks, Masked], ["y_true", "y_prob", "sample_weight", "by"], [False, True]),
+)
 def test_masks_are_refused_wherever_they_turn_up(container: Any, argument: str, skip_missing: bool) -> None:
     given = {"y_true": np.arange(12) % 2, "y_prob": np.full(12, 0.5), "sample_weight": np.ones(12), "by": np.ones(12)}
     given[argument] = container(given[argument])
@@ -151,8 +156,7 @@ def test_masks_of_rows_are_refused_and_those_of_nothing_are_none() -> None:
     assert cd.ece(labels, unmasked) == cd.ece(labels, [np.ma.masked_array(row) for row in scores]) == 0.25
 
 
-@pytest.mark.parametrize("skip_missing", [False, True])
-@pytest.mark.parametrize("argument", ["y_prob", "sample_weight", "by"])
+@pytest.mark.parametrize(("argument", "skip_missing"), [("y_prob", False), ("sample_weight", True), ("by", True)])
 def test_series_of_dask_with_other_divisions_are_refused(argument: str, skip_missing: bool) -> None:
     series = {"y_true": np.arange(12) % 2, "y_prob": np.full(12, 0.5), "sample_weight": np.ones(12)}
     series = {name: dd.from_pandas(pd.Series(values), npartitions=3) for name, values in series.items()}

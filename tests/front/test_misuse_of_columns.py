@@ -31,18 +31,6 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
         "The frame has neither a column 'predictions' nor columns predictions_0, predictions_1, ...; it has "
         "prediction, clicked, country." + NAMING,
     ),
-    (
-        evaluated(FRAME, label="clicked", score=["prediction", "p1"]),
-        "The frame has no column 'p1'; it has clicked, prediction, country." + NAMING,
-    ),
-    (
-        evaluated(FRAME, label="clicked", score="prediction", by="contry"),
-        "The frame has no column 'contry'; it has country, clicked, prediction.",
-    ),
-    (
-        evaluated(FRAME, label="clicked", score="prediction", sample_weight="w"),
-        "The frame has no column 'w'; it has clicked, prediction, country.",
-    ),
     (evaluated(FRAME), "The frame has no column 'label'; it has clicked, prediction, country." + NAMING),
     (
         evaluated(FRAME.assign(y=0, target=1), score="prediction"),
@@ -53,17 +41,8 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
         "The frame has several columns that may be the scores: 'prob', 'p_0, ...'." + NAMING,
     ),
     (
-        evaluated(FRAME, label="clicked", score=[]),
-        "score expects a column, or one column for each class, got an empty list.",
-    ),
-    (
         evaluated(FRAME, label="clicked", score=["prediction", "prediction"]),
         "score expects different columns, got 'prediction', 'prediction'.",
-    ),
-    (
-        lambda: cd.evaluate([0, 1], [0.1, 0.9], cd.ECE(), label="y"),
-        "label and score name columns of a frame, which replaces y_true and y_prob: evaluate(frame, label=..., "
-        "score=...). With arrays, omit label and score.",
     ),
     (
         evaluated([0, 1], label="y", score="p"),
@@ -85,15 +64,6 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
         "by and sample_weight of a lazy frame, a relation or a reader expect names of its columns.",
     ),
     (
-        evaluated(FRAME, label="clicked", score="prediction", by=[np.ones(3)]),
-        "by expects names of columns of the frame, or a mapping from names to columns or arrays.",
-    ),
-    (
-        evaluated(FRAME.assign(clicked=[0, np.nan, 1]), label="clicked", score="prediction"),
-        "Expected labels that are whole numbers from 0 to 1, but 1 of 3 rows differs; the first is row 1 with label "
-        "nan. Drop the rows whose label is NaN, or leave them out by skip_missing=True (--skip-missing).",
-    ),
-    (
         evaluated(FRAME, label="clicked", score=FRAME["prediction"]),
         "score expects the name of a column, or a list of names, got Series; with a frame, name all columns; pass "
         "arrays without it: evaluate(y_true, y_prob).",
@@ -101,11 +71,6 @@ MISUSE: list[tuple[Callable[[], Any], str]] = [
     (
         evaluated(FRAME.rename(columns={"clicked": " clicked"}), label="clicked", score="prediction"),
         "The frame has no column 'clicked'; it has ' clicked', prediction, country." + NAMING,
-    ),
-    (
-        evaluated([FRAME, FRAME]),
-        "A block expects (y_true, y_prob[, sample_weight[, groups]]), got DataFrame; if these are all rows, pass both "
-        "arguments: evaluate(y_true, y_prob).",
     ),
 ]
 
@@ -170,16 +135,6 @@ FILES: list[tuple[Callable[[Path], object], dict[str, Any], str]] = [
         {},
         "{} has no array 'labels'; it has arr_0, arr_1. Name the arrays by --label and --score, in Python by label= "
         "and score=.",
-    ),
-    (
-        lambda folder: folder_of_two(folder) / "rows.parquet",
-        {"label": "klicked"},
-        "{} has no column 'klicked'; it has clicked, prediction, country." + NAMING,
-    ),
-    (
-        lambda folder: folder_of_two(folder) / "*.csv",
-        {"label": "clicked", "score": "prediction", "by": ["land"]},
-        "{} has no column 'land'; it has clicked, prediction, country.",
     ),
 ]
 

@@ -136,14 +136,6 @@ def test_a_summary_answers_alike(by: Any) -> None:
     np.testing.assert_allclose(again.gap, rows_moved.gap, rtol=1e-7)
 
 
-def test_a_summary_without_weights_stays_one() -> None:
-    summary = cd.summarize(LABELS, SCORES)
-    result = cd.evaluate(summary, metrics={"brier": cd.BrierScore()}, population=cd.Population(sampling_rate=0.2))
-    scores, _ = by_hand(cd.Population(sampling_rate=0.2), LABELS, SCORES)
-    assert float(result.brier) == pytest.approx(np.mean((scores - LABELS) ** 2), rel=1e-5)
-    assert int(result.rows) == 6000
-
-
 def test_the_truth_of_a_population_is_found_in_an_enriched_sample() -> None:
     """A population of prevalence 2 %, of which all positives and a tenth of the negatives are kept."""
     rng = np.random.default_rng(1)
@@ -231,9 +223,7 @@ def test_at_the_shell(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     assert f"{expected:.3f}" in capsys.readouterr().out
     assert main(["check", str(path), "--limit", "mean-gap=0.9", "--prevalence", "0.02"]) == 0
     assert "at prevalence 2 %" in capsys.readouterr().out
-    page = tmp_path / "page.html"
-    assert main(["report", str(path), "--prevalence", "0.02", "--out", str(page)]) == 0
-    assert "at prevalence 2 %" in page.read_text(encoding="utf-8")
+
     assert main(["threshold", str(path), "--risk", "0.2", "--sampling-rate", "0.5"]) in (0, 3)
     assert main(["evaluate", str(path), "--prevalence", "two"]) == 2
     assert "--prevalence expects a share" in capsys.readouterr().err

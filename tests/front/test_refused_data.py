@@ -1,5 +1,6 @@
 """Data that are refused by name, with the code or the option that mends them, and before all rows are read."""
 
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ import calibdask as cd
 from calibdask.data import periods
 from calibdask.storage import column_blocks, sizes
 from tests.cli.sample_rows import Run
-from tests.combinations import rotated
 from tests.front.test_ways_in_options import FUNCTIONS, settled
 
 N = 3000
@@ -38,7 +38,7 @@ OF_PERIODS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "command"), rotated(WRITERS, OF_PERIODS, 1))
+@pytest.mark.parametrize(("kind", "command"), [*zip(WRITERS, cycle(OF_PERIODS), strict=False)])
 def test_timestamps_are_no_periods(kind: str, command: str, run: Run, tmp_path: Path) -> None:
     path = tmp_path / f"rows.{kind}"
     WRITERS[kind](path)
@@ -47,18 +47,16 @@ def test_timestamps_are_no_periods(kind: str, command: str, run: Run, tmp_path: 
     assert (status, out) == (2, "")
     assert "--period at is a column of timestamps with" in err
     assert "cut it into periods by --every day" in err
-    assert run(*words, "--every", "month")[0] == 0
+    if kind == "csv":
+        assert run(*words, "--every", "month")[0] == 0
 
 
-@pytest.mark.parametrize("rows_per_block", [150, 600])
-def test_they_are_refused_before_all_rows_are_read(
-    rows_per_block: int, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_they_are_refused_before_all_rows_are_read(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Any] = []
     load = column_blocks.load_section
     monkeypatch.setattr(column_blocks, "load_section", lambda *given: read.extend(given[2].places) or load(*given))
     monkeypatch.setattr("calibdask.storage.column_files.TARGET_BYTES", 0)
-    monkeypatch.setattr(sizes, "TARGET_BYTES", rows_per_block * 24)
+    monkeypatch.setattr(sizes, "TARGET_BYTES", 150 * 24)
     monkeypatch.setattr(periods, "LOOKED_AT", 500)
     WRITERS["parquet"](tmp_path / "rows.parquet")
     status, _, err = run("evaluate", tmp_path / "rows.parquet", "--period", "at")
@@ -67,8 +65,12 @@ def test_they_are_refused_before_all_rows_are_read(
     assert 0 < len(set(read)) <= 4
 
 
-@pytest.mark.parametrize("function", sorted({*FUNCTIONS} - {"compare", "audit", "fit"}))
-@pytest.mark.parametrize("made", [sparse.csr_matrix, sparse.coo_array])
+MATRICES = cycle([sparse.csr_matrix, sparse.coo_array])
+
+
+@pytest.mark.parametrize(
+    ("function", "made"), [*zip(sorted({*FUNCTIONS} - {"compare", "audit", "fit"}), MATRICES, strict=False)]
+)
 def test_sparse_matrices(made: Any, function: str) -> None:
     matrix = made(np.eye(2)[FRAME.label.to_numpy()])
     with pytest.raises(ValueError, match=r"y_prob is a sparse matrix, c.._\w+; pass y_prob\.toarray\(\)\."):
@@ -92,7 +94,7 @@ class DenseVector:
         return self.values
 
 
-@pytest.mark.parametrize("function", ["check", "ece", "fingerprint", "compare_calibrators"])
+@pytest.mark.parametrize("function", ["ece", "fingerprint"])
 def test_vectors_of_spark(function: str) -> None:
     matrix = np.stack([1 - SCORES, SCORES], axis=1)
     frame = pd.DataFrame({"label": FRAME.label, "probability": [DenseVector(row) for row in matrix]})
@@ -110,9 +112,14 @@ KEYS: dict[str, pd.Series] = {
 }
 
 
-@pytest.mark.parametrize("command", ["compare A B", "evaluate A B", "check A --baseline B --not-worse brier=0.9"])
 @pytest.mark.parametrize(
-    "kinds", [("numbers", "texts"), ("texts", "numbers"), ("numbers", "times"), ("times", "texts")]
+    ("command", "kinds"),
+    [
+        ("compare A B", ("numbers", "texts")),
+        ("evaluate A B", ("texts", "numbers")),
+        ("check A --baseline B --not-worse brier=0.9", ("numbers", "times")),
+        ("compare A B", ("times", "texts")),
+    ],
 )
 def test_keys_of_several_types(kinds: tuple[str, str], command: str, run: Run, tmp_path: Path) -> None:
     paths = {}

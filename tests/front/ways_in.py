@@ -106,11 +106,8 @@ def _blocks(labels: Any = LABELS, scores: Any = SCORES) -> list[tuple[Any, Any]]
 
 MATRIX: dict[str, Callable[[], Call]] = {
     "lists": lambda: _both(np.ndarray.tolist),
-    "tuples": lambda: {"y_true": tuple(LABELS.tolist()), "y_prob": tuple(map(tuple, SCORES.tolist()))},
-    "columns in memory one after the other": lambda: _both(np.asfortranarray),
     "every other row of a larger array": lambda: _both(lambda array: np.repeat(array, 2, axis=0)[::2]),
     "masked arrays without masked values": lambda: _both(np.ma.asarray),
-    "labels uint8": lambda: {"y_true": LABELS.astype(np.uint8), "y_prob": SCORES},
     "labels floats": lambda: {"y_true": LABELS.astype(np.float32), "y_prob": SCORES},
     "labels objects": lambda: {"y_true": LABELS.astype(object), "y_prob": SCORES},
     "tensors by __array__": lambda: _both(Tensor),
@@ -121,10 +118,6 @@ MATRIX: dict[str, Callable[[], Call]] = {
     "dask labels, scores in memory": lambda: {"y_true": _lazy(LABELS), "y_prob": SCORES},
     "series and frame": lambda: {"y_true": pd.Series(LABELS), "y_prob": _frame()},
     "series of nullable integers": lambda: {"y_true": pd.Series(LABELS, dtype="Int64"), "y_prob": _frame()},
-    "frame with numbers for names, in another order": lambda: {
-        "y_true": pd.Series(LABELS),
-        "y_prob": _frame([0, 1, 2])[_ORDER],
-    },
     "frame with digits for names, in another order": lambda: {
         "y_true": LABELS,
         "y_prob": _frame(["0", "1", "2"]).iloc[:, _ORDER],
@@ -139,17 +132,14 @@ MATRIX: dict[str, Callable[[], Call]] = {
     },
     "xarray": _named,
     "xarray, classes first": lambda: {**_named(), "y_prob": _named()["y_prob"].T},
-    "xarray of dask": lambda: _named(_lazy(LABELS), _lazy(SCORES)),
     "xarray with numbers for names, in another order": lambda: {
         **_named(),
         "y_prob": _named(**{"class": [0, 1, 2]})["y_prob"][:, _ORDER],
     },
     "blocks": lambda: {"y_true": _blocks()},
-    "blocks of a function": lambda: {"y_true": lambda: iter(_blocks())},
     "blocks of tensors": lambda: {"y_true": [(Tensor(a), Exported(b)) for a, b in _blocks()]},
     "blocks of names": lambda: {"y_true": _blocks(NAMES[LABELS]), "labels": NAMES},
     "one-hot": lambda: {"y_true": ONE_HOT, "y_prob": SCORES, "task": "multiclass"},
-    "one-hot booleans": lambda: {"y_true": ONE_HOT.astype(bool), "y_prob": SCORES, "task": "multiclass"},
     "one-hot of dask, classes in chunks": lambda: {
         "y_true": _lazy(ONE_HOT, 50, 2),
         "y_prob": _lazy(SCORES),
@@ -161,10 +151,8 @@ MATRIX: dict[str, Callable[[], Call]] = {
         "task": "multiclass",
     },
     "one-hot blocks": lambda: {"y_true": _blocks(ONE_HOT), "task": "multiclass"},
-    "one-hot frames": lambda: {"y_true": pd.DataFrame(ONE_HOT), "y_prob": _frame(), "task": "multiclass"},
     "names with labels": lambda: {"y_true": NAMES[LABELS], "y_prob": SCORES, "labels": NAMES},
     "names of dask with labels": lambda: {"y_true": _lazy(NAMES[LABELS]), "y_prob": _lazy(SCORES), "labels": NAMES},
-    "names of columns": lambda: {"y_true": NAMES[LABELS], "y_prob": _frame(NAMES)},
     "names of columns, in another order": lambda: {
         "y_true": pd.Series(NAMES[LABELS]),
         "y_prob": _frame(NAMES)[["auk", "tit", "owl"]],
@@ -177,7 +165,6 @@ MATRIX: dict[str, Callable[[], Call]] = {
         "y_true": pd.Series(pd.Categorical(NAMES[LABELS], NAMES)),
         "y_prob": SCORES,
     },
-    "categories without a series": lambda: {"y_true": pd.Categorical(NAMES[LABELS], NAMES), "y_prob": SCORES},
     "categories of dask": lambda: {
         "y_true": dd.from_pandas(pd.Series(pd.Categorical(NAMES[LABELS], NAMES)), npartitions=2),
         "y_prob": dd.from_pandas(_frame(), npartitions=2),
@@ -200,11 +187,6 @@ MATRIX: dict[str, Callable[[], Call]] = {
         "y_prob": _with_void(SCORES, np.nan),
         "ignore_label": 255,
     },
-    "rows of dask to ignore": lambda: {
-        "y_true": _lazy(_with_void(LABELS, -100), 77),
-        "y_prob": _lazy(_with_void(SCORES, 7.0)),
-        "ignore_label": -100,
-    },
     "cells that are lists": lambda: {"y_true": LABELS, "y_prob": pd.Series(SCORES.tolist())},
     "names to ignore": lambda: {
         "y_true": _with_void(NAMES[LABELS].astype(object), "void"),
@@ -219,22 +201,13 @@ MATRIX: dict[str, Callable[[], Call]] = {
 }
 
 BINARY: dict[str, Callable[[], Call]] = {
-    "lists": lambda: _both(np.ndarray.tolist, OUTCOMES, VECTOR),
     "booleans": lambda: {"y_true": OUTCOMES.astype(bool), "y_prob": VECTOR},
     "tensors by __array__": lambda: _both(Tensor, OUTCOMES, VECTOR),
     "tensors by DLPack": lambda: _both(Exported, OUTCOMES, VECTOR),
-    "dask": lambda: _both(_lazy, OUTCOMES, VECTOR),
-    "series": lambda: _both(pd.Series, OUTCOMES, VECTOR),
     "series of one index": lambda: _both(lambda array: pd.Series(array, _SHUFFLED), OUTCOMES, VECTOR),
     "series of dask": lambda: _both(lambda a: dd.from_pandas(pd.Series(a), npartitions=3), OUTCOMES, VECTOR),
-    "xarray": lambda: _both(lambda array: xr.DataArray(array, dims="sample"), OUTCOMES, VECTOR),
     "blocks": lambda: {"y_true": _blocks(OUTCOMES, VECTOR)},
     "names": lambda: {"y_true": np.array(["ham", "spam"])[OUTCOMES], "y_prob": VECTOR, "pos_label": "spam"},
-    "names of dask": lambda: {
-        "y_true": _lazy(np.array(["ham", "spam"])[OUTCOMES]),
-        "y_prob": _lazy(VECTOR),
-        "pos_label": "spam",
-    },
     "blocks of names": lambda: {
         "y_true": _blocks(np.array(["ham", "spam"])[OUTCOMES], VECTOR),
         "pos_label": "spam",

@@ -8,7 +8,6 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import calibdask as cd
 from calibdask.estimators.estimator import Estimator
@@ -45,8 +44,9 @@ def test_every_statistic_is_there() -> None:
     assert not {kind for kind in named if kind.__module__.startswith("calibdask.")}
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
-def test_every_estimator_is_on_the_pages_and_at_the_shell(kind: type) -> None:
+def test_every_estimator_is_on_the_pages_and_at_the_shell() -> None:
     table = "\n".join(re.findall(r"^\|.*", METRICS_PAGE.read_text() + TESTING_PAGE.read_text(), re.M))
-    assert re.search(rf"`{kind.__name__}\b", table), f"{kind.__name__} belongs into a table of {METRICS_PAGE.name}"
-    assert kind.__name__ in {signature.public for signature in signatures().values()}
+    public = {signature.public for signature in signatures().values()}
+    for kind in KINDS:
+        assert re.search(rf"`{kind.__name__}\b", table), f"{kind.__name__} belongs into a table of {METRICS_PAGE.name}"
+        assert kind.__name__ in public

@@ -17,7 +17,7 @@ from tests.catalogue import statistics
 from tests.equality import same_states
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(st.data())
 def test_pieces_merge_into_the_whole(drawn: st.DataObject) -> None:
     data = drawn.draw(strategies.data())
@@ -32,7 +32,7 @@ def test_pieces_merge_into_the_whole(drawn: st.DataObject) -> None:
         same_states(reduce(lambda a, b: statistic.merge(b, a), states), whole, data.layout.weighted)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(strategies.data())
 def test_empty_block_is_the_identity(data: strategies.Data) -> None:
     for statistic in statistics(data.layout):
@@ -42,7 +42,7 @@ def test_empty_block_is_the_identity(data: strategies.Data) -> None:
         same_states(statistic.merge(empty, state), state, weighted=False)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(strategies.data())
 def test_states_that_follow_from_others_are_those_of_the_rows(data: strategies.Data) -> None:
     listed = statistics(data.layout)

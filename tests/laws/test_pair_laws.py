@@ -23,7 +23,7 @@ def cut(drawn: st.DataObject) -> tuple[strategies.Data, Block, list[Block]]:
     return data, data.block(), [data.block(a, b) for a, b in itertools.pairwise(points)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(st.data())
 def test_pieces_merge_into_the_whole(drawn: st.DataObject) -> None:
     data, whole, pieces = cut(drawn)
@@ -38,7 +38,7 @@ def test_pieces_merge_into_the_whole(drawn: st.DataObject) -> None:
         same_states(statistic.merge(expected, empty), expected, weighted)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=35, deadline=None)
 @given(st.data())
 def test_blocks_and_their_pairs_merge_into_the_whole(drawn: st.DataObject) -> None:
     data, whole, pieces = cut(drawn)
@@ -50,7 +50,7 @@ def test_blocks_and_their_pairs_merge_into_the_whole(drawn: st.DataObject) -> No
         same_states(reduce(statistic.merge, states[::-1]), expected, data.layout.weighted)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_rows_are_reduced_in_any_cut(drawn: st.DataObject) -> None:
     data, whole, pieces = cut(drawn)

@@ -108,10 +108,6 @@ def test_slices_come_and_go() -> None:
     assert (unseen.since.values[:10] == DAYS[:10]).all()
 
 
-def test_order_of_periods_is_that_of_labels(drifted: xr.Dataset) -> None:
-    assert_same_bits(cd.watch(drifted), cd.watch(drifted.isel(day=np.random.default_rng(0).permutation(20))))
-
-
 def test_models_are_watched_apart() -> None:
     rng = np.random.default_rng(0)
     scores = rng.random(4000)

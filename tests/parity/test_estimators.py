@@ -28,7 +28,7 @@ def close(actual: xr.DataArray, expected: xr.DataArray, name: str) -> None:
     np.testing.assert_allclose(actual.values, expected.values, rtol=1e-9, atol=1e-12, err_msg=name)
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(
     st.integers(0, 2**32 - 1),
     strategies.chunks(ROWS),
@@ -43,7 +43,7 @@ def test_chunks_make_no_difference(
     same_results(cd.evaluate(*lazy, ESTIMATORS), cd.evaluate(labels, scores, ESTIMATORS), weighted=False)
 
 
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(strategies.chunks(ROWS), st.booleans())
 def test_chunks_make_no_difference_to_slices_of_several_models(chunks: tuple[int, ...], sliced: bool) -> None:
     batch = np.stack([drawn("smooth", ROWS, seed=seed)[1] for seed in (1, 2)])
@@ -53,7 +53,7 @@ def test_chunks_make_no_difference_to_slices_of_several_models(chunks: tuple[int
     same_results(cd.evaluate(*lazy, ESTIMATORS, by=by), cd.evaluate(labels, batch, ESTIMATORS, by=by), weighted=False)
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(strategies.chunks(ROWS))
 def test_chunks_of_weighted_rows_make_hardly_a_difference(chunks: tuple[int, ...]) -> None:
     labels, scores = drawn("smooth", ROWS)
@@ -67,7 +67,7 @@ def test_chunks_of_weighted_rows_make_hardly_a_difference(chunks: tuple[int, ...
 
 
 @pytest.mark.parametrize(
-    ("sizes", "again"), [((1,) * ROWS, False), ((7, 2, 31, 1), True)], ids=["rows", "blocks of a function"]
+    ("sizes", "again"), [((1, 1, 1, 38), False), ((7, 2, 31, 1), True)], ids=["blocks", "blocks of a function"]
 )
 def test_iterables_of_blocks(sizes: tuple[int, ...], again: bool) -> None:
     labels, scores = drawn("smooth", ROWS)
@@ -95,10 +95,10 @@ def test_slices_equal_separate_evaluations(weighted: bool) -> None:
 
 @pytest.mark.parametrize("own_labels", [True, False])
 def test_models_equal_separate_evaluations(own_labels: bool) -> None:
-    batch = np.stack([drawn("smooth", ROWS, seed=seed)[1] for seed in range(4)]).reshape(2, 2, ROWS, 3)
-    labels = np.random.default_rng(5).integers(0, 3, (2, 2, ROWS) if own_labels else ROWS)
+    batch = np.stack([drawn("smooth", ROWS, seed=seed)[1] for seed in range(2)]).reshape(2, 1, ROWS, 3)
+    labels = np.random.default_rng(5).integers(0, 3, (2, 1, ROWS) if own_labels else ROWS)
     together = cd.evaluate(labels, batch, ESTIMATORS)
-    for at in itertools.product(range(2), range(2)):
+    for at in ((0, 0), (1, 0)):
         alone = cd.evaluate(labels[at] if own_labels else labels, batch[at], ESTIMATORS)
         for name in map(str, alone.data_vars):
             if not depends_on_place(name):
@@ -152,11 +152,10 @@ def test_rows_without_weight_are_absent_and_units_of_weight_do_not_matter() -> N
                 np.testing.assert_allclose(actual[name], expected[name], rtol=1e-8, atol=1e-12, err_msg=name)
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
-def test_estimators_are_values(name: str) -> None:
-    estimator = ESTIMATORS[name]
-    for other in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
-        assert other == estimator
-        assert hash(other) == hash(estimator)
-    with pytest.raises(AttributeError):
-        estimator.seed = 4
+def test_estimators_are_values() -> None:
+    for name, estimator in ESTIMATORS.items():
+        for other in (pickle.loads(pickle.dumps(estimator)), copy.deepcopy(estimator)):
+            assert other == estimator, name
+            assert hash(other) == hash(estimator), name
+        with pytest.raises(AttributeError):
+            estimator.seed = 4

@@ -30,7 +30,7 @@ def test_errors_of_more_rows_than_fit_a_tile(dtype: Any) -> None:
     whole = cd.evaluate(labels, scores, metrics)
     for name, value in expected.items():
         assert float(whole[name]) == near(value, dtype), name
-    for chunks in ((1, 511, 513, 275), (1299, 1), (100,) * 13):
+    for chunks in ((1, 511, 513, 275), (1299, 1)):
         pieces = cd.evaluate(
             da.from_array(labels, chunks=(chunks,)), da.from_array(scores, chunks=(chunks, 3)), metrics
         )
@@ -43,7 +43,7 @@ def test_tests_of_more_rows_than_fit_a_tile(dtype: Any) -> None:
     labels, scores = drawn("smooth", 1300, 3, dtype)
     tests = {"quadratic": cd.SKCETest(draws=20), "cme": cd.CMETest(), "free": cd.SKCETest(method="distribution-free")}
     whole = cd.evaluate(labels, scores, tests)
-    for chunks in ((1, 511, 513, 275), (1299, 1), (100,) * 13):
+    for chunks in ((1, 511, 513, 275), (1299, 1)):
         lazy = da.from_array(labels, chunks=(chunks,)), da.from_array(scores, chunks=(chunks, 3))
         pieces = cd.evaluate(*lazy, tests)
         for name in whole.data_vars:

@@ -1,11 +1,9 @@
 """Fingerprints: the same for the same rows, another one after any change."""
 
-from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -75,18 +73,6 @@ def test_numbers_count_not_types() -> None:
     assert same == cd.fingerprint(labels.astype(bool), scores.astype(np.float64))
     assert same == cd.fingerprint(labels.astype(float), np.array([-0.0, 0.25, 0.5]))
     assert same != cd.fingerprint(labels, np.column_stack([1 - scores, scores]))
-
-
-def test_formats_of_files_do_not_matter(tmp_path: Path) -> None:
-    rows = _rows()
-    frame = pd.DataFrame({"label": rows["labels"], "score": rows["scores"], "c": rows["slices"]})
-    frame.to_parquet(tmp_path / "rows.parquet")
-    frame.sample(frac=1, random_state=0).to_csv(tmp_path / "rows.csv", index=False)
-    np.savez(tmp_path / "rows.npz", labels=rows["labels"], scores=rows["scores"], c=rows["slices"])
-    prints = {cd.fingerprint(str(tmp_path / name), by=["c"]) for name in ("rows.parquet", "rows.csv", "rows.npz")} | {
-        cd.fingerprint(frame, by="c")
-    }
-    assert len(prints) == 1
 
 
 def test_the_hash_is_that_of_loops() -> None:

@@ -4,6 +4,7 @@ import copy
 import json
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -63,7 +64,7 @@ def first() -> dict[str, Any]:
     return cd.receipt(frame.label.to_numpy(), frame.score.to_numpy(), by={"c": frame.c.to_numpy()}, **_OPTIONS)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     kind=st.sampled_from(sorted(_WRITERS)),
     chunk=st.integers(20, _ROWS),
@@ -89,7 +90,7 @@ def test_processes_do_not_matter(first: dict[str, Any]) -> None:
         assert cd.receipt(labels, scores, by={"c": frame.c.to_numpy()}, **_OPTIONS)["hash"] == first["hash"]
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(column=st.sampled_from(["label", "score", "c", "w"]), row=st.integers(0, _ROWS - 1), bit=st.integers(0, 51))
 def test_any_single_change_is_named(column: str, row: int, bit: int) -> None:
     frame = _frame()
@@ -112,7 +113,7 @@ def test_any_single_change_is_named(column: str, row: int, bit: int) -> None:
     assert outcome.problems[0].startswith(f"The {name} differ from those of the receipt")
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data())
 def test_an_edited_receipt_is_told(data: st.DataObject) -> None:
     frame = _frame()
@@ -126,12 +127,13 @@ def test_an_edited_receipt_is_told(data: st.DataObject) -> None:
     assert outcome.problems[0] == "The receipt was changed after it was made: its hash does not match its contents."
 
 
+@cache
 def _simple() -> dict[str, Any]:
     frame = _frame()
     return cd.receipt(frame.label, frame.score, "ece", limits="ece=0.3", n_boot=20)
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(share=st.floats(0, 0.999))
 def test_a_cut_receipt_is_one_sentence(share: float, tmp_path: Path) -> None:
     text = json.dumps(_simple())

@@ -15,8 +15,10 @@ from hypothesis import settings
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
 
-# Before NumPy is loaded, here and in processes that tests start: another thread for small matrices waits busily.
+# Before NumPy and scikit-learn are loaded, here and in processes that tests start: more threads wait busily, for small
+# matrices and for each other in boosted trees.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Modules in C++ complain of what is still there as they end.
 atexit.register(gc.unfreeze)

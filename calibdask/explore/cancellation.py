@@ -112,11 +112,12 @@ class LatestOnly:
     def _schedule(self, cancelled: Event, callback: _Callback, argument: Any) -> None:
         """Call back on the event loop of the page, unless a newer job has started by then."""
 
-        def call() -> None:
+        def change() -> None:
             if not cancelled.is_set():
                 with _models_together(self._document):
                     callback(argument)
 
+        call = partial(_once_shown, change)
         if self._loop is None:
             self._document.add_next_tick_callback(call)
             return
@@ -144,6 +145,16 @@ def _show_or_fail(show: _Callback, fail: _Callback, result: Any) -> None:
         fail(error)
 
 
+def _once_shown(change: Callable[[], Any]) -> None:
+    """Change the page of this callback now, or, if its browser has not said that it shows it, as soon as it has.
+
+    Panel drops changes between sending a page and that word: one that is slow would be "reading …" for ever.
+    """
+    import panel as pn
+
+    pn.state.onload(change)
+
+
 @contextmanager
 def _models_together(document: Any) -> Iterator[None]:
     """Go through all models of a page once for several changes, not for each; and not at all where none adds any.
@@ -161,11 +172,11 @@ def _models_together(document: Any) -> Iterator[None]:
 
 
 def on_next_tick(document: Any, action: Callable[[], object]) -> None:
-    """Run an action on the event loop of a page, after current work; immediately without a document."""
+    """Run an action on the event loop of a page that is shown, after current work; immediately without a document."""
     if document is None:
         action()
     else:
-        document.add_next_tick_callback(action)
+        document.add_next_tick_callback(partial(_once_shown, action))
 
 
 def error_text(error: Exception) -> str:

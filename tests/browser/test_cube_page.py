@@ -1,9 +1,13 @@
 """The page of a cube in a real browser: what is chosen is what is drawn, down to a cell."""
 
+import json
+import sys
 from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
+from time import sleep
 from typing import Any
+from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
@@ -135,6 +139,37 @@ def test_from_a_point_to_a_cell_and_back_by_its_link(
     again.get_by_text(f"wide · size 300 · {model} · draw {draw}").wait_for()
     drawn(again, shown, "estimator", "size")
     assert again.evaluate("() => document.documentElement.scrollWidth") <= 400
+
+
+# A session ends at once if no browser connects.
+_SHORT_SESSIONS = """
+import sys
+from calibdask.explore import server
+server.UNUSED_MILLISECONDS = 500
+from calibdask.cli import main
+sys.exit(main())
+"""
+
+
+def test_a_slow_browser_is_shown_what_was_read_meanwhile(
+    store: Path, address_of: Callable[[list[str], str], str], visit: Callable[..., Any]
+) -> None:
+    """Its session has ended when its scripts are there, and the next one works while the page is drawn."""
+    command = [sys.executable, "-c", _SHORT_SESSIONS, "explore", str(store), "--no-browser"]
+    address = address_of(command, r"http://[\d.]+:\d+/")
+    page = visit().page
+    late = iter([2.0])
+
+    def after_a_while(route: Any) -> None:
+        sleep(next(late, 0.0))
+        route.continue_()
+
+    page.route("**/*.js*", after_a_while)
+    point = {"estimator": "wide", "size": "300"}
+    cell = {"model": "forest", "draw": "0"}
+    selected = {name: json.dumps(json.dumps(at)) for name, at in (("point", point), ("cell", cell))}
+    page.goto(address + "?" + urlencode({"role.model": "aggregated second", **selected}))
+    page.get_by_text("wide · size 300 · forest · draw 0").wait_for()
 
 
 def test_downloads(

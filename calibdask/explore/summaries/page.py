@@ -6,7 +6,7 @@ from typing import Any
 
 import xarray as xr
 
-from calibdask.explore.cancellation import LatestOnly, error_text
+from calibdask.explore.cancellation import LatestOnly, error_text, on_next_tick
 from calibdask.explore.downloads import downloads
 from calibdask.explore.html_widgets import html_pane
 from calibdask.explore.server import PageContent
@@ -216,11 +216,9 @@ class SummaryPage:
 
     def _changed(self, *_: Any) -> None:
         """A choice has changed: several changes at once make one new view."""
-        if self._document is None:
-            self._refresh()
-        elif not self._is_waiting:
+        if not self._is_waiting:
             self._is_waiting = True
-            self._document.add_next_tick_callback(self._refresh)
+            on_next_tick(self._document, self._refresh)
 
     def _refresh(self) -> None:
         """Start the fast computations and cancel earlier ones."""

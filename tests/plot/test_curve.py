@@ -144,8 +144,7 @@ def test_no_density_breaks_the_line(bands: bool, tmp_path: Path) -> None:
     assert np.isfinite(joined(line, parts(above)[f"Curve Under{kind}"])[~inside]).any()
     error = np.trapezoid(np.nan_to_num(np.abs(data.reliability - SCORE)) * DENSITY, SCORE)
     assert above.label.startswith(f"density ECE {error:.4f}")
-    for name in ("page.html", "picture.png"):
-        save(reliability_curve(data), tmp_path / name)
+    save(reliability_curve(data), tmp_path / ("page.html" if bands else "picture.png"))
 
 
 @pytest.mark.parametrize("density", [0.0, np.nan])
@@ -155,8 +154,7 @@ def test_a_slice_without_rows(density: float, tmp_path: Path) -> None:
     data = xr.concat([data.sel({"class": "some"}), empty.assign(density=empty.density.fillna(density))], dim="class")
     (_, (above, _)) = panels(reliability_curve(data))
     assert above.label == "none\nno rows"
-    for name in ("page.html", "picture.png"):
-        save(reliability_curve(data), tmp_path / name)
+    save(reliability_curve(data), tmp_path / ("picture.png" if density == 0 else "page.html"))
 
 
 def test_panels_for_classes_and_slices() -> None:
@@ -227,18 +225,9 @@ def test_refused() -> None:
         reliability_curve(classes(*range(61)))
 
 
-@pytest.mark.parametrize(
-    ("name", "begins", "bands"),
-    [
-        ("picture.png", b"\x89PNG", True),
-        ("picture.svg", b"<?xml", False),
-        ("page.html", b"<!DOCTYPE html>", True),
-        ("page.html", b"<!DOCTYPE html>", False),
-    ],
-)
-def test_saved(name: str, begins: bytes, bands: bool, tmp_path: Path) -> None:
-    save(reliability_curve(classes("cat", "dog", bands=bands)), tmp_path / name)
-    assert (tmp_path / name).read_bytes().startswith(begins)
+def test_saved_as_svg(tmp_path: Path) -> None:
+    save(reliability_curve(classes("cat", "dog")), tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").read_bytes().startswith(b"<?xml")
 
 
 def test_pages_explain_what_they_show(tmp_path: Path) -> None:

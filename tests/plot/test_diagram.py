@@ -36,17 +36,15 @@ def element(curve: hv.Overlay, kind: type) -> Any:
     return next(part for part in curve if isinstance(part, kind))
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_labels_are_no_formulas_of_matplotlib(suffix: str, tmp_path: Path) -> None:
+def test_labels_are_no_formulas_of_matplotlib(tmp_path: Path) -> None:
     names = ["$\\bad{$", "$$x$$", "from $5 to $10", "a_b"]
     by = {"country": np.array(names, object)[np.arange(40) % len(names)]}
     result = cd.reliability_diagram(np.arange(40) % 2, np.linspace(0.1, 0.9, 40), by=by, bins=2)
-    save(reliability_diagram(result), tmp_path / f"picture{suffix}")
+    save(reliability_diagram(result), tmp_path / "picture.svg")
     titles = [hv.render(upper).title.text for upper, _ in panels(reliability_diagram(result))]
     assert not [title for title in titles if "$$" in title]
-    if suffix == ".svg":
-        # Texts are paths; Matplotlib notes which text each of them is.
-        assert "from $5 to $10" in (tmp_path / "picture.svg").read_text()
+    # Texts are paths; Matplotlib notes which text each of them is.
+    assert "from $5 to $10" in (tmp_path / "picture.svg").read_text()
 
 
 def test_single_curve() -> None:
@@ -85,10 +83,9 @@ def test_empty_bins_are_left_out() -> None:
     assert len(bars) == 0
 
 
-@pytest.mark.parametrize("bins", [5, "sqrt"])
-def test_equal_mass_bins_of_different_numbers(bins: Any, tmp_path: Path) -> None:
+def test_equal_mass_bins_of_different_numbers(tmp_path: Path) -> None:
     group = np.where(np.arange(500) < 30, "few", "many")
-    result = diagram(bins=bins, binning="equal-mass", by={"group": group})
+    result = diagram(bins="sqrt", binning="equal-mass", by={"group": group})
     drawn = panels(reliability_diagram(result))
     assert [curve.label.split("\n")[0] for curve, _ in drawn] == ["few", "many"]
     for _, bars in drawn:
@@ -139,20 +136,14 @@ def test_page_needs_no_network(tmp_path: Path) -> None:
     assert "What this is." in page
 
 
-@pytest.mark.parametrize(("name", "begins"), [("picture.png", b"\x89PNG"), ("picture.svg", b"<?xml")])
-def test_pictures(name: str, begins: bytes, tmp_path: Path) -> None:
-    save(reliability_diagram(diagram()), tmp_path / name)
-    assert (tmp_path / name).read_bytes().startswith(begins)
-
-
-@pytest.mark.parametrize("suffix", [".png", ".svg"])
-def test_images_are_of_own_plots(suffix: str, tmp_path: Path) -> None:
+def test_images_are_of_own_plots(tmp_path: Path) -> None:
     own = reliability_diagram(cd.reliability_diagram([0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8], bins=2))
     curve = hv.Curve([1, 2, 3])
-    path = tmp_path / f"picture{suffix}"
+    path = tmp_path / "picture.png"
     for plot in (curve, curve * curve, curve + curve, own + curve):
         with pytest.raises(ValueError, match=r"expects a plot of calibdask\.plot, got (Curve|Overlay|Layout)\. Write"):
             save(plot, path)
         assert not path.exists()
-        save(plot, tmp_path / "page.html")
+    save(own + curve, tmp_path / "page.html")
     save(own, path)
+    assert path.read_bytes().startswith(b"\x89PNG")

@@ -1,7 +1,5 @@
 """Several results in one picture: what is in it, and that it is written in every format."""
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -83,19 +81,6 @@ def test_files(results: dict[str, xr.Dataset], suffix: str, tmp_path: Path) -> N
     if suffix != ".png":
         for color in SERIES[:2]:
             assert color.lower().encode() in written.lower()
-
-
-def test_pages_need_no_matplotlib() -> None:
-    code = (
-        "import sys; sys.modules['matplotlib'] = None\n"
-        "import calibdask as cd\n"
-        "from calibdask.plot import overlaid\n"
-        "rows = [0, 1, 1, 1], [0.2, 0.4, 0.6, 0.8]\n"
-        "curves = {str(h): cd.reliability_curve(*rows, bandwidth=h) for h in (0.1, 0.3)}\n"
-        "print(len(overlaid(curves)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.stdout.strip(), done.returncode) == ("2", 0), done.stderr
 
 
 def test_what_does_not_fit_is_refused() -> None:

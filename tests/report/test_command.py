@@ -28,15 +28,6 @@ def data(tmp_path: Path) -> Path:
 
 
 class TestCommand:
-    def test_rows(self, run: Any, data: Path) -> None:
-        arguments = ("report", f"new={data / 'rows.csv'}", data / "other.npz", "--out", data / "page.html")
-        status, out, err = run(*arguments, "--n-boot", 20)
-        assert (status, out, err) == (0, f"wrote {data / 'page.html'}\n", "")
-        reader = Reader((data / "page.html").read_text())
-        assert float(cd.ece(LABELS, TRUTH)) in reader.numbers
-        assert "2 models, 4,000 rows each" in reader.text
-        assert f"calibdask report new={data / 'rows.csv'} {data / 'other.npz'} --out" in reader.text
-
     def test_slices_and_weights(self, run: Any, data: Path) -> None:
         options = ("--by", "country", "--weight", "w", "--n-boot", 20, "--ci", 0.9, "--title", "Mine")
         status, _, err = run("report", data / "rows.csv", "--out", data / "page.html", *options)
@@ -117,12 +108,6 @@ class TestCommand:
         assert sorted(data.iterdir()) == before
         assert Path("there.html").read_text() == "mine"
 
-    def test_overwrite(self, run: Any, data: Path) -> None:
-        (data / "page.html").write_text("old")
-        status, _, _ = run("report", data / "other.npz", "--out", data / "page.html", "--n-boot", 20, "--overwrite")
-        assert status == 0
-        assert (data / "page.html").read_text().startswith("<!DOCTYPE html>")
-
     def test_evaluate_writes_one_too(self, run: Any, data: Path) -> None:
         options = ("--metric", "ece", "--metric", "skce", "--estimator", "linear", "--bins", 7, "--by", "country")
         status, out, err = run(
@@ -165,16 +150,15 @@ class TestCommand:
             len([given for given in reader.having("svg", role="img") if "over each other" in given["aria-label"]]) == 1
         )
 
-    @pytest.mark.parametrize("suffix", ["csv", "parquet"])
-    def test_rows_that_are_missing_are_left_out_of_all_models(self, run: Any, tmp_path: Path, suffix: str) -> None:
+    def test_rows_that_are_missing_are_left_out_of_all_models(self, run: Any, tmp_path: Path) -> None:
         """A label is missing in both files, a score in either one: pairs are the rows that all of them have."""
         labels, scores = LABELS[:600].astype(float), {"old": TRUTH[:600] ** 1.5, "new": TRUTH[:600].copy()}
         labels[[3, 50]], scores["old"][7], scores["new"][[8, 50]] = np.nan, np.nan, np.nan
         files = []
         for name, column in scores.items():
             frame = pd.DataFrame({"label": labels, "score": column})
-            files.append(tmp_path / f"{name}.{suffix}")
-            getattr(frame, f"to_{suffix}")(files[-1], index=False)
+            files.append(tmp_path / f"{name}.parquet")
+            frame.to_parquet(files[-1], index=False)
         kept = np.isfinite(labels + scores["old"] + scores["new"])
         direct = cd.compare(labels[kept], {name: column[kept] for name, column in scores.items()}, n_boot=20)
         words = ("--skip-missing", "--n-boot", 20)

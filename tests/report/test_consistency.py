@@ -1,11 +1,8 @@
 """Consistency bars in reports: which points they hold, and that they are not taken for intervals of the points."""
 
 import re
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 
@@ -23,7 +20,7 @@ def counted(result: xr.Dataset) -> tuple[int, int, int]:
     return int(((low <= outcome) & (outcome <= high)).sum()), int((outcome > high).sum()), int((outcome < low).sum())
 
 
-def drawn(picture: str) -> tuple[int, ...]:
+def drawn_sides(picture: str) -> tuple[int, ...]:
     """The same by the colours of the points."""
     return tuple(picture.count(f'class="dot {side}"') for side in ("consistent", "under", "over"))
 
@@ -33,7 +30,7 @@ def test_points_are_coloured_outside_their_bars(scores: Any) -> None:
     result = cd.evaluate(LABELS, scores, {"x": cd.ConsistencyBars(bins=10)}, ci=0.9)
     (figure,) = consistency_figures(result, "rows")
     within, above, below = counted(result)
-    assert drawn(figure.picture) == (within, above, below)
+    assert drawn_sides(figure.picture) == (within, above, below)
     filled = within + above + below
     assert filled == int((result.x_count > 0).sum())
     assert len(re.findall(r"M[\d.]+ [\d.]+V", figure.picture)) == filled
@@ -47,16 +44,3 @@ def test_each_class_has_its_figure_and_nothing_is_drawn_without_ends() -> None:
     figures = list(consistency_figures(cd.evaluate(LABELS_OF_FOUR, MATRIX, metric, ci=0.95), "rows"))
     assert [re.search(r"class (\d)", figure.caption).group(1) for figure in figures] == list("0123")
     assert not list(consistency_figures(cd.evaluate(LABELS_OF_FOUR, MATRIX, metric), "rows"))
-
-
-def test_forecasts_have_them_by_rows_and_by_summary(run: Any, tmp_path: Path) -> None:
-    pd.DataFrame({"label": LABELS, "score": BENT}).to_csv(tmp_path / "rows.csv", index=False)
-    assert run("summarize", tmp_path / "rows.csv", "--out", tmp_path / "rows.zarr")[0] == 0
-    expected = counted(cd.evaluate(LABELS, BENT, {"x": cd.ConsistencyBars(bins=10)}, ci=0.95))
-    assert np.sum(expected[1:]) > 0
-    for data in ("rows.csv", "rows.zarr"):
-        words = ["--profile", "forecast", "--n-boot", "10", "--out", tmp_path / "page.html", "--overwrite"]
-        assert run("report", tmp_path / data, *words)[0] == 0
-        page = (tmp_path / "page.html").read_text()
-        found = re.findall(r"<figure>(.*?)<figcaption>rows: reliability with consistency bars; points", page, re.S)
-        assert [drawn(picture.rpartition("<figure>")[2]) for picture in found] == [expected]

@@ -24,6 +24,7 @@ class Ends(cd.Study):
     """Values that tell their cell and place, with ends."""
 
     outputs: ClassVar = {"value": ("place",), "low": ("place",), "high": ("place",)}
+    batch: ClassVar = 9
 
     def cells(self) -> dict[str, Any]:
         return {"model": range(50), "size": range(9)}

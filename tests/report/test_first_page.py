@@ -18,6 +18,7 @@ from calibdask.report import Measured, measure
 from calibdask.report.limit_bar import large_bar, range_of, small_bar
 from tests.report.page_reader import Reader, page_of
 from tests.report.sample_rows import COUNTRY, LABELS, TRUTH
+from tests.report.test_consistency import counted, drawn_sides
 
 
 @pytest.fixture(scope="module")
@@ -170,15 +171,17 @@ def test_models_file_their_numbers_side_by_side(extreme: Measured, tmp_path: Pat
     assert reader.text.count("Back-testing of probabilities of default, 95 % intervals number old new") == 1
 
 
-@pytest.mark.parametrize(
-    ("profile", "drawn"),
-    [
-        ("clinical", {"calibration belt; p": ("band", "ends"), "decision curve; solid": ("ends",)}),
-        ("forecast", {"murphy curve; solid": ("ends",)}),
-    ],
-)
+# Pictures of a profile: how their captions begin, and the lines of their intervals.
+DRAWN: dict[str, dict[str, tuple[str, ...]]] = {
+    "clinical": {"calibration belt; p": ("band", "ends"), "decision curve; solid": ("ends",)},
+    "forecast": {"murphy curve; solid": ("ends",)},
+}
+
+
+@pytest.mark.parametrize(("profile", "drawn"), DRAWN.items())
 def test_a_profile_draws_its_curves(profile: str, drawn: dict[str, tuple[str, ...]], run: Any, tmp_path: Path) -> None:
-    pd.DataFrame({"label": LABELS, "score": TRUTH}).to_csv(tmp_path / "rows.csv", index=False)
+    scores = TRUTH if profile == "clinical" else TRUTH**1.15
+    pd.DataFrame({"label": LABELS, "score": scores}).to_csv(tmp_path / "rows.csv", index=False)
     assert run("summarize", tmp_path / "rows.csv", "--out", tmp_path / "rows.zarr")[0] == 0
     for data in ("rows.csv", "rows.zarr"):
         words = ["--profile", profile, "--n-boot", "10", "--out", tmp_path / "page.html"]
@@ -193,6 +196,11 @@ def test_a_profile_draws_its_curves(profile: str, drawn: dict[str, tuple[str, ..
         }
         assert [caption.startswith(words) for caption, words in zip(found, drawn, strict=True)] == [True] * len(drawn)
         assert list(found.values()) == list(drawn.values())
+        if profile == "forecast":
+            # Consistency bars, in which points have the colours that the numbers say.
+            expected = cd.evaluate(LABELS, scores, {"x": cd.ConsistencyBars(bins=10)}, ci=0.95)
+            (bars,) = [picture for picture, caption in figures if caption.startswith("reliability with consistency")]
+            assert drawn_sides(bars.rpartition("<figure>")[2]) == counted(expected)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Reports hold the numbers of `evaluate`, of any estimator."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,6 @@ from calibdask.report import Measured, measure, measuring
 from calibdask.report.model_result import ModelResult
 from tests.report.page_reader import page_of
 from tests.report.sample_rows import CLASSES, COUNTRY, FEW, LABELS, MATRIX, ROWS, TRUTH, WEIGHTS
-
-Measuring = Callable[..., Measured]
 
 
 class TestMeasuring:
@@ -87,11 +84,9 @@ class TestMeasuring:
 
 
 class TestEstimators:
-    @pytest.mark.parametrize("weights", [None, WEIGHTS])
-    def test_mean_gap(self, weights: Any) -> None:
-        scores = TRUTH**0.7
-        result = cd.evaluate(LABELS, scores, MeanGap(), sample_weight=weights, ci=0.9)
-        w = np.ones(ROWS) if weights is None else weights
+    def test_mean_gap(self) -> None:
+        scores, w = TRUTH**0.7, WEIGHTS
+        result = cd.evaluate(LABELS, scores, MeanGap(), sample_weight=w, ci=0.9)
         gap = np.average(LABELS - scores, weights=w)
         error = np.sqrt((w**2 * (LABELS - scores - gap) ** 2).sum()) / w.sum()
         assert float(result.mean_gap) == pytest.approx(gap, abs=1e-10)
@@ -99,16 +94,6 @@ class TestEstimators:
         assert float(result.mean_gap_low) == pytest.approx(gap - 1.6448536 * error, rel=1e-3)
         assert float(result.mean_gap_high) == pytest.approx(gap + 1.6448536 * error, rel=1e-3)
         assert float(result.mean_gap_score) == pytest.approx(np.average(scores, weights=w))
-
-    def test_mean_gap_covers(self) -> None:
-        covered = 0
-        for seed in range(200):
-            rng = np.random.default_rng(seed)
-            scores = rng.random(200)
-            result = cd.evaluate((rng.random(200) < scores**2).astype(int), scores, MeanGap(), ci=0.9)
-            covered += float(result.mean_gap_low) <= 1 / 3 - 1 / 2 <= float(result.mean_gap_high)
-        # Binomial: 180 give or take 4.2, of 200.
-        assert 165 <= covered <= 194
 
     def test_mean_gap_of_classes_and_slices(self) -> None:
         result = cd.evaluate(CLASSES, MATRIX, MeanGap(setting="classwise"), by={"country": COUNTRY})

@@ -163,14 +163,11 @@ def test_delays_leave_out_what_was_never_silent() -> None:
     assert float(summary["before"]) == 0.25
 
 
-def test_outcome_of_a_cube_and_of_its_summary(cube: str, tmp_path: Path, capsys: Any) -> None:
+def test_outcome_of_a_cube(cube: str, tmp_path: Path, capsys: Any) -> None:
     assert outcome.main([cube, "--out", str(tmp_path / "first")]) == 0
     names = {"delays.png", "false_alarms.png", "results.md", "summary.nc"}
     assert {path.name for path in (tmp_path / "first").iterdir()} == names
-    assert outcome.main([str(tmp_path / "first" / "summary.nc"), "--out", str(tmp_path / "second")]) == 0
-    texts = [(tmp_path / folder / "results.md").read_text(encoding="utf-8") for folder in ("first", "second")]
-    assert texts[0] == texts[1]
-    assert "### Shift by 0.05" in texts[0]
+    assert "### Shift by 0.05" in (tmp_path / "first" / "results.md").read_text(encoding="utf-8")
     xr.Dataset({"a": 1}).to_netcdf(tmp_path / "other.nc", engine="scipy")
     assert outcome.main([str(tmp_path / "other.nc"), "--out", str(tmp_path)]) == 2
     assert "Expected a cube or a summary of Monitoring" in capsys.readouterr().err

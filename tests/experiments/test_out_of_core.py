@@ -13,7 +13,7 @@ import xarray as xr
 import zarr
 
 import calibdask as cd
-from experiments.scaling import chunks, kernels, memory, out_of_core, startup, store
+from experiments.scaling import chunks, kernels, memory, out_of_core, store
 from experiments.scaling.backends import Backend, opened
 from experiments.scaling.costs import listed
 from experiments.scaling.panel import PANEL, by_zarr, evaluated, read_only
@@ -197,12 +197,6 @@ def _peaks() -> tuple[int, int]:
     return peak, memory.peak_bytes() - before
 
 
-def test_peaks_are_those_of_a_fresh_process(path: Path) -> None:
-    held = np.ones(100_000_000)
-    before, peak = memory.fresh_peak(path, "threads:2", 4000, None)
-    assert 0 < before <= peak < held.nbytes / 1e6
-
-
 def test_peaks_are_held_against_that_at_a_16th_of_the_rows(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "fresh_peak", lambda path, backend, rows, chunk_rows: (50.0, 100.0 + rows / 100))
     few, sixteenth, _, whole = memory.by_rows(path).rows[:4]
@@ -277,10 +271,3 @@ def test_costs_are_listed_in_units_that_can_be_read() -> None:
         {"row_ns": 100, "task_us": 1000, "scheduler_us": 2000, "graph_us": 100, "merge_us": 100, "state_kb": 100,
          "mb_a_second": 100, "latency_us": 5000}
     )  # fmt: skip
-
-
-def test_a_second_process_compiles_nothing() -> None:
-    rows = startup.measured(rounds=1, metrics=["ece"]).rows
-    assert [row["compiled"] for row in rows[::2]] == [0, 0]
-    assert rows[1]["compiled"] > 10
-    assert rows[0]["loads"] == "none"

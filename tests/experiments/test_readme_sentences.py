@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 import xarray as xr
 
-STUDY = Path(__file__).parents[2] / "experiments" / "ece_benchmark"
+from experiments.ece_benchmark import claims
+from experiments.ece_benchmark import outcome as benchmark_outcome
+from experiments.ece_benchmark import tables as benchmark_tables
+from experiments.monitoring import outcome as monitoring_outcome
+from experiments.monitoring import tables as monitoring_tables
+from experiments.recalibration import outcome as recalibration_outcome
+from experiments.recalibration import tables as recalibration_tables
+from experiments.skce_tests import outcome as tests_outcome
+
+STUDIES = Path(__file__).parents[2] / "experiments"
+STUDY = STUDIES / "ece_benchmark"
 # Of the tables of the page.
 SHOWN = (
     *("smooth", "residual-silverman", "residual-0.1", "density-silverman", "density-isj"),
@@ -22,6 +32,36 @@ def kept() -> xr.Dataset:
 @pytest.fixture(scope="module")
 def page() -> str:
     return " ".join((STUDY / "README.md").read_text(encoding="utf-8").split())
+
+
+def written() -> dict[str, str]:
+    """Tables and claims of all studies, as their kept summaries give them."""
+
+    def kept(study: str, name: str = "summary.nc") -> str:
+        return str(STUDIES / study / "results" / name)
+
+    benchmark = benchmark_outcome.summary_of([kept("ece_benchmark")])
+    tests = xr.load_dataset(kept("skce_tests"), engine="scipy")
+    found = recalibration_outcome.summaries_of([kept("recalibration", f"{name}.nc") for name in ("truth", "models")])
+    truth, models = found["Recalibration"], found["RealModels"]
+    title = ["# Recalibration: which calibrator to trust at which number of rows", ""]
+    return {
+        "ece_benchmark/results/results.md": benchmark_tables.markdown(benchmark),
+        "ece_benchmark/results/claims.md": claims.markdown(benchmark),
+        "skce_tests/results/tables.md": tests_outcome.tables(tests),
+        "monitoring/results/results.md": "\n".join(
+            monitoring_tables.results(monitoring_outcome.summary_at(kept("monitoring")))
+        ),
+        "recalibration/results/results.md": "\n".join(
+            [*title, *recalibration_tables.known_truth(truth), *recalibration_tables.real_models(models)]
+        ),
+        "recalibration/results/claims.md": "\n".join(recalibration_tables.claims(truth, models)),
+    }
+
+
+def test_tables_that_are_kept_are_those_of_the_summaries() -> None:
+    for name, text in written().items():
+        assert (STUDIES / name).read_text(encoding="utf-8") == text, name
 
 
 def leads(errors: xr.DataArray, estimator: str) -> list[int]:

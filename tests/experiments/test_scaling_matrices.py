@@ -8,7 +8,6 @@ import pytest
 
 import calibdask as cd
 from experiments.scaling import matrices
-from experiments.scaling.engines import fresh
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*read scores from:UserWarning")
 
@@ -29,14 +28,3 @@ def test_both_formats_have_the_same_rows(tmp_path: Path, monkeypatch: pytest.Mon
         "calibdask, twelve metrics by slice with intervals": 1,
     }
     assert errors["DuckDB, one metric"].pop() == pytest.approx(errors["calibdask, twelve metrics"].pop())
-
-
-def test_a_process_of_its_own_calls_twice(tmp_path: Path) -> None:
-    measured = fresh(_calls, str(tmp_path / "calls"), twice=True)
-    assert (measured["ece"], math.isnan(measured["second_call"])) == (1, False)
-    assert len((tmp_path / "calls").read_text()) == 2
-
-
-def _calls(path: str) -> float:
-    with Path(path).open("a", encoding="utf-8") as file:
-        return float(file.write("."))

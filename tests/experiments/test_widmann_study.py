@@ -217,20 +217,6 @@ def test_summary_of_known_values() -> None:
     assert summary["truth"].sel(model="M1").values.tolist() == [0] * 5
 
 
-def test_published_numbers_are_compared() -> None:
-    text = outcome.tables(outcome.summarized(made_cube()))
-    assert "| mean of skce_uq | 10 | M2 | 0.096551 | 2 | +1.9 |" in text
-    assert "| error of D_b at 0.05 | 10 | M2 | 0.3706 | 0.5 | +0.4 |" in text
-    assert "| mean of ece | 10 | M3 | 0.89178 | 2 | " in text
-    # No replicate reaches the estimate of the smallest p-value, which is 0.05 here; M1 has 0.2 alone.
-    assert "| share of C that no replicate reaches | 10 | M1 | 0.9897 | 0 | " in text
-    assert "| share of C_product that no replicate reaches | 10 | M1 | 0.0091 | 0.5 | " in text
-    other = outcome.tables(outcome.summarized(made_cube().assign_coords(classes=[1000])))
-    assert "| mean of ece_product | 1000 | M2 | 0.87747 | 2 | " in other
-    assert "error of D_b at" not in other
-    assert "Published" not in outcome.tables(outcome.summarized(made_cube().assign_coords(classes=[3])))
-
-
 def test_published_means_are_those_of_their_models() -> None:
     assert len(MEANS) == 4 * 5 * 3
     for (classes, name, model), value in MEANS.items():

@@ -92,23 +92,11 @@ def test_what_is_off_on_no_day_for_certain_is_over_all_of_them(page_of: Callable
     assert "country BE: " in page.head.object
     page.overview.map.source.selected.indices = [cells]
     assert "all rows: " in page.head.object
-
-
-def test_the_strongest_evidence_is_first() -> None:
-    """A gap is large in few rows too: its interval says how much it weighs."""
-    gaps = Gaps(np.array([0.2, 0.05, -0.3, 0.1]), np.array([0.02, 0.04, -0.5, 0.1]), *np.full((3, 4), 1.0))
-    gaps = replace(gaps, high=np.array([0.4, 0.06, -0.1, 0.1]), rows=np.array([30, 9000, 20, 0]))
-    assert np.argsort(-gaps.strength).tolist() == [1, 2, 0, 3]
-    assert (gaps.strength > 1).tolist() == gaps.certain.tolist()
-
-
-def test_gaps_are_shown_as_observed_over_expected_too(page_of: Callable[..., Any]) -> None:
-    """Ratios of frequency and mean score, which leave out 1 where gaps leave out 0; of map and line."""
-    page = page_of(summarized(PERSISTENT))
+    # Ratios of frequency and mean score, which leave out 1 where gaps leave out 0; of map and line.
     overview = page.overview
     gaps = np.array(overview.map.source.data["gap"])
     overview.scale.value = "observed / expected"
-    plain = cd.evaluate(summarized(PERSISTENT).sum("day"), metrics={"gap": cd.MeanGap()}, ci=0.95)
+    plain = cd.evaluate(summary.sum("day"), metrics={"gap": cd.MeanGap()}, ci=0.95)
     assert "Observed over expected events by country" in overview.map_note.object
     shown = {name: np.array(values) for name, values in overview.map.source.data.items()}
     whole = np.flatnonzero((shown["name"] == "BE") & (shown["column"] == "all days"))[0]
@@ -121,6 +109,14 @@ def test_gaps_are_shown_as_observed_over_expected_too(page_of: Callable[..., Any
     assert overview.line.figure.yaxis.axis_label == "observed / expected"
     overview.scale.value = "difference"
     assert np.array_equal(overview.map.source.data["gap"], gaps)
+
+
+def test_the_strongest_evidence_is_first() -> None:
+    """A gap is large in few rows too: its interval says how much it weighs."""
+    gaps = Gaps(np.array([0.2, 0.05, -0.3, 0.1]), np.array([0.02, 0.04, -0.5, 0.1]), *np.full((3, 4), 1.0))
+    gaps = replace(gaps, high=np.array([0.4, 0.06, -0.1, 0.1]), rows=np.array([30, 9000, 20, 0]))
+    assert np.argsort(-gaps.strength).tolist() == [1, 2, 0, 3]
+    assert (gaps.strength > 1).tolist() == gaps.certain.tolist()
 
 
 def test_a_sentence_names_the_worst_and_a_click_selects_it(page_of: Callable[..., Any]) -> None:
@@ -138,17 +134,6 @@ def test_a_sentence_names_the_worst_and_a_click_selects_it(page_of: Callable[...
     # Its cell alone is framed: the other model of this country is not selected.
     assert [len(values) for values in page.overview.map.marks.data.values()] == [1] * 4
     assert (page.overview.map.marks.data["x"], page.overview.map.marks.data["y"]) == ([1.0], [0.0])
-
-
-def test_a_bad_day_of_one_model_is_named(page_of: Callable[..., Any]) -> None:
-    bad = FIRST + 20 == DAY
-    page = page_of(summarized(np.where(bad, SCORES**3, SCORES)))
-    day = page.overview.worst[1]
-    assert day.label.startswith("Worst day: 2026-01-21, ")
-    assert "too high" in day.label
-    assert "simultaneous over 30 cells" in day.label
-    day.clicks += 1
-    assert "day 2026-01-21: " in page.head.object
 
 
 def test_nothing_is_off_for_certain(page_of: Callable[..., Any]) -> None:
@@ -205,22 +190,24 @@ def test_the_table_has_the_side_of_slices_and_a_colour_for_each(
     assert "The first 2 are shown" in page.slices.note.object
 
 
-def test_slices_are_told_apart_by_all_that_are_few(page_of: Callable[..., Any]) -> None:
+def test_slices_are_told_apart_by_all_that_are_few() -> None:
     kind = np.where(np.arange(ROWS) % 2, "web", "app")
-    page = page_of(summarized(SCORES, country=COUNTRY, kind=kind, day=DAY))
-    assert page.slices.chosen_dims == ("country", "kind")
+    day, number = FIRST + np.arange(ROWS) % 2, np.arange(ROWS)
+
+    def chosen(**by: np.ndarray) -> tuple[str, ...]:
+        return SummaryPage(Pool(summarized(SCORES, **by, kind=kind, day=day)), "summary.zarr").slices.chosen_dims
+
+    assert chosen(country=COUNTRY) == ("country", "kind")
     # Numbers are ids where there are dates.
-    page = page_of(summarized(SCORES, site=np.arange(ROWS) % 40, kind=kind, day=DAY))
-    assert page.slices.chosen_dims == ("site", "kind")
-    page = page_of(summarized(SCORES, site=np.arange(ROWS) % 60, kind=kind, day=DAY))
-    assert page.slices.chosen_dims == ("site",)
+    assert chosen(site=number % 40) == ("site", "kind")
+    assert chosen(site=number % 60) == ("site",)
 
 
 def test_a_bad_pair_of_values_is_named_although_slices_are_told_apart_by_one(page_of: Callable[..., Any]) -> None:
     rng = np.random.default_rng(8)
     site, device = rng.integers(0, 50, ROWS), rng.choice(["phone", "tablet", "web"], ROWS)
-    planted = (site == 7) & (device == "tablet")
-    summary = summarized(np.where(planted, SCORES**4, SCORES), site=site, device=device, day=DAY)
+    planted, day = (site == 7) & (device == "tablet"), FIRST + np.arange(ROWS) % 5
+    summary = summarized(np.where(planted, SCORES**4, SCORES), site=site, device=device, day=day)
     page = page_of(summary)
     assert page.slices.chosen_dims == ("site",)
     worst = page.overview.worst[0]
@@ -237,7 +224,7 @@ def test_a_bad_pair_of_values_is_named_although_slices_are_told_apart_by_one(pag
     worst.clicks += 1
     assert page.head.object.startswith("site 7 · device tablet: ")
     # Where a whole value is off it is named alone: it has more rows.
-    page = page_of(summarized(np.where(device == "web", SCORES**2, SCORES), site=site, device=device, day=DAY))
+    page = page_of(summarized(np.where(device == "web", SCORES**2, SCORES), site=site, device=device, day=day))
     assert page.overview.worst[0].label.startswith("Worst slice: device web, ")
 
 
@@ -269,10 +256,16 @@ def test_colours_have_one_meaning_and_frames_cover_none(page_of: Callable[..., A
     page.first.labels["day"].value = []
     (wide,) = page.overview.map.marks.data["wide"]
     assert wide > 30
+    # The bad day is named.
+    page.first.clear()
+    day = page.overview.worst[1]
+    assert day.label.startswith("Worst day: 2026-01-21, ")
+    assert "too high" in day.label
+    assert "simultaneous over 30 cells" in day.label
+    day.clicks += 1
+    assert "day 2026-01-21: " in page.head.object
 
-
-def test_each_interval_says_what_it_holds_for(page_of: Callable[..., Any]) -> None:
-    page = page_of(summarized(SCORES))
+    # Each interval says what it holds for.
     alone = "this selection alone"
     assert "simultaneous over 90 cells; of all days, simultaneous over 3 slices" in page.overview.map_note.object
     assert "simultaneous over 3 slices" in page.slices.note.object

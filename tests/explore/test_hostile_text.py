@@ -117,12 +117,13 @@ def formulas(shown: set[Shown]) -> set[str]:
     }
 
 
-def views_of_summary(path: Path) -> Iterator[PageContent]:
+def views_of_summary(path: Path, *views: str) -> Iterator[PageContent]:
+    """The first view with two selections, after some of the others or all of them."""
     opened = open_store(str(path))
     assert isinstance(opened, Summary)
     shown = SummaryPage(pool_of(opened), hostile("file"), OwnMetrics.of(METRICS))
     page = shown.page()
-    for view in shown.view.options[1:]:
+    for view in views or shown.view.options[1:]:
         shown.view.value = view
         yield page
     shown.compare.value = True
@@ -151,8 +152,8 @@ def views_of_cube(path: Path) -> Iterator[PageContent]:
 
 PAGES: dict[str, Callable[[Path], Iterator[PageContent]]] = {
     "summary": views_of_summary,
-    "classes": views_of_summary,
-    "groups": views_of_summary,
+    "classes": lambda path: views_of_summary(path, "decisions"),
+    "groups": lambda path: views_of_summary(path, "groups by features"),
     "cube": views_of_cube,
 }
 
@@ -173,16 +174,15 @@ def test_no_widget_takes_a_text_for_html(kind: str, tmp_path: Path) -> None:
 LABELS = ["{x}", "{", "}", "{0}", "{label.__class__}", "{label:>9999999999999}", "{{7*7}}", "{label!r:{group}}"]
 
 
-@pytest.mark.parametrize("role", ["a panel each", "a line each", "along the x axis", "one label"])
-def test_names_are_no_formats_of_titles(role: str) -> None:
+def test_names_are_no_formats_of_titles() -> None:
     names = xr.Dataset({"{y}": (("{x}", "z"), np.ones((len(LABELS), 2)))}, {"{x}": LABELS, "z": [1, 2]})
-    shown = CubePage(names, "file", None)
-    page = shown.page()
-    shown.controls.roles["{x}"].value = role
-    root = pn.Column(*page.main).get_root()
+    for role in ("a line each", "along the x axis", "one label", "a panel each"):
+        shown = CubePage(names, "file", None)
+        page = shown.page()
+        shown.controls.roles["{x}"].value = role
+        root = pn.Column(*page.main).get_root()
     titles = [model.text for model in root.references() if isinstance(model, Title)]
-    if role == "a panel each":
-        assert sorted(titles) == sorted(LABELS)
+    assert sorted(titles) == sorted(LABELS)
 
 
 def test_sliders_show_labels_as_words() -> None:
@@ -218,8 +218,7 @@ def test_widgets_of_html_take_other_texts_for_words() -> None:
     assert raw_properties(shown_texts(root)) <= TEXTS
 
 
-@pytest.mark.parametrize("pagination", [None, "local", "remote"])
-@pytest.mark.parametrize("in_formatters", [False, True])
+@pytest.mark.parametrize(("pagination", "in_formatters"), [(None, False), ("local", True), ("remote", False)])
 def test_cells_that_are_shown_as_html_are_escaped_unless_they_are_html(pagination: Any, in_formatters: bool) -> None:
     text = hostile("cell")
     # Texts of NumPy and pandas, and texts that had been HTML: their type is lost, so that they are escaped.

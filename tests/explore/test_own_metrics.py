@@ -65,7 +65,7 @@ def page_with(summary: xr.Dataset, own: OwnMetrics) -> SummaryPage:
     return page
 
 
-def test_an_own_error_is_shown_with_its_interval(summary: xr.Dataset) -> None:
+def test_an_own_error_is_shown_with_its_interval_and_orders_slices(summary: xr.Dataset) -> None:
     page = page_with(summary, OwnMetrics.of({"excess": Overconfidence()}))
     plain = cd.evaluate(summary.sum("site"), metrics={"excess": Overconfidence()}, ci=0.95)
     numbers = page.numbers.object
@@ -74,10 +74,6 @@ def test_an_own_error_is_shown_with_its_interval(summary: xr.Dataset) -> None:
     assert f"{float(plain.excess):.4f}" in numbers
     assert f"{float(plain.excess_low):.4f} to {float(plain.excess_high):.4f}" in numbers
     assert "…" not in numbers
-
-
-def test_slices_are_ordered_by_an_own_error(summary: xr.Dataset) -> None:
-    page = page_with(summary, OwnMetrics.of({"excess": Overconfidence()}))
     page.slices.metric.value = "Mean overconfidence"
     plain = cd.worst_slices(cd.evaluate(summary, metrics={"excess": Overconfidence()}, ci=0.95), "excess")
     frame = page.slices.frame()
@@ -134,13 +130,10 @@ def test_names_of_the_page_are_refused(summary: xr.Dataset, tmp_path: Path) -> N
     assert own.estimators == {"excess": Overconfidence()}
 
 
-@pytest.mark.parametrize("name", ["result.nc", "result.zarr"])
-def test_a_stored_result_is_explored_by_titles(summary: xr.Dataset, tmp_path: Path, name: str) -> None:
+def test_a_stored_result_is_explored_by_titles(summary: xr.Dataset, tmp_path: Path) -> None:
     result = cd.evaluate(summary, metrics={"ece": cd.ECE(), "excess": Overconfidence()}, ci=0.95)
-    if name == "result.nc":
-        result.to_netcdf(tmp_path / name)
-    else:
-        write_dataset(result, tmp_path / name)
+    name = "result.zarr"
+    write_dataset(result, tmp_path / name)
     pn.extension("tabulator")
     make = page_of(str(tmp_path / name))
     assert isinstance(make, partial)

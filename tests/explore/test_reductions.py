@@ -194,10 +194,10 @@ def test_a_cube_larger_than_memory_opens_and_shows_what_is_done(tmp_path: Path) 
     """Nothing but axes and states is read; memory holds a few chunks."""
     from calibdask.explore.cubes.controls import Controls
 
-    study = Estimates(models=tuple("abcdefgh"), draws=500, replicates=10_000)
+    study = Estimates(models=tuple("abcdefgh"), draws=200, replicates=25_000)
     large = Cube(str(tmp_path / "large.zarr"))
     large.lay_out(study)
-    made = {"estimate": np.ones((3, 4, 10_000), np.float32), "truth": np.zeros(2), "rows": np.array(5)}
+    made = {"estimate": np.ones((3, 4, 25_000), np.float32), "truth": np.zeros(2), "rows": np.array(5)}
     made |= {"reliability": np.zeros(40), "density": np.ones(40)}
     large.write({0: made, 1: made})
     cube = cd.open_cube(large.url)

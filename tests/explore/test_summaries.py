@@ -174,8 +174,7 @@ def test_opening_reads_no_numbers() -> None:
         pool.pooled(SOME, None)
 
 
-@pytest.mark.parametrize("more", [0, 7])
-@pytest.mark.parametrize("most_bytes", [1 << 31, 0])
+@pytest.mark.parametrize(("most_bytes", "more"), [(1 << 31, 7), (0, 0)])
 def test_stored_summaries_are_read_once_or_piece_by_piece(tmp_path: Path, most_bytes: int, more: int) -> None:
     summary = multiclass()
     write_dataset(summary.chunk(country=1, day=2), tmp_path / "summary.zarr")
@@ -249,7 +248,6 @@ CHOICES = [
     (binary, RowChoice(None, bins=10)),
     (multiclass, RowChoice("confidence", binning="equal-mass")),
     (multiclass, RowChoice("classwise")),
-    (multiclass, RowChoice(3, bins=30)),
 ]
 
 

@@ -211,13 +211,6 @@ def test_summaries_without_slices_have_a_page(page_of: Callable[..., Any]) -> No
     assert list(page.view.options) == ["all rows", "decisions", "recalibration"]
 
 
-def test_names_of_slices_are_no_markup(page_of: Callable[..., Any]) -> None:
-    page = page_of(summary_of(place=np.where(COUNTRY == "AT", "<script>x</script>", COUNTRY)))
-    page.first.labels["place"].value = [0]
-    assert "&lt;script&gt;" in page.head.object
-    assert "<script>" not in page.head.object
-
-
 def test_selections_in_words() -> None:
     pool = Pool(summary_of())
     assert selection_text(pool, Selection()) == "all rows"

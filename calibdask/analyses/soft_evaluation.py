@@ -166,6 +166,11 @@ def with_row_counts(result: xr.Dataset, read: Input) -> xr.Dataset:
         counted = result["rows"]
         own = np.broadcast_to(rows.row_counts, counted.shape)
         coordinates["rows"] = xr.Variable(counted.dims, own, counted.attrs, fastpath=True)
+    of_rows = xr.Variable([axis.name for axis in read.by], rows.effective_rows)
+    for name, counted in result.data_vars.items():
+        if counted.attrs.get("part") == "effective_rows":
+            own = of_rows.set_dims(dict(counted.sizes)).transpose(*counted.dims)
+            result = result.assign({name: xr.Variable(counted.dims, own.values, counted.attrs, fastpath=True)})
     return result.assign_coords(coordinates).assign_attrs(rows=len(rows.group), soft_labels="shares of labels")
 
 

@@ -141,6 +141,8 @@ class PriorShift(Calibrator):
         scores = self._unlabelled(y_prob)
         sliced = self._learnt(scores)
         learnt, resampled = sliced.numbers["train_prevalence"][0], self.train_prevalence is None
+        if not len(scores):
+            raise ValueError("estimate_prevalence expects at least one score, got none.")
         sample = UnlabelledScores.of(scores)
         kept = self._factors(np.ones_like(learnt)) * np.ones_like(learnt)
         estimate = sample.prevalence(np.ones((1, sample.count.size)) * sample.count, (kept / learnt)[None])[0]

@@ -200,6 +200,14 @@ class SoftRows:
         counted = self.group if self.weights is None else self.group[self.weights > 0]
         return np.bincount(counted, minlength=int(np.prod(self.slice_shape, dtype=int))).reshape(self.slice_shape)
 
+    @property
+    def effective_rows(self) -> Array:
+        """Kish's effective number of rows of each slice."""
+        weights = np.ones(len(self.group)) if self.weights is None else self.weights
+        counts = self.row_counts
+        total, square = (np.bincount(self.group, sums, counts.size) for sums in (weights, weights**2))
+        return np.divide(total**2, square, out=np.zeros(counts.size), where=square > 0).reshape(counts.shape)
+
 
 def _check_options(data: "Data") -> None:
     options = data.options

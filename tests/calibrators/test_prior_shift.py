@@ -131,6 +131,8 @@ def test_what_it_expects() -> None:
         cd.PriorShift().fit(labels, scores).predict_proba(scores)
     with pytest.raises(ValueError, match="labelled rows"):
         cd.PriorShift().estimate_prevalence(scores)
+    with pytest.raises(ValueError, match="at least one score, got none"):
+        cd.PriorShift().fit(labels, scores).estimate_prevalence(scores[:0])
     with pytest.raises(ValueError, match="without prevalence"):
         cd.PriorShift(prevalence=0.1).fit(labels, scores).estimate_prevalence(scores)
     with pytest.raises(ValueError, match="between 0 and 1"):

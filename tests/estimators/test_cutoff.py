@@ -85,6 +85,19 @@ def test_ends_by_hand() -> None:
     assert (result.both_low.interval, result.free_low.interval) == ("brownian two-sided", "freedman two-sided")
 
 
+def test_weights_that_are_large_where_errors_are_small_widen_the_interval() -> None:
+    """Their sum varies between samples, and with it the error of the worst interval, here that of all rows."""
+    rng = np.random.default_rng(6)
+    known = rng.random(20_000) < 0.1
+    scores, weights = np.where(known, 0.99, 0.5), np.where(known, 10.0, 1.0)
+    labels = (rng.random(20_000) < np.where(known, 0.99, 0.05)).astype(int)
+    result = cd.evaluate(labels, scores, cd.CutoffError(), sample_weight=weights, ci=0.9)
+    value, errors = float(result.cutoff_error), weights * (labels - scores)
+    deviation = np.sqrt(((errors + weights * value) ** 2).sum()) / weights.sum()
+    assert deviation > 1.3 * np.sqrt((errors**2).sum()) / weights.sum()
+    assert value - float(result.cutoff_error_low) == pytest.approx(range_quantile(0.1) * deviation)
+
+
 def test_no_events_leave_room_for_one() -> None:
     """As Clopper & Pearson, whose upper limit of 0 of n events is 1 - 0.025**(1/n)."""
     result = cd.evaluate(np.zeros(100, int), np.zeros(100), cd.CutoffError(), ci=0.95)

@@ -199,6 +199,14 @@ def test_the_positive_class_of_raters_is_matched_by_value(votes: Any, pos_label:
 
 def test_weights() -> None:
     weights = RNG.integers(0, 4, 3000) / 4
+    metrics = "observed-expected, saturation"
+    counted = cd.evaluate(SHARES, SCORES, metrics, soft_labels=True, sample_weight=weights, by={"q": QUESTION})
+    for value in np.unique(QUESTION):
+        at, slice_ = value == QUESTION, counted.sel(q=value)
+        assert float(slice_.observed_expected_observed) == pytest.approx((weights * SHARES)[at].sum())
+        assert float(slice_.observed_expected_expected) == pytest.approx((weights * SCORES)[at].sum())
+        effective = weights[at].sum() ** 2 / (weights[at] ** 2).sum()
+        assert float(slice_.saturation_effective_rows) == pytest.approx(effective)
     result = cd.evaluate(SHARES, SCORES, [cd.MeanGap(), cd.ECE(bins=10)], soft_labels=True, sample_weight=weights)
     assert float(result.mean_gap) == pytest.approx(np.average(SHARES - SCORES, weights=weights), abs=1e-12)
     gaps = np.bincount(np.ceil(SCORES * 10).astype(int), weights * (SHARES - SCORES))

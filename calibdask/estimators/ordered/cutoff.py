@@ -71,7 +71,9 @@ class CutoffError(ColumnEstimator):
     With ``ci``: the path is the true path plus noise, and R differs from the truth by at most the range of the noise.
     Given the scores the noise is a martingale whose variance is at most V = sum w**2 (o - s)**2 / (sum w)**2 on average
     (the Brier score over n), and approximately a time-changed Brownian motion. Sampled scores have a smaller
-    covariance, so V is also valid for the population [1]_. The ends are therefore
+    covariance, so V is also valid for the population [1]_. Weights vary between samples too: with weights V is at least
+    the variance of the error e of the interval I with the largest one, sum w**2 ((o - s) 1{s in I} - e)**2 / (sum
+    w)**2. The ends are therefore
 
     - two-sided: R - q sqrt(V) and R + q sqrt(V), q the quantile of the range of a Brownian motion on [0, 1] [2]_, 2.50
       at 95 %;
@@ -147,11 +149,18 @@ class CutoffError(ColumnEstimator):
             score, weight, outcome = points.score[at], points.weight[at], points.outcome[at]
             square, square_outcome = points.square[at], points.square_outcome[at]
             total = weight.sum()
-            path = np.cumsum(outcome - weight * score) / total
-            errors = (square_outcome * (1 - score) ** 2 + (square - square_outcome) * score**2).sum()
+            path = np.concatenate([[0.0], np.cumsum(outcome - weight * score) / total])
+            squares = square_outcome * (1 - score) ** 2 + (square - square_outcome) * score**2
+            errors = squares.sum()
+            if layout.weighted:
+                # Of the error of one interval, whose total weight varies between samples too.
+                first, last = sorted((int(path.argmin()), int(path.argmax())))
+                error, inside = path[last] - path[first], slice(first, last)
+                product = (square_outcome - square * score)[inside].sum()
+                errors = max(errors, squares[inside].sum() - 2 * error * product + error**2 * square.sum())
             excursion = np.zeros(1) if points.excursion is None else np.sort(points.excursion[at])[-2:]
             fields[index] = (
-                max(0.0, path.max()) - min(0.0, path.min()),
+                path.max() - path.min(),
                 max(0.0, errors) / total**2,
                 (square / weight).max() / total,
                 excursion.sum() / total,

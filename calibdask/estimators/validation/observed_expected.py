@@ -47,8 +47,8 @@ class ObservedExpected(ColumnEstimator):
 
     Notes
     -----
-    Parts: the ratio itself, ``observed`` and ``expected`` outcomes (with weights among the effective number of rows).
-    If all scores are 0, it is infinite if any row has the outcome, and otherwise NaN, like its interval.
+    Parts: the ratio itself, ``observed`` and ``expected`` outcomes, sum w o and sum w s. If all scores are 0, it is
+    infinite if any row has the outcome, and otherwise NaN, like its interval.
 
     With ``ci``, with N rows::
 
@@ -123,7 +123,6 @@ class ObservedExpected(ColumnEstimator):
             score_square, product = map(total, squares.second)
             of_ratio = square_outcome - 2 * ratio * product + ratio**2 * score_square
             frequency = frequency.with_variance(of_ratio / weight**2)
-        rows, share = frequency.effective_rows, frequency.mean
         few = rarer_rows(weight, square, observed, square_outcome) < _FEW - 0.5
         notes = {"few_outcomes": int(few.sum())}
         return {
@@ -135,8 +134,8 @@ class ObservedExpected(ColumnEstimator):
                 known_ends=partial(_ends, frequency, mean, few),
                 ends_method="log",
             ),
-            "observed": FixedPart(rows * share, setting.dims),
-            "expected": FixedPart(rows * mean, setting.dims),
+            "observed": FixedPart(np.where(weight > 0, observed, np.nan), setting.dims),
+            "expected": FixedPart(np.where(weight > 0, expected, np.nan), setting.dims),
         }
 
 

@@ -20,13 +20,10 @@ BAD: list[tuple[Any, str]] = [
     ({"x": [0.5, 0.2]}, r"edges of 'x' expects .* each larger than the one before, got \[0.5, 0.2\]"),
     ({"x": [0.5, 0.5]}, "each larger than the one before"),
     ({"x": [0.5, np.nan]}, "finite numbers"),
-    ({"x": [0.5, np.inf]}, "finite numbers"),
     ({"x": 0.5}, "expects a list of 1 to 253 finite numbers, .* got 0.5;"),
-    ({"x": []}, r"got \[\]; sort them"),
     ({"x": ["low"]}, r"got \['low'\]"),
     ({"z": [0.5]}, r"edges expects names of features, x, text, flag(,| and) day, got 'z'; correct the name"),
     ({"text": [0.5]}, r"expects features of numbers, and 'text' is one of texts; leave out its edges"),
-    ({"flag": [0.5]}, r"'flag' is one of categories"),
     ({"day": [0.5]}, r"'day' is one of dates"),
     ([0.5], "edges expects a mapping from names of features to their edges, .* got list"),
 ]

@@ -173,16 +173,6 @@ def test_one_mechanism_is_listed_first_and_takes_no_pass_where_it_is_alone() -> 
     assert dependent_features.attrs["passes"] == calibrated.attrs["passes"] + 1
 
 
-def test_what_is_described_was_found_and_described_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So calibrated models have nothing listed that they had not: also those of which little or much is wrong."""
-    for seed in range(6):
-        y, p, features = planted(*TWO[: seed % 3], n=20_000, seed=seed)
-        before, result = everything(monkeypatch, y, p, features), cd.audit(y, p, features)
-        assert not (result.described & ~before.described).any()
-        assert not (result.described & ~result.found).any()
-        assert bool(result.described.any()) == bool(before.described.any())
-
-
 def test_chunks_order_and_weights_that_are_one_change_nothing() -> None:
     import dask.array as da
 

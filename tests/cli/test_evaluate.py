@@ -95,13 +95,6 @@ def test_help_fits_two_screens_and_names_every_metric(run: Run, monkeypatch: pyt
     assert "--conventions" not in out
 
 
-def test_whole_help_describes_every_metric_and_the_json(run: Run) -> None:
-    _, out, _ = run("evaluate", "--help-all")
-    words = " ".join(out.split())
-    assert all(name in words for name in signatures())
-    assert '"slices"' in out
-
-
 def test_table(run: Run, data: Path) -> None:
     status, out, err = run("evaluate", data / "rows.csv")
     assert (status, err) == (0, "")
@@ -391,25 +384,6 @@ def test_numbers_of_each_class(run: Run, data: Path) -> None:
     assert list(pd.read_csv(data / "result.csv")) == [
         *("country", "rows", "events", "mean_score", "frequency", "smooth_ece")
     ]
-
-
-def test_intervals(run: Run, data: Path) -> None:
-    options = ("--metric", "density-ece", "--ci", "0.9", "--n-boot", "20", "--seed", "5")
-    status, out, err = run("evaluate", data / "rows.csv", *options, "--json", "--out", data / "result.nc")
-    assert (status, err) == (0, "")
-    expected = cd.evaluate(LABELS, SCORES, cd.DensityECE(), ci=0.9, n_boot=20, seed=5)
-    result = json.loads(out)
-    assert (result["ci"], result["n_boot"], result["seed"]) == (0.9, 20, 5)
-    for part, name in (("value", "density_ece"), ("low", "density_ece_low"), ("high", "density_ece_high")):
-        assert result["metrics"]["density_ece"][part] == float(expected[name])
-        assert float(open_result(data / "result.nc")[name]) == float(expected[name])
-    _, out, _ = run("evaluate", data / "rows.csv", *options)
-    numbers = shown_texts(*(float(value) for value in expected.data_vars.values()), kind="error")
-    assert ["metric", "value", "low", "high"] in [line.split()[:4] for line in out.splitlines()]
-    assert ["density_ece", *numbers] in [line.split()[:4] for line in out.splitlines()]
-    assert "90 % intervals of 20 replicates" in " ".join(out.split())
-    _, out, _ = run("evaluate", data / "rows.csv", *options, "--by", "country")
-    assert {"low", "high", "de", "fr"} <= set(out.split())
 
 
 def test_warnings_are_one_line(data: Path) -> None:

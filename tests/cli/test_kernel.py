@@ -97,27 +97,6 @@ def test_evaluate_shows_the_parts_of_tests(run: Run, data: Path) -> None:
     assert "rows are independent" in result["metrics"]["skce_test"]["assumes"]
 
 
-BAD: list[tuple[list[str], str]] = [
-    (["--metric", "skce", "--kernel", "triweight"], "kernel expects one of 'exponential', 'gaussian', got 'triweight'"),
-    (["--metric", "skce", "--bandwidth", "silverman"], "bandwidth expects one of 'median', 'median-full'"),
-    (["--metric", "skce", "--block", "5"], "block belongs to estimator='block'"),
-    (["--metric", "skce", "--max-pairs", "100"], "more than max_pairs=100"),
-    (["--metric", "ece", "--setting", "largest-2"], "measures whole score vectors, but ece measure single scores"),
-    (["--metric", "mmce", "--distance", "tv"], "--distance has no effect on mmce"),
-    (["--metric", "skce-test", "--weight", "w"], "does not support sample_weight"),
-    (["--metric", "ece", "--seed", "1"], "--seed has no effect without --ci, or a metric such as skce"),
-]
-
-
-@pytest.mark.parametrize(("words", "message"), BAD, ids=[" ".join(words) for words, _ in BAD])
-def test_evaluate_refuses_in_one_line(words: list[str], message: str, run: Run, data: Path) -> None:
-    status, out, err = run("evaluate", data / "rows.csv", *words, "--out", data / "result.json")
-    assert (status, out) == (2, "")
-    assert message in err
-    assert err.count("\n") == 1
-    assert not (data / "result.json").exists()
-
-
 def metrics_of(run: Run, *arguments: Any) -> list[dict[str, Any]]:
     result = json_of(run, *arguments)
     described = result["metrics"]

@@ -82,3 +82,29 @@ def test_tests_of_grades_are_shown_by_grade(tmp_path: Path, capsys: pytest.Captu
     counts = np.histogram(SCORES, [0, 0.3, 0.6, 1])[0].tolist()
     assert [line[0] for line in grades] == ["0", "1", "2"]
     assert [int(line[6]) for line in grades] == counts
+
+
+def test_ignored_rows_are_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, store = str(tmp_path / "void.npz"), str(tmp_path / "summary.zarr")
+    np.savez(path, labels=np.where(np.arange(ROWS) < 7, 255, LABELS), scores=SCORES)
+    assert main(["evaluate", path, "--metric", "ece", "--json", "--ignore-label", "255"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "calibdask: left out 7 of 60 rows, whose label is 255\n"
+    result = json.loads(captured.out)
+    assert (result["rows"], result["rows_ignored"]) == (53, 7)
+    assert result["metrics"]["ece"]["value"] == cd.ece(LABELS[7:], SCORES[7:])
+    assert main(["summarize", path, "--ignore-label", "255", "--out", store]) == 0
+    assert capsys.readouterr().err == "calibdask: left out 7 of 60 rows, whose label is 255\n"
+    assert main(["evaluate", store, "--ignore-label", "255"]) == 2
+    assert "--ignore-label has no effect" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("without_recalibration")
+def test_every_class_of_independent_labels_is_reported(tmp_path: Path) -> None:
+    rng, page = np.random.default_rng(0), tmp_path / "page.html"
+    scores = rng.dirichlet(np.ones(3), ROWS)
+    np.savez(tmp_path / "one_hot.npz", labels=np.eye(3, dtype=np.int8)[rng.integers(0, 3, ROWS)], scores=scores)
+    words = ["--task", "multilabel", "--labels", "tit,owl,auk", "--out", str(page)]
+    assert main(["report", str(tmp_path / "one_hot.npz"), *words]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert all(f"one_hot {name}" in text for name in ("tit", "owl", "auk"))

@@ -133,14 +133,6 @@ def test_results_call_classes_by_their_names() -> None:
     assert several.outcome.dims == ("dim_0", "class", "bin")
 
 
-@pytest.mark.filterwarnings("ignore:Several labels:UserWarning")
-def test_chunks_may_lack_the_positive_class() -> None:
-    one_of_three = np.sort(NAMES[CLASSES])
-    chunked = da.from_array(one_of_three, chunks=50)
-    assert cd.ece(chunked, SCORES, pos_label="eel") == cd.ece(one_of_three == "eel", SCORES)
-    assert cd.ece(np.full(N, "ham"), SCORES, pos_label="spam") == cd.ece(np.zeros(N, int), SCORES)
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -250,13 +242,6 @@ def test_display_of_predictions() -> None:
     assert legend(display.plot("curve", name="other")) == ["other"]
     with pytest.raises(ValueError, match="kind expects 'diagram' or 'curve', got 'bars'"):
         display.plot("bars")  # type: ignore[arg-type]
-
-
-def test_display_of_a_result() -> None:
-    display = cd.ReliabilityDisplay(cd.evaluate(LABELS, SCORES, [cd.ECE(), cd.ReliabilityDiagram()], by={"day": DAY}))
-    assert legend(display.plot()) == ["mon", "tue"]
-    with pytest.raises(ValueError, match="got 0 curves"):
-        display.plot("curve")
 
 
 def test_display_of_an_estimator_of_two_classes() -> None:

@@ -107,7 +107,6 @@ def _blocks(labels: Any = LABELS, scores: Any = SCORES) -> list[tuple[Any, Any]]
 MATRIX: dict[str, Callable[[], Call]] = {
     "lists": lambda: _both(np.ndarray.tolist),
     "every other row of a larger array": lambda: _both(lambda array: np.repeat(array, 2, axis=0)[::2]),
-    "masked arrays without masked values": lambda: _both(np.ma.asarray),
     "labels floats": lambda: {"y_true": LABELS.astype(np.float32), "y_prob": SCORES},
     "labels objects": lambda: {"y_true": LABELS.astype(object), "y_prob": SCORES},
     "tensors by __array__": lambda: _both(Tensor),
@@ -117,7 +116,6 @@ MATRIX: dict[str, Callable[[], Call]] = {
     "dask, unknown chunks": lambda: _both(_unknown),
     "dask labels, scores in memory": lambda: {"y_true": _lazy(LABELS), "y_prob": SCORES},
     "series and frame": lambda: {"y_true": pd.Series(LABELS), "y_prob": _frame()},
-    "series of nullable integers": lambda: {"y_true": pd.Series(LABELS, dtype="Int64"), "y_prob": _frame()},
     "frame with digits for names, in another order": lambda: {
         "y_true": LABELS,
         "y_prob": _frame(["0", "1", "2"]).iloc[:, _ORDER],
@@ -188,12 +186,6 @@ MATRIX: dict[str, Callable[[], Call]] = {
         "ignore_label": 255,
     },
     "cells that are lists": lambda: {"y_true": LABELS, "y_prob": pd.Series(SCORES.tolist())},
-    "names to ignore": lambda: {
-        "y_true": _with_void(NAMES[LABELS].astype(object), "void"),
-        "y_prob": _with_void(SCORES, 0.0),
-        "labels": NAMES,
-        "ignore_label": "void",
-    },
     "blocks with rows to ignore": lambda: {
         "y_true": [(np.append(a, 255), np.append(b, b[:1], 0)) for a, b in _blocks()],
         "ignore_label": 255,

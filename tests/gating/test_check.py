@@ -203,16 +203,6 @@ def test_formats() -> None:
     assert failure.attrib["message"] == sentence(gate.of("broken")[0])
 
 
-def test_labels_of_slices_do_not_break_files() -> None:
-    frame = _rows(400)
-    frame["country"] = np.where(frame.country == "at", "a\x01<b>", "c|\n| d")
-    gate = cd.check(frame, limits={"ece": 0.2}, by="country", n_boot=50)
-    names = [case.attrib["name"] for case in ElementTree.fromstring(junit(gate.document("model"))).iter("testcase")]
-    assert len(names) == 3
-    table = [line for line in gate.document("model").to_markdown().splitlines() if line.startswith("| ece")]
-    assert len(table) == 3
-
-
 def test_assertions_read_well() -> None:
     frame = _rows()
     fair = frame[frame.country == "at"]

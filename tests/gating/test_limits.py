@@ -12,7 +12,7 @@ from calibdask.analyses.gating.limits import Limit, Limits, limits_of
 
 
 def test_numbers_ranges_parts_and_choices() -> None:
-    limit = Limit.parse("calibration-slope.slope = 0.9..1.1") if _has_slope() else Limit.parse("corp.score=0.9..1.1")
+    limit = Limit.parse("calibration-slope.slope = 0.9..1.1")
     assert (limit.low, limit.high, limit.bound) == (0.9, 1.1, None)
     limit = Limit.parse("ece(bins=10, norm=l2)=0.03")
     assert (limit.text, limit.bound, str(limit)) == ("ece(bins=10, norm=l2)", 0.03, "ece(bins=10, norm=l2)=0.03")
@@ -22,12 +22,6 @@ def test_numbers_ranges_parts_and_choices() -> None:
     assert Limit.parse("corp.discrimination=0.1").range("term", "higher") == (0.1, math.inf)
     assert limits_of({"ece": 0.03}) == limits_of("ece=0.03") == limits_of(["ece=0.03"])
     assert limits_of({"ece": (0, 0.03)}) == limits_of("ece=0..0.03")
-
-
-def _has_slope() -> bool:
-    import calibdask as cd
-
-    return hasattr(cd, "CalibrationSlope")
 
 
 @pytest.mark.parametrize(

@@ -82,16 +82,11 @@ ECE = ["--metric", "ece"]
 COMMANDS: dict[str, Command] = {
     "column of slices": lambda p: ["evaluate", rows(p / "a.parquet", **{EVIL: LABELS}), "--by", EVIL, *ECE],
     "slices": lambda p: ["evaluate", rows(p / "a.parquet", by=HALVES), "--by", "by", *ECE],
-    "slices as JSON": lambda p: ["evaluate", rows(p / "a.parquet", by=HALVES), "--by", "by", "--json", *ECE],
-    "worst slices": lambda p: ["evaluate", rows(p / "a.parquet", by=HALVES), "--by", "by", "--worst", "2", *ECE],
     "file that is not there": lambda p: ["evaluate", str(p / EVIL)],
     "damaged file": lambda p: ["evaluate", damaged(p / f"{EVIL}.npz")],
     "files as models": lambda p: ["evaluate", named(p), rows(p / "b.parquet"), *ECE],
     "models": lambda p: ["evaluate", f"{EVIL}={rows(p / 'a.parquet')}", rows(p / "b.parquet"), *ECE],
-    "models of one name": lambda p: ["evaluate", f"{EVIL}={named(p)}", f"{EVIL}={named(p)}", *ECE],
     "compare": lambda p: ["compare", named(p), f"{EVIL}2={rows(p / 'b.parquet')}", *ECE, "--n-boot", "5"],
-    "other rows": lambda p: ["compare", named(p), rows(p / "b.parquet", label=1 - LABELS), *ECE],
-    "no such baseline": lambda p: ["compare", named(p), rows(p / "b.parquet"), "--baseline", EVIL],
     "panel of tests": lambda p: [
         "evaluate",
         "--panel",
@@ -105,11 +100,6 @@ COMMANDS: dict[str, Command] = {
     "scores are texts": lambda p: ["evaluate", texts(p / f"{EVIL}.csv")],
     "classes": lambda p: ["evaluate", rows(p / "a.parquet", label=CLASSES), "--labels", f"a,{EVIL}"],
     "positive class": lambda p: ["evaluate", rows(p / "a.parquet", label=CLASSES), "--pos-label", f"{EVIL}2"],
-    "ignored class": lambda p: [
-        *["evaluate", rows(p / "a.parquet", label=CLASSES), "--ignore-label", EVIL],
-        *["--pos-label", "b", *ECE],
-    ],
-    "suffix of an output": lambda p: ["evaluate", named(p), "--out", str(p / f"{EVIL}.o"), *ECE],
     "output": lambda p: ["evaluate", named(p), "--out", str(p / f"{EVIL}.json"), *ECE],
     "output that is there": lambda p: ["evaluate", named(p), "--out", damaged(p / f"{EVIL}.json"), *ECE],
     "report": lambda p: [

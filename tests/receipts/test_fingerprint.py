@@ -49,16 +49,6 @@ def test_any_flipped_bit_is_noticed(row: int, bit: int, name: str) -> None:
     assert _fingerprint(**rows) != _fingerprint(**{**rows, name: changed})
 
 
-@given(row=st.integers(0, 999))
-def test_any_label_and_slice_is_noticed(row: int) -> None:
-    rows = _rows()
-    labels, slices = rows["labels"].copy(), rows["slices"].copy()
-    labels[row] = 1 - labels[row]
-    slices[row] = "b" if slices[row] == "a" else "a"
-    prints = {_fingerprint(**{**rows, **other}) for other in ({}, {"labels": labels}, {"slices": slices})}
-    assert len(prints) == 3
-
-
 def test_rows_count_as_often_as_they_occur() -> None:
     one, two = ([1], [0.5]), ([1, 1], [0.5, 0.5])
     assert cd.fingerprint(*one) != cd.fingerprint(*two)

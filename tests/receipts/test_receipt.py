@@ -355,25 +355,6 @@ def test_a_file_that_is_replaced_between_two_passes(
         assert not receipt.exists()
 
 
-def test_at_the_shell(rows: pd.DataFrame, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    data, copied, receipt = (tmp_path / name for name in ("rows.parquet", "copy.csv", "receipt.json"))
-    rows.to_parquet(data)
-    rows.sample(frac=1, random_state=0).to_csv(copied, index=False)
-    words = ["--limit", "ece=0.2", "--by", "c", "--profile", "ml", "--n-boot", "20", "--receipt", str(receipt)]
-    assert main(["check", str(data), *words]) == 0
-    assert main(["verify", str(receipt), str(copied)]) == 0
-    out = capsys.readouterr().out
-    assert "The receipt agrees: 3,000 rows" in out
-    assert out.endswith("\nCovered: labels, scores and slices by c; no other columns.\n")
-    assert main(["verify", str(receipt), str(copied), "--skip-missing", "--task", "binary"]) == 2
-    assert "omit --task, --skip-missing." in capsys.readouterr().err
-    rows.iloc[1:].to_csv(copied, index=False)
-    assert main(["verify", str(receipt), str(copied)]) == 1
-    assert "2,999" in capsys.readouterr().out
-    assert main(["verify", str(data), str(copied)]) == 2
-    assert main(["verify", str(tmp_path / "none.json"), str(copied)]) == 2
-
-
 def test_rows_that_a_receipt_does_not_cover_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"label": rng.integers(0, 2, 400).astype(float), "score": rng.random(400)})

@@ -110,10 +110,13 @@ def shrink_slices(
     seem to be known exactly. tau**2 by Paule & Mandel [3]_. The estimate is w_k y_k + (1 - w_k) mu with w_k = t / (t +
     v_k), where t is tau**2 minus its standard error if there were no effects, so that effects that cannot be
     distinguished from noise are shrunk almost to the mean. Ranking raw gaps of small slices ranks noise; shrunken gaps
-    have a smaller mean squared error than raw gaps, and at most that of the overall mean. Intervals [1]_ are w_k
-    sqrt(v_k) times a critical value that allows for the bias of shrinking, by the fourth moment of the effects and an
-    upper limit of the second: at least 95 % of all slices are covered, for any distribution of effects. This holds on
-    average: slices with extreme effects are covered less often.
+    have a smaller mean squared error than raw gaps and, of hundreds of slices of similar sizes, at most about that of
+    the overall mean. With fewer slices tau**2 is uncertain, and events in slices of hardly any rows raise it: in
+    simulations of 10 and 30 slices without effects the root mean square error was up to 1.6 times that of the overall
+    mean, and with outcomes of 2 % and half of the slices of one row 2.7 (200 slices) to 8.5 times (10): leave such
+    slices out. Intervals [1]_ are w_k sqrt(v_k) times a critical value that allows for the bias of shrinking, by the
+    fourth moment of the effects and an upper limit of the second: at least 95 % of all slices are covered, for any
+    distribution of effects. This holds on average: slices with extreme effects are covered less often.
 
     *Ratios.* O_k ~ Poisson(theta_k E_k) with gamma ratios theta_k, by moments [2]_, with the variance corrected for
     events that are not rare: the estimate is the posterior mean, and each end is the outer one of the posterior

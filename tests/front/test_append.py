@@ -282,6 +282,8 @@ def test_hours_are_stored_from_midnight_on(tmp_path: Path) -> None:
     cd.append(hours.isel(hour=2, drop=True), store, {"hour": moments[2]})
     assert cd.open_summary(store).hour.values.tolist() == stored
     assert cd.expire(store, "0d", "day") == {"2026-08-30": stored[:2]}
+    with pytest.raises(ValueError, match="2026-08-30T21:00:00 is within it"):
+        cd.append(hours.isel(hour=2, drop=True), store, {"hour": "2026-08-30T21:00:00"})
 
 
 NEW = {"day": "2026-12-01"}

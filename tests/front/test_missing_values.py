@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -162,14 +163,21 @@ def test_otherwise_they_are_refused(container: str, tmp_path: Path) -> None:
         cd.evaluate(**without_some_slices(container, tmp_path), metrics=cd.ECE())
 
 
-@pytest.mark.parametrize("container", ["nullable booleans", "parquet of booleans", "csv of integers"])
+@pytest.mark.parametrize(
+    "container", ["nullable booleans", "nullable booleans of dask", "parquet of booleans", "csv of integers"]
+)
 def test_types_with_missing_values(container: str, tmp_path: Path, expected: dict[str, Any]) -> None:
     booleans, path = FRAME.assign(y=FRAME.y.astype("boolean")), tmp_path / "rows"
     if container == "csv of integers":
         INTEGERS.to_csv(path := path.with_suffix(".csv"), index=False)
     else:
         booleans.to_parquet(path := path.with_suffix(".parquet"), index=False, row_group_size=90)
-    call = columns(booleans if container == "nullable booleans" else str(path))
+    given: Any = {
+        "nullable booleans": booleans,
+        # Partitions without missing values have the type of the others.
+        "nullable booleans of dask": dd.from_pandas(booleans, npartitions=60),
+    }.get(container, str(path))
+    call = columns(given)
     assert FUNCTIONS["evaluate"]({**call, "skip_missing": True}) == expected["evaluate"]
 
 

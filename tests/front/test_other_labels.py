@@ -292,6 +292,14 @@ def test_periods_that_were_added_together_share_their_counts(tmp_path: Path) -> 
     assert "rows_skipped" not in cd.evaluate(tmp_path / "other.zarr", metrics="ece").attrs
 
 
+@pytest.mark.filterwarnings("ignore:Several labels:UserWarning")
+@pytest.mark.parametrize("positive", ["auk", "tit"])
+def test_any_chunk_may_lack_the_positive_class(positive: str) -> None:
+    ordered = np.sort(NAMES.y.to_numpy(str))
+    found = cd.ece(da.from_array(ordered, chunks=50), SCORES, pos_label=positive)
+    assert found == cd.ece(ordered == positive, SCORES)
+
+
 def test_labels_of_many_processes() -> None:
     """Arrays add up to the labels of all, whatever their length; of too many, that there are more."""
     names = ["a", "b" * 100, "b" * 99 + "c", "10", "2", "'\u00e9t\u00e9'"]

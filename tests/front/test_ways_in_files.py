@@ -92,6 +92,15 @@ def test_containers(container: Callable[[], Any], expected: xr.Dataset) -> None:
     xr.testing.assert_identical(plain(result), expected)
 
 
+@pytest.mark.parametrize("name", ["polars lazy", "function of readers", "dask frame"])
+def test_weights_and_slices_by_other_names(name: str) -> None:
+    options: Any = {"label": "y", "score": "p", "by": {"land": "country"}, "sample_weight": "day"}
+    found = cd.evaluate(CONTAINERS[name](), metrics=METRICS, **options)
+    arrays = cd.evaluate(LABELS, SCORES, METRICS, by={"land": COUNTRY}, sample_weight=DAY)
+    # Sums of weights depend on the order of rows.
+    xr.testing.assert_allclose(found.assign_coords(land=arrays.land), arrays, rtol=1e-12)
+
+
 def test_fields_without_names_given() -> None:
     columns = {"label": LABELS, "score": SCORES, "country": COUNTRY}
     expected = cd.ece(LABELS, SCORES)

@@ -115,8 +115,10 @@ def shrink_slices(
     simulations of 10 and 30 slices without effects the root mean square error was up to 1.6 times that of the overall
     mean, and with outcomes of 2 % and half of the slices of one row 2.7 (200 slices) to 8.5 times (10): leave such
     slices out. Intervals [1]_ are w_k sqrt(v_k) times a critical value that allows for the bias of shrinking, by the
-    fourth moment of the effects and an upper limit of the second: at least 95 % of all slices are covered, for any
-    distribution of effects. This holds on average: slices with extreme effects are covered less often.
+    fourth moment of the effects and an upper limit of the second; where the interval of the rows alone, y_k -+ 1.96
+    sqrt(v_k), is shorter, and 10 events and non-events are expected, it is used, extended to the estimate. At least
+    95 % of all slices are covered, for any distribution of effects. This holds on average: slices with extreme effects
+    are covered less often.
 
     *Ratios.* O_k ~ Poisson(theta_k E_k) with gamma ratios theta_k, by moments [2]_, with the variance corrected for
     events that are not rare: the estimate is the posterior mean, and each end is the outer one of the posterior
@@ -226,9 +228,9 @@ class SliceShrinkage(Analysis):
         # The outer ends of the posterior distribution and of an interval for any distribution of ratios.
         noise = own.noise((shrunken - 1) * own.score / own.weight) * (own.weight / own.score) ** 2
         effects = NormalEffects.of(raw, noise)
-        centre, reach = effects.shrunken(raw, noise), effects.reach(noise, self.confidence)
+        least, most = effects.ends(raw, noise, self.confidence, own.are_normal(ratios.mean * own.score))
         low, high = ratios.ends(own.outcome, own.score, self.confidence)
-        ends = np.maximum(np.minimum(low, centre - reach), 0.0), np.maximum(high, centre + reach)
+        ends = np.maximum(np.minimum(low, least), 0.0), np.maximum(high, most)
         beyond = None if self.limit is None else ratios.beyond(own.outcome, own.score, self.limit)
         moments = {"mean": ratios.mean, "deviation": ratios.variance**0.5}
         with np.errstate(divide="ignore"):
@@ -343,9 +345,10 @@ def shrunken_gaps(sums: SliceSums, confidence: float, limit: float | None = None
     pooled = float((sums.outcome - sums.score).sum() / sums.weight.sum())
     noise = sums.noise(np.full(raw.shape, pooled))
     effects = NormalEffects.of(raw, noise)
-    shrunken, reach = effects.shrunken(raw, noise), effects.reach(noise, confidence)
+    shrunken = effects.shrunken(raw, noise)
+    low, high = effects.ends(raw, noise, confidence, sums.are_normal(sums.score + pooled * sums.weight))
+    ends = np.maximum(low, -1.0), np.minimum(high, 1.0)
     beyond = None if limit is None else effects.beyond(raw, noise, limit)
-    ends = np.maximum(shrunken - reach, -1.0), np.minimum(shrunken + reach, 1.0)
     moments = {"mean": effects.mean, "deviation": effects.variance**0.5, "kurtosis": effects.kurtosis}
     return ShrunkenEffects(raw, shrunken, *ends, beyond, np.abs(shrunken), moments)
 

@@ -14,6 +14,9 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.request import Requests
 from calibdask.statistics.square_sums import with_squares
 
+# From this number of events on, the gap of a slice is nearly normal.
+_MANY_EVENTS = 10
+
 
 @dataclass(frozen=True)
 class SliceSums:
@@ -35,6 +38,12 @@ class SliceSums:
     def joined(cls, parts: Sequence["SliceSums"]) -> "SliceSums":
         """The slices of all parts, one after the other."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
+
+    def are_normal(self, events: Array) -> Array:
+        """Whether gaps are nearly normal: at least 10 events and non-events; ``events`` are expected, by weight."""
+        share = events / self.weight
+        effective_rows = self.weight**2 / self.square
+        return np.asarray(effective_rows * np.minimum(share, 1 - share) >= _MANY_EVENTS)
 
     def noise(self, effect: Array) -> Array:
         """Sampling variances of the gaps, sum w**2 p (1 - p) / (sum w)**2 with p = s + effect."""

@@ -63,6 +63,25 @@ def test_slices_without_events_are_not_known_exactly(highest: float, effect: flo
     assert shrunken <= min(1.02 * raw, pooled)
 
 
+def test_large_slices_keep_their_own_interval_beside_one_extreme_slice() -> None:
+    rng = np.random.default_rng(3)
+    sizes = np.where(np.arange(SLICES) < 20, 4000, 20)
+    campaign = np.repeat(np.arange(SLICES), sizes)
+    score = rng.uniform(0.005, 0.035, campaign.size)
+    label = (rng.random(campaign.size) < np.where(campaign == 0, 1.7 * score, score)).astype(int)
+    frame = pd.DataFrame({"label": label, "score": score, "campaign": campaign})
+    gaps, ratios = (cd.shrink_slices(frame, "campaign", kind) for kind in ("mean-gap", "observed-expected"))
+    expected = np.bincount(campaign, score)
+    own = 2 * 1.96 * np.sqrt(expected) / sizes
+    width = np.asarray(gaps.high - gaps.low)
+    assert (width[1:20] < 1.2 * own[1:20]).all()
+    assert float(gaps.low[0]) > 0
+    assert (np.asarray(ratios.high - ratios.low)[1:20] < 1.6 * (own * sizes / expected)[1:20]).all()
+    assert float(ratios.low[0]) > 1
+    truth = np.where(np.arange(SLICES) == 0, 0.7 * expected / sizes, 0.0)
+    assert float(((gaps.low <= truth) & (truth <= gaps.high)).mean()) >= 0.95
+
+
 def test_numbers_by_hand() -> None:
     frame, _, _ = rows("normal", 50, rare=False, seed=1)
     result = cd.shrink_slices(frame, by="campaign", limit=0.05)

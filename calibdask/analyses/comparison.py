@@ -229,6 +229,7 @@ class Compare(Analysis):
         ("calibdask compare old.parquet new.parquet", "which model is better, and which is better calibrated"),
         ("calibdask compare old=a.csv new=b.csv --by country", "by country, adjusted for multiple comparisons"),
         ("calibdask compare a.npz b.npz c.npz --baseline b --json", "several models, as JSON"),
+        ("calibdask compare fresh.parquet --map map.json", "scores before and after recalibration"),
     )
 
     def compute(self, data: Data) -> xr.Dataset:

@@ -155,7 +155,7 @@ def table(measurements: Measurements, metrics: list[str]) -> Iterator[str]:
     """Coverage in all four kinds of data, with its standard error, and the least of them; in Markdown."""
     yield "| clusters | ICC | " + " | ".join(metrics) + " |"
     yield "|" + "---|" * (2 + len(metrics))
-    for clusters, correlation in itertools.product((10, 40, 200, 2000), CORRELATIONS):
+    for clusters, correlation in itertools.product((10, 20, 40, 100, 200, 2000), CORRELATIONS):
         cells = []
         for metric in metrics:
             kinds = [measurements.of(Case(correlation, clusters, *kind), metric) for kind in KINDS]

@@ -1,8 +1,9 @@
 """The check for clusters that nobody named: residuals that correlate among rows of one value of an identifier."""
 
+import math
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -15,9 +16,10 @@ from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import NoInterval
 from calibdask.estimators.parts import Estimate, Part
 from calibdask.safe_text import visible
+from calibdask.statistics.column_sums import ColumnSums
 from calibdask.statistics.identifier_sums import UNIT, IdentifierSums, IdentifierSumsState
 from calibdask.statistics.layout import Layout
-from calibdask.statistics.prefetch import together
+from calibdask.statistics.prefetch import Prefetch, together
 from calibdask.statistics.request import Requests
 
 # The name of the check among metrics, and of what it found.
@@ -42,6 +44,8 @@ class Dependence:
         Variance of the mean residual relative to that of independent rows.
     pvalue : float
         Of independent rows.
+    is_sample : bool
+        Whether rows and values are those of a sample of the values, scaled up.
     """
 
     rows: float
@@ -49,6 +53,7 @@ class Dependence:
     correlation: float
     design_effect: float
     pvalue: float
+    is_sample: bool = False
 
     @property
     def matters(self) -> bool:
@@ -79,14 +84,16 @@ def dependence(state: IdentifierSumsState) -> Dependence | None:
     pairs = float((rows * (rows - 1)).sum())
     if variance <= 0 or squares.sum() <= 0:
         return None
-    scale = 2.0 ** int(state.level[0])
+    level = int(state.level[0])
+    scale = 2.0**level
     correlation = products / pairs / (squares.sum() / total)
     effect = 1 + (float((rows**2).sum()) / total - 1) * correlation
     # The eigenvalues of a cluster of n rows of variance v are (n - 1) v once and -v n - 1 times.
     typical = squares / np.maximum(rows, 1)
     cubes = 8 * float((typical**3 * ((rows - 1) ** 3 - (rows - 1))).sum())
     score = products / np.sqrt(variance)
-    return Dependence(total * scale, rows.size * scale, correlation, effect, _tail(score, cubes / variance**1.5))
+    pvalue = _tail(score, cubes / variance**1.5)
+    return Dependence(total * scale, rows.size * scale, correlation, effect, pvalue, level > 0)
 
 
 def _tail(score: float, skewness: float) -> float:
@@ -98,11 +105,11 @@ def _tail(score: float, skewness: float) -> float:
     return float(scipy.special.chdtrc(freedom, max(0.0, freedom + score * np.sqrt(2 * freedom))))
 
 
-def cluster_check(data: Input) -> dict[str, Estimator]:
+def cluster_check(data: Input, *, intervals: bool) -> dict[str, Estimator]:
     """The check of the identifiers of the rows, under a name of no metric; none without identifiers."""
     layout = data.source.layout
     is_checked = data.identifiers and not layout.clustered and not data.batch
-    return {_CHECK: ClusterCheck(data.identifiers)} if is_checked else {}
+    return {_CHECK: ClusterCheck(data.identifiers, intervals)} if is_checked else {}
 
 
 def cluster_cautions(estimates: Mapping[str, Estimate]) -> dict[str, str]:
@@ -119,9 +126,12 @@ class ClusterCheck(Estimator):
     ----------
     names : tuple of str
         The further columns of the rows, which hold hashes of the values.
+    intervals : bool
+        Whether intervals are computed, which the warning is about.
     """
 
     names: tuple[str, ...]
+    intervals: bool
 
     def interval(self, layout: Layout) -> NoInterval:
         """None: it gives no numbers."""
@@ -131,25 +141,40 @@ class ClusterCheck(Estimator):
     def estimate(self) -> Requests[Estimate]:
         layout = yield from Layout()
         setting = layout.setting(None)
+        yield from Prefetch(ColumnSums(setting))
         states = yield from together(IdentifierSums(setting, column) for column, _ in enumerate(self.names))
+        counted = yield from ColumnSums(setting)
         found = zip(self.names, map(dependence, states), strict=True)
         dependent = [(name, one) for name, one in found if one is not None and one.matters]
         if not dependent:
             return {CAUTION: Part(np.array([], object))}
         # The identifier with the largest design effect leaves the fewest independent rows.
         name, worst = max(dependent, key=lambda pair: pair[1].design_effect)
-        message = sentence(name, worst)
+        rows = float(counted.rows[0, :, 0].sum())
+        message = sentence(name, replace(worst, rows=min(worst.rows, rows)), intervals=self.intervals)
         warnings.warn(message, ClusteredRowsWarning, stacklevel=level_of_caller())
         return {CAUTION: Part(np.array([message], object))}
 
 
-def sentence(name: str, found: Dependence) -> str:
+def sentence(name: str, found: Dependence, *, intervals: bool) -> str:
     """A sentence on the dependence of rows, and how to account for it."""
     shown = visible(name)
     least = "p < 0.001" if found.pvalue >= 1e-6 else "p < 0.000001"
-    return (
-        f"Rows with the same {shown} are dependent: {found.rows:,.0f} rows have {found.values:,.0f} values, and the "
-        f"residuals within one correlate by {found.correlation:.2g} ({least}); the rows are worth about "
-        f"{found.rows / found.design_effect:,.3g} independent ones: intervals are too narrow, and p-values too small. "
-        f"Give groups='{shown}' for clustered intervals (--no-cluster-check at the shell turns this check off)."
+    rows, values = (
+        f"about {_three_digits(number):,.0f}" if found.is_sample else f"{number:,.0f}"
+        for number in (found.rows, found.values)
     )
+    worth = _three_digits(found.rows / found.design_effect)
+    verb = "are" if intervals else "would be"
+    return (
+        f"Rows with the same {shown} are dependent: {rows} rows have {values} values, and the residuals within one "
+        f"correlate by {found.correlation:.2g} ({least}); the rows are worth about {worth:,.0f} independent ones: "
+        f"intervals {verb} too narrow, and p-values too small. Give groups='{shown}' for clustered intervals "
+        "(--no-cluster-check at the shell turns this check off)."
+    )
+
+
+def _three_digits(number: float) -> float:
+    """Rounded down, so that no more rows are named than there are."""
+    unit = 10.0 ** max(0, math.floor(math.log10(max(1.0, number))) - 2)
+    return math.floor(number / unit) * unit

@@ -333,7 +333,7 @@ def evaluated(
     axes, class_dim = (*data.batch, *data.by), data.class_dim(class_dim)
     check_names(chosen, [axis.name for axis in axes], class_dim)
     result = DatasetBuilder(data, class_dim)
-    checks = {**column_check(chosen, data), **cluster_check(data)}
+    checks = {**column_check(chosen, data), **cluster_check(data, intervals=choice is not None)}
     requested = {**chosen, **checks, _TOTALS: slice_totals(data.source)}
     if layout.clustered:
         requested[CLUSTERS] = ClusterTotals()

@@ -21,6 +21,8 @@ class Estimator(HtmlRepr, ABC):
     about: ClassVar[About] = About()
     # Whether all pairs of rows are compared, at a cost that is quadratic in their number.
     compares_pairs: ClassVar[bool] = False
+    # For messages: a loss with a largest value of a row, which a limit can be decided on.
+    bounded_form: ClassVar[str] = "log-loss(clip=0.001)"
     # Whether its p-values account for clusters of dependent rows.
     tests_clusters: ClassVar[bool] = False
 

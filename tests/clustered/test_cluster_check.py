@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import calibdask as cd
 from calibdask.cli import cli
-from calibdask.cluster_check import dependence
+from calibdask.cluster_check import Dependence, dependence, sentence
 from calibdask.data.clusters import identifier_numbers
 from calibdask.errors import ClusteredRowsWarning
 from calibdask.statistics.block import Block
@@ -50,9 +50,18 @@ def state_of(residual: Any, values: Any) -> IdentifierSumsState:
 def test_dependent_rows_of_an_identifier_are_found(data: Any) -> None:
     with pytest.warns(ClusteredRowsWarning, match=r"same patient_id are dependent.*groups='patient_id'"):
         result = cd.evaluate(data, metrics=cd.BrierScore())
+    assert f": {len(FRAME):,} rows have 70 values" in result.attrs["cluster_caution"]
     assert "worth about" in result.attrs["cluster_caution"]
-    with pytest.warns(ClusteredRowsWarning):
+    assert "intervals would be too narrow" in result.attrs["cluster_caution"]
+    with pytest.warns(ClusteredRowsWarning, match="intervals are too narrow"):
         cd.check(data, limits={"ece": 0.2}, n_boot=50)
+
+
+def test_counts_of_a_sample_are_no_more_than_there_are_rows() -> None:
+    sampled = Dependence(1_391_590.0, 25_472.0, 0.0043, 1.11, 1e-9, is_sample=True)
+    words = sentence("user_id", sampled, intervals=True)
+    assert "about 1,390,000 rows have about 25,400 values" in words
+    assert "worth about 1,250,000 independent ones" in words
 
 
 def test_nothing_is_said_where_groups_are_given_or_rows_are_independent() -> None:

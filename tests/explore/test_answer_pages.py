@@ -240,9 +240,11 @@ def test_many_classes_are_answered_one_score_at_a_time() -> None:
     assert lines(page)[0].startswith("No: leave the scores as they are.")
 
 
-def test_what_a_summary_lacks_is_said() -> None:
-    labels, scores, _ = rows(2000)
-    _, page, _ = page_of(cd.summarize(labels, scores, settings=["binary"]), "decisions")
+@pytest.mark.parametrize("has_slices", [False, True])
+def test_what_a_summary_lacks_is_said(has_slices: bool) -> None:
+    labels, scores, country = rows(2000)
+    by = {"country": country} if has_slices else None
+    _, page, _ = page_of(cd.summarize(labels, scores, by=by, settings=["binary"]), "decisions")
     unseen, gain = lines(page)
     assert unseen.startswith("It is unknown which predictions can be accepted: ")
     assert "summarize the data with that setting as well" in unseen

@@ -52,19 +52,36 @@ def test_a_log_loss_without_a_bound_is_never_decided() -> None:
     rng = np.random.default_rng(1)
     scores = rng.random(2000)
     labels = (rng.random(2000) < scores).astype(int)
-    for limit in ("log-loss=5", "log-loss=0.01", "log-loss-decomposition.score=5"):
+    for limit, bounded in {
+        "log-loss=5": "log-loss(clip=0.001)",
+        "log-loss=0.01": "log-loss(clip=0.001)",
+        "log-loss-decomposition.score=5": "log-loss(clip=0.001)",
+        "normalized-entropy=5": "normalized-entropy(clip=1e-6)",
+        "log-skill-score=0.5..1": "log-skill-score(clip=1e-6)",
+        "refinement=5": "refinement(rule=brier)",
+    }.items():
         judgement = judged(labels, scores, limit)
         assert judgement.outcome == UNDECIDED
-        assert "log-loss(clip=0.001)" in judgement.reason
-    assert judged(labels, scores, "log-loss(clip=0.001)=1").outcome == "met"
-    assert judged(labels, scores, "log-loss(clip=0.001)=0.1").outcome == "broken"
+        assert judgement.reason.endswith(f"such as {bounded}")
+    for limit, outcome in {
+        "log-loss(clip=0.001)=1": "met",
+        "log-loss(clip=0.001)=0.1": "broken",
+        "normalized-entropy(clip=1e-6)=0.9": "met",
+        "normalized-entropy(clip=1e-6)=0.5": "broken",
+        "log-skill-score(clip=1e-6)=0.1..1": "met",
+        "log-skill-score(clip=1e-6)=0.5..1": "broken",
+        "refinement(rule=brier)=1": "met",
+    }.items():
+        assert judged(labels, scores, limit).outcome == outcome
 
 
 def test_losses_that_did_not_occur_may_be_there() -> None:
     """Certain scores, all of them right: up to 3.7 of 1000 rows may be wrong."""
     labels = np.arange(1000) % 2
     scores = np.where(labels == 1, 0.9999, 0.0001)
-    for limit in ("brier-score=0.003", "log-loss(clip=0.001)=0.02"):
+    of_base_rates = np.log(2)
+    ratio = f"normalized-entropy(clip=0.001)={0.02 / of_base_rates}"
+    for limit in ("brier-score=0.003", "log-loss(clip=0.001)=0.02", ratio):
         assert judged(labels, scores, limit).outcome == UNDECIDED
     assert judged(labels, scores, "brier-score=0.004").outcome == "met"
     reach = 1 - 0.025 ** (1 / 1000)

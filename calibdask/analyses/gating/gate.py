@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from calibdask.analyses.gating.judging import EVIDENCE, Judgement, overall
+from calibdask.analyses.gating.judging import Judgement, overall
 from calibdask.analyses.gating.profiles import profile_of
+from calibdask.analyses.gating.unseen_losses import EVIDENCE
 from calibdask.analyses.monitoring.due_dates import dates_of
 from calibdask.results.build import basis_sentences, noted_rows, sentences_of
 from calibdask.results.cautions import of_metrics

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy
 import xarray as xr
 
 from calibdask.analyses.evaluation import evaluated
 from calibdask.analyses.gating.limits import Limit
 from calibdask.analyses.gating.outcome_rows import RowsOfOutcomes
+from calibdask.analyses.gating.unseen_losses import EVIDENCE, DecidingEnds, RowLosses
 from calibdask.data.input import Input
 from calibdask.engine.axes import column_name
-from calibdask.estimators.bounded_mean import CLOPPER_PEARSON, BoundedMean
+from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
 from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.ordered.cutoff import CutoffError
@@ -39,12 +39,7 @@ from calibdask.statistics.layout import Layout
 from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 
-EVIDENCE = "evidence of "
 _OUTCOMES = "outcomes of "
-_OPEN: Outcome = "cannot be decided"
-_UNBOUNDED = (
-    "it has no bound, and no rows exclude large losses that did not occur; state one, as in log-loss(clip=0.001)"
-)
 # Methods of intervals that hold with any number of rows, of equal weight.
 _EXACT = (CLOPPER_PEARSON, "score")
 # Replicates beyond both ends of an interval that should be there, and most replicates.
@@ -147,6 +142,7 @@ class Judges:
             if info.kind not in ("curve", "diagram"):
                 limit.check_breakable(info)
             metrics[name] = with_deciding_ends(metric)
+            metrics |= RowLosses.needs(metric, name)
             cautious = cautious_metric(metric, layout)
             # Its bounds hold for independent rows.
             if cautious is not None and not layout.clustered:
@@ -193,7 +189,8 @@ class Judges:
         if layout.clustered:
             outcomes = outcomes.worth(float(here.dataset["effective_rows"]) / rows if rows else math.nan)
         ends = _ends(part, value, here, name, most, rows, outcomes)
-        ends = _with_unseen(ends, value, self.metrics[name].row_range(limit.part, layout), here.level, outcomes)
+        losses = RowLosses.of(self.metrics[name], name, limit.part, layout, here)
+        ends = losses.allowed_for(ends, value, here.level, outcomes.rows)
         if math.isnan(ends.low + ends.high) and outcomes.are_few and not ends.reason:
             ends = replace(ends, reason=outcomes.reason)
         if (refused := part.notes.get("no_interval")) and math.isnan(_end(value.low)) and not ends.reason:
@@ -211,21 +208,6 @@ class Judges:
         is_binned = part.kind == "error" or (part.kind == "term" and part.part != "uncertainty")
         scope = "of the bins" if has_bins(self.metrics[name]) and is_binned else ""
         return Judgement(limit.text, least, most, where, *numbers, *about, ends.leaning, scope)
-
-
-@dataclass(frozen=True)
-class DecidingEnds:
-    """Ends that decide, rows that would do and what these would decide, and why there are no ends if there are none."""
-
-    low: float
-    high: float
-    rows_needed: float = math.nan
-    leaning: Outcome = _OPEN
-    reason: str = ""
-
-    def undecided(self, reason: str, rows_needed: float = math.nan) -> "DecidingEnds":
-        """Without ends."""
-        return DecidingEnds(math.nan, math.nan, rows_needed, _OPEN, reason)
 
 
 def _outcomes_of(metric: Estimator, layout: Layout) -> str:
@@ -295,27 +277,6 @@ def _with_rows_needed(ends: DecidingEnds, value: Value, most: float, rows: float
     return replace(ends, rows_needed=float(np.ceil(needed)), leaning=leaning) if needed < MOST_ROWS else ends
 
 
-def _with_unseen(
-    ends: DecidingEnds, value: Value, span: tuple[float, float] | None, level: float | None, outcomes: RowsOfOutcomes
-) -> DecidingEnds:
-    """Ends of a mean over rows that allow for values of rows, within this range, that did not occur.
-
-    The limits of Clopper & Pearson for a mean of the variance of its interval; without a bound nothing is decided.
-    """
-    if span is None or math.isnan(ends.low + ends.high) or level is None:
-        return ends
-    if math.isinf(span[1] - span[0]):
-        return ends.undecided(_UNBOUNDED)
-    without_losses = BoundedMean(float(value.value), 0.0, outcomes.rows, *span)
-    if math.isclose(ends.high, float(without_losses.ends(level)[1]), rel_tol=1e-9):
-        # They allow for them already, see `calibdask.inference.ends.UnseenOutcomes`.
-        return ends
-    deviation = (ends.high - ends.low) / (2 * float(scipy.special.ndtri(0.5 + level / 2)))
-    mean = BoundedMean(float(value.value), deviation**2 * outcomes.rows, outcomes.rows, *span)
-    low, high = map(float, mean.ends(level))
-    return replace(ends, low=min(ends.low, low), high=max(ends.high, high))
-
-
 def _end(end: Any) -> float:
     return math.nan if end is None else float(end)
 
@@ -342,9 +303,8 @@ def difference_judged(limit: Limit, result: xr.Dataset, data: Input) -> Judgemen
     """
     results = Results(result)
     name, metric, layout = str(limit.metric), limit.metric.make(), data.source.layout
-    counts = Results(evaluated(data, _outcome_counts({name: metric}, data)))
+    counts = Results(evaluated(data, {**_outcome_counts({name: metric}, data), **RowLosses.needs(metric, name)}))
     outcomes = RowsOfOutcomes.of(counts, _outcomes_of(metric, layout), layout)
-    span = metric.row_range(limit.part, layout)
     (part,) = results.of(name, limit.part)
     parts = results.of(name, f"{limit.part}_difference" if limit.part else "difference")
     (difference,) = (one for one in parts if one.kind != "pvalue")
@@ -362,10 +322,9 @@ def difference_judged(limit: Limit, result: xr.Dataset, data: Input) -> Judgemen
         missing = parts[0].notes.get("no_interval", "")
         reason = f"no interval {missing}" if missing else ""
         ends = ends.undecided(outcomes.reason if outcomes.are_few else reason, outcomes.rows_needed(rows))
-    if span is not None:
-        span = span[0] - span[1], span[1] - span[0]
+    losses = RowLosses.of(metric, name, limit.part, layout, counts).differences
     shifted = replace(value, value=worse * float(value.value))
-    ends = _with_unseen(ends, shifted, span, results.level, outcomes)
+    ends = losses.allowed_for(ends, shifted, results.level, outcomes.rows)
     return Judgement(
         f"worsening of {limit.text}",
         -math.inf,

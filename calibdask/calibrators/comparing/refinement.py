@@ -1,7 +1,7 @@
 """Refinement loss: the loss that remains after calibration by a map fitted to other rows."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from typing_extensions import override
@@ -94,6 +94,7 @@ class Refinement(Estimator):
         "Berta et al., Rethinking early stopping: refine, then calibrate, 2025",
         "refinement",
     )
+    bounded_form: ClassVar[str] = "refinement(rule=brier)"
 
     calibrator: Any = None
     folds: int = 5

@@ -139,11 +139,7 @@ class LogLoss(Estimator):
     clip: float = 0.0
 
     def __post_init__(self) -> None:
-        clip: Any = self.clip
-        is_number = isinstance(clip, int | float | np.number) and not isinstance(clip, bool)
-        if not is_number or not 0 <= clip < 0.5:
-            raise ValueError(f"clip expects a number from 0 to below 0.5, such as 0.001, got {self.clip!r}.")
-        object.__setattr__(self, "clip", float(self.clip))
+        object.__setattr__(self, "clip", checked_clip(self.clip))
 
     @override
     def describe(self, layout: Layout) -> Description:
@@ -165,3 +161,17 @@ class LogLoss(Estimator):
             mean = exact.value(sums.log) / exact.value(sums.weight)
         clip = {"clip": self.clip} if self.clip else {}
         return number(mean, least=0.0, clipped_rows=int(sums.clipped.sum()), **clip)
+
+
+def checked_clip(clip: Any) -> float:
+    """The smallest score of a label as a number, from 0 to below 0.5.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    is_number = isinstance(clip, int | float | np.number) and not isinstance(clip, bool)
+    if not is_number or not 0 <= clip < 0.5:
+        raise ValueError(f"clip expects a number from 0 to below 0.5, such as 0.001, got {clip!r}.")
+    return float(clip)

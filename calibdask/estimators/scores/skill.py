@@ -2,6 +2,7 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy
@@ -9,8 +10,9 @@ from typing_extensions import override
 
 from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.estimator import Estimator
-from calibdask.estimators.interval import FromRows
-from calibdask.estimators.parts import Estimate, Number
+from calibdask.estimators.interval import FromRows, NoInterval
+from calibdask.estimators.parts import Estimate, FixedPart, Number
+from calibdask.estimators.scores.proper import checked_clip
 from calibdask.statistics import exact
 from calibdask.statistics.exact import Array
 from calibdask.statistics.layout import Layout
@@ -29,39 +31,79 @@ class RelativeScore(Estimator):
         # Replicates of sums over bins and of scores are not paired.
         return FromRows(by_rows_only=True)
 
-    @override
-    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
-        # A single row may have any logarithmic score.
-        return (0.0, np.inf) if self.is_logarithmic else None
+    @abstractmethod
+    def score(self) -> Requests[tuple[Array, dict[str, Any]]]:
+        """The mean score of the rows, and notes on it."""
 
-    def ratio(self) -> Requests[Array]:
-        """The score over that of the base rates; NaN if all outcomes are equal."""
+    @abstractmethod
+    def of_base_rates(self, rates: Array, *, is_vector: bool) -> Array:
+        """The score of the base rates, (..., classes)."""
+
+    def constant(self) -> Requests[Array]:
+        """The score of always predicting the base rates."""
         layout = yield from Layout()
-        sums = yield from ScoreSums()
         outcomes = yield from OutcomeSums(Setting("class", 1) if layout.vector else Setting("classwise"))
         with np.errstate(divide="ignore", invalid="ignore"):
             rates = exact.value(outcomes.outcome) / exact.value(outcomes.weight)
             rates = np.stack([1 - rates[..., 0], rates[..., 0]], -1) if layout.vector else rates
             # Weighted sums may differ by rounding.
-            constant = self.of_base_rates(rates.clip(0.0, 1.0), is_vector=layout.vector)
-            score = exact.value(sums.log if self.is_logarithmic else sums.brier) / exact.value(sums.weight)
-            return np.where(constant > 0, score / constant, np.nan)
+            return self.of_base_rates(rates.clip(0.0, 1.0), is_vector=layout.vector)
 
-    @property
-    @abstractmethod
-    def is_logarithmic(self) -> bool:
-        """Whether it is the logarithmic score; else the Brier score."""
-
-    def of_base_rates(self, rates: Array, *, is_vector: bool) -> Array:
-        """The score of the base rates, (..., classes)."""
-        if self.is_logarithmic:
-            return np.asarray(scipy.special.entr(rates).sum(-1))
-        # (p - y)**2 of a vector is half of the sum over both classes.
-        return np.asarray((rates * (1 - rates)).sum(-1) / (2 if is_vector else 1))
+    def ratio(self) -> Requests[tuple[Array, dict[str, Any]]]:
+        """The score over that of the base rates, NaN if all outcomes are equal, and notes on it."""
+        score, notes = yield from self.score()
+        constant = yield from self.constant()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(constant > 0, score / constant, np.nan), notes
 
 
 @dataclass(frozen=True)
-class NormalizedEntropy(RelativeScore):
+class LogarithmicScore(RelativeScore):
+    """The base class of relative logarithmic scores."""
+
+    clip: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "clip", checked_clip(self.clip))
+
+    @override
+    def row_range(self, part: str, layout: Layout) -> tuple[float, float] | None:
+        # A single row may have any logarithmic score; the largest one relative to the base rates depends on these.
+        return None if self.clip else (0.0, np.inf)
+
+    @abstractmethod
+    def range_of_losses(self, base_rate_score: float) -> tuple[float, float]:
+        """The least and the largest value of a row, of which the number is the mean, with ``clip``."""
+
+    @override
+    def score(self) -> Requests[tuple[Array, dict[str, Any]]]:
+        sums = yield from ScoreSums(brier=not self.clip, clip=self.clip)
+        notes = {"clip": self.clip, "clipped_rows": int(sums.clipped.sum())} if self.clip else {}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return exact.value(sums.log) / exact.value(sums.weight), notes
+
+    @override
+    def of_base_rates(self, rates: Array, *, is_vector: bool) -> Array:
+        return np.asarray(scipy.special.entr(rates).sum(-1))
+
+
+@dataclass(frozen=True)
+class BaseRateScore(Estimator):
+    """The score of always predicting the base rates, in units of which a relative score measures."""
+
+    relative: RelativeScore
+
+    @override
+    def interval(self, layout: Layout) -> NoInterval:
+        return NoInterval()
+
+    @override
+    def estimate(self) -> Requests[Estimate]:
+        return {"": FixedPart((yield from self.relative.constant()))}
+
+
+@dataclass(frozen=True)
+class NormalizedEntropy(LogarithmicScore):
     """Normalized entropy: the log loss over the entropy of the base rates.
 
     ::
@@ -71,6 +113,11 @@ class NormalizedEntropy(RelativeScore):
     Below 1: better than always predicting the base rates; 0 is perfect. The log loss of rare outcomes is small for any
     model, while normalized entropies are comparable between samples with different base rates.
 
+    Parameters
+    ----------
+    clip : float, default 0
+        As for `LogLoss`: smaller scores of the label are raised to this value. Choose one far below the base rate.
+
     Notes
     -----
     NaN if all outcomes are equal. With a `calibdask.Population` the base rates of the population are used. One
@@ -78,6 +125,7 @@ class NormalizedEntropy(RelativeScore):
     replicates of the rows, in which base rates vary too; not from a summary. The base
     rates of the same rows, and those of a replicate, fit these rows too well: percentiles would exclude the skill 0 of
     scores that always state the true base rate. The ends are the value plus and minus the larger distance to them.
+    As for `LogLoss`, a limit is never decided without ``clip``, while one on ``normalized-entropy(clip=1e-6)`` can be.
 
     References
     ----------
@@ -98,8 +146,11 @@ class NormalizedEntropy(RelativeScore):
         "He et al., Practical lessons from predicting clicks on ads at Facebook, 2014",
         "normalized entropy",
     )
+    bounded_form: ClassVar[str] = "normalized-entropy(clip=1e-6)"
 
-    is_logarithmic = True
+    @override
+    def range_of_losses(self, base_rate_score: float) -> tuple[float, float]:
+        return 0.0, -float(np.log(self.clip)) / base_rate_score
 
     @override
     def describe(self, layout: Layout) -> Description:
@@ -107,22 +158,25 @@ class NormalizedEntropy(RelativeScore):
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        return {"": Number((yield from self.ratio()), limits=(0.0, np.inf), is_biased=True)}
+        values, notes = yield from self.ratio()
+        return {"": Number(values, notes=notes, limits=(0.0, np.inf), is_biased=True)}
 
 
 @dataclass(frozen=True)
 class SkillScore(RelativeScore):
     """The base class of skill scores: 1 - score / score of the base rates."""
 
+    score_name: ClassVar[str]
+
     @override
     def describe(self, layout: Layout) -> Description:
-        score = "log loss" if self.is_logarithmic else "Brier score"
-        info = PartInfo(f"1 - {score} over that of the base rates", "number", "higher", bounds=(-np.inf, 1.0))
+        info = PartInfo(f"1 - {self.score_name} over that of the base rates", "number", "higher", bounds=(-np.inf, 1.0))
         return {"": info}
 
     @override
     def estimate(self) -> Requests[Estimate]:
-        return {"": Number(1 - (yield from self.ratio()), limits=(-np.inf, 1.0), is_biased=True)}
+        values, notes = yield from self.ratio()
+        return {"": Number(1 - values, notes=notes, limits=(-np.inf, 1.0), is_biased=True)}
 
 
 @dataclass(frozen=True)
@@ -160,15 +214,30 @@ class BrierSkillScore(SkillScore):
         "Murphy, Hedging and skill scores for probability forecasts, 1973",
         "Brier skill score",
     )
+    score_name: ClassVar[str] = "Brier score"
 
-    is_logarithmic = False
+    @override
+    def score(self) -> Requests[tuple[Array, dict[str, Any]]]:
+        sums = yield from ScoreSums()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return exact.value(sums.brier) / exact.value(sums.weight), {}
+
+    @override
+    def of_base_rates(self, rates: Array, *, is_vector: bool) -> Array:
+        # (p - y)**2 of a vector is half of the sum over both classes.
+        return np.asarray((rates * (1 - rates)).sum(-1) / (2 if is_vector else 1))
 
 
 @dataclass(frozen=True)
-class LogSkillScore(SkillScore):
+class LogSkillScore(SkillScore, LogarithmicScore):
     """Logarithmic skill score: 1 - log loss / entropy of the base rates, 1 - `NormalizedEntropy`.
 
     1 is perfect, 0 as good as always predicting the base rates, below 0 worse.
+
+    Parameters
+    ----------
+    clip : float, default 0
+        As for `NormalizedEntropy`.
 
     Notes
     -----
@@ -192,5 +261,9 @@ class LogSkillScore(SkillScore):
         "Benedetti, Scoring rules for forecast verification, 2010",
         "log skill score",
     )
+    score_name: ClassVar[str] = "log loss"
+    bounded_form: ClassVar[str] = "log-skill-score(clip=1e-6)"
 
-    is_logarithmic = True
+    @override
+    def range_of_losses(self, base_rate_score: float) -> tuple[float, float]:
+        return 1 + float(np.log(self.clip)) / base_rate_score, 1.0

@@ -266,6 +266,9 @@ class Pool:
 
     def _names(self, setting: str | int | None, *, complete: bool) -> list[str]:
         settings = self.settings().values() if complete else (setting,)
+        for chosen in settings:
+            # Raises an error that names the stored settings if this one is missing.
+            self.source.finest(self.source.layout.setting(chosen))
         return list(dict.fromkeys(name for chosen in settings for name in self._variables(chosen)))
 
     def _summary(self, groups: Sequence[Any], names: list[str], dims: tuple[str, ...]) -> Summary:

@@ -21,7 +21,7 @@ from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.decisions.excess_cost import ExcessCost
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.outcome_counts import FEWEST_EFFECTIVE, MOST_UNEVEN, SettingOutcomeCounts
-from calibdask.estimators.parts import Estimate, Part
+from calibdask.estimators.parts import Estimate, FixedPart, Part
 from calibdask.estimators.saturated_scores import UNBOUNDED, SaturatedScores, saturation_setting
 from calibdask.estimators.scores.mean_gap import MeanGap
 from calibdask.estimators.validation.calibration_slope import CalibrationSlope
@@ -126,6 +126,9 @@ def supported_bounds(
     for name, of_part in bounds.items():
         if name not in description:
             continue
+        possible = description[name].settled(estimate[name].kind).possible
+        span = metric.row_range(name, layout) or possible
+        ends[name] = {bound: _within(end, *possible, *span) for bound, end in of_part.items()}
         if saturated is not None and is_unbounded(metric, name, layout):
             refused: npt.NDArray[np.bool_] = saturated[""].values
             parts[name], ends[name] = refuse(parts[name], ends[name], refused, UNBOUNDED)
@@ -150,6 +153,12 @@ def supported_bounds(
             few = counts["rarer"].values < fewest - 0.5
             parts[name], ends[name] = refuse(parts[name], ends[name], few, _FEW.format(fewest))
     return parts, ends
+
+
+def _within(end: Part, *possible: float) -> Part:
+    """An end within the bounds of the number: the first two, and the range of a row where it is a mean over rows."""
+    lowest, highest = max(possible[::2]), min(possible[1::2])
+    return end if isinstance(end, FixedPart) else replace(end, values=np.clip(end.values, lowest, highest))
 
 
 def _undefined(part: PartT, refused: npt.NDArray[np.bool_]) -> PartT:

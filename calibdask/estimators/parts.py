@@ -122,7 +122,13 @@ def _together(replicates: Array) -> Array:
 
 @dataclass(frozen=True)
 class Curve(Number):
-    """A curve along the last dimension within ``limits``, with pointwise intervals and a simultaneous band."""
+    """A curve along the last dimension within ``limits``, with pointwise intervals and a simultaneous band.
+
+    ``ends_of_clusters``: from the level, the variance of the values over replicates of clusters, the design effect of
+    all rows, and the factor by which few clusters widen intervals, each of the shape of the values.
+    """
+
+    ends_of_clusters: Callable[[float, Array, Array, Array], tuple[Array, Array]] | None = None
 
     kind: ClassVar[Kind] = "curve"
     has_band: ClassVar[bool] = True

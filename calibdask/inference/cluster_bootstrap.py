@@ -24,7 +24,7 @@ from calibdask.engine.plan import Outcome
 from calibdask.estimators.bounded_mean import BoundedMean
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.interval import FromHistograms, KnownEnds
-from calibdask.estimators.parts import CalibrationError, Estimate, FixedPart, Number, Part, estimated
+from calibdask.estimators.parts import CalibrationError, Curve, Estimate, FixedPart, Number, Part, estimated
 from calibdask.inference.choice import IntervalChoice
 from calibdask.inference.ends import Bounds, bounds_of_curve
 from calibdask.inference.methods import NumberReplicates, percentiles, reach_below
@@ -45,6 +45,8 @@ from calibdask.statistics.views.view import view_requests
 MANY = 40
 # The bound that is the variance of a number relative to its variance for independent rows.
 DESIGN_EFFECT = "design_effect"
+# Factor of intervals of curves whose window holds a cluster.
+_WIDEST = 1e3
 # Standard deviations that replicates may be off on average; a square that is 0 for the data is off by 0.7.
 _MOST_SHIFT = 0.4
 # A cluster with a larger share of the rows decides the numbers.
@@ -104,13 +106,32 @@ class ClusterBootstrap:
         of_chance = {} if by_chance is None else _values(by_chance, numbers)
         bounds: dict[str, Bounds] = {}
         for part, number in numbers.items():
-            replicates = values[part] + _finite(number.values - centre[part].values)
-            made = self._bounds_of(number, replicates, of_chance.get(part), clusters)
+            replicates, fitted = values[part], centre[part]
+            if isinstance(fitted, Curve) and fitted.ends_of_clusters is not None:
+                made = self._bounds_of_curve(fitted, replicates, clusters)
+            else:
+                replicates = replicates + _finite(number.values - fitted.values)
+                made = self._bounds_of(number, replicates, of_chance.get(part), clusters)
             effect = self._design_effect(number, replicates, of_rows.get(part), independent.get(part, {}))
             if effect is not None:
                 made[DESIGN_EFFECT] = FixedPart(effect, number.dims)
             bounds[part] = made
         return bounds
+
+    def _bounds_of_curve(self, curve: Curve, replicates: Array, clusters: SliceClusters) -> dict[str, Part]:
+        """Ends that are positive where replicates have no events, and a band that contains whole replicates."""
+        level, shape = self.choice.level, np.ones(curve.values.shape)
+        units = np.minimum(_units(clusters, curve.values, self.buckets), _resting(replicates))
+        of_all = _by_slice(np.fmax(clusters.design_effect, 1.0), curve.values) * shape
+        widening = np.minimum(_widening(units, level), _WIDEST) * shape
+        assert curve.ends_of_clusters is not None
+        ends = curve.ends_of_clusters(level, _variance(replicates), of_all, widening)
+        made = bounds_of_curve(replace(curve, known_ends=lambda _: ends), replicates, level)
+        few = _by_slice(clusters.clusters, curve.values) < FEWEST_CLUSTERS
+        return {
+            bound: _noted(replace(end, values=np.where(few, np.nan, end.values)), {"resampled": "clusters"})
+            for bound, end in made.items()
+        }
 
     def _bounds_of(
         self, number: Number, replicates: Array, chance: Array | None, clusters: SliceClusters
@@ -119,10 +140,8 @@ class ClusterBootstrap:
         units = _units(clusters, number.values, self.buckets)
         notes = {"resampled": "clusters"}
         if number.has_band:
-            plain = replace(number, known_ends=None)
-            made: dict[str, Part] = {**bounds_of_curve(plain, replicates, level)}
+            made: dict[str, Part] = {**bounds_of_curve(number, replicates, level)}
             middle = made["median"].values
-            made["median"] = replace(made["median"], values=np.clip(middle, *number.limits))
             for bound in ("low", "high", "band_low", "band_high"):
                 with np.errstate(invalid="ignore"):
                     # One cluster widens infinitely.
@@ -147,6 +166,8 @@ class ClusterBootstrap:
             if self.choice.keep:
                 made["replicates"] = FixedPart(np.moveaxis(replicates, 0, -1), (*number.dims, "replicate"), notes)
         few = count < FEWEST_CLUSTERS
+        if number.known_ends is not None:  # too few events for the formula are too few for replicates
+            few = few | np.isnan(number.known_ends(level)).all(0)
         return {
             bound: part if bound == "replicates" else replace(part, values=np.where(few, np.nan, part.values))
             for bound, part in made.items()
@@ -227,6 +248,12 @@ def _units(clusters: SliceClusters, values: Array, buckets: int) -> Array:
     """Equal clusters with as certain a variance, at most the buckets, in the shape of values; 0 without rows."""
     worth = np.fmin(np.nan_to_num(clusters.effective), clusters.equivalent)
     return _by_slice(np.minimum(worth, buckets), values)
+
+
+def _resting(replicates: Array) -> Array:
+    """How many clusters numbers rest on, from how often none of them is drawn; infinite if some always is."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(-np.log(np.mean(~np.isfinite(replicates), axis=0)))
 
 
 def _quantile(units: Array, level: float) -> Array:
@@ -315,15 +342,18 @@ def _reaches(replicates: Array, level: float, units: Array) -> tuple[Array, Arra
 
 
 def _share(number: Number, replicates: Array, level: float, units: Array) -> tuple[Array, Array]:
-    """Limits of Clopper & Pearson for as many independent rows as have the variance of the share (Korn & Graubard)."""
+    """Limits of Clopper & Pearson for as many independent rows as have the variance (Korn & Graubard)."""
     share = np.asarray(number.values, np.float64)
+    assert number.known_ends is not None
+    low, high = number.known_ends(level)
     with np.errstate(divide="ignore", invalid="ignore"):
         variance = _variance(replicates) * units / (units - 1)
         binomial = share * (1 - share)
         narrower = (scipy.special.ndtri(0.5 + level / 2) / _quantile(units, level)) ** 2
-        # How many clusters a share rests on shows in how often none of them is drawn.
-        absent = np.mean(~np.isfinite(replicates), axis=0)
-        resting = np.where(absent > 0, np.minimum(units, -np.log(absent)), units)
+        resting = np.minimum(units, _resting(replicates))
+        # Of outcomes that are all alike, no more than its rows.
+        of_rows = np.log((1 - level) / 2) / np.log1p(low - high)
+        resting = np.where(binomial > 0, resting, np.fmin(resting, of_rows))
         rows = np.where(variance > 0, binomial / variance, resting) * narrower
         return BoundedMean(share, binomial, np.maximum(rows, 1e-3), 0.0, 1.0).ends(level)
 

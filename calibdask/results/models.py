@@ -7,6 +7,7 @@ import numpy as np
 import xarray as xr
 
 from calibdask.engine.row_notes import EXCLUDED_ROWS
+from calibdask.estimators.cluster_totals import CLUSTER_TOTALS
 from calibdask.estimators.slice_totals import TOTALS
 from calibdask.results.build import CLUSTER_NOTES, DESCRIBING, METRICS_LEFT_OUT, SCORE_CAUTIONS, sentences_of
 from calibdask.results.values import Results
@@ -14,7 +15,7 @@ from calibdask.safe_text import visible
 
 MODEL = "model"
 # A slice that a model does not have.
-_ABSENT = {"rows": 0, "events": 0}
+_ABSENT = {"rows": 0, "events": 0, "clusters": 0}
 
 
 def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
@@ -40,9 +41,10 @@ def joined_models(results: Mapping[str, xr.Dataset]) -> xr.Dataset:
     _check_compatible(results)
     datasets = list(results.values())
     first = datasets[0]
-    totals = [name for name in TOTALS if all(name in dataset.coords for dataset in datasets)]
+    of_each = (*TOTALS, *CLUSTER_TOTALS)
+    totals = [name for name in of_each if all(name in dataset.coords for dataset in datasets)]
     datasets = [
-        dataset.drop_vars([name for name in TOTALS if name not in totals], errors="ignore") for dataset in datasets
+        dataset.drop_vars([name for name in of_each if name not in totals], errors="ignore") for dataset in datasets
     ]
     joined = xr.concat(
         datasets,

@@ -252,3 +252,39 @@ def test_terms_at_an_extreme_have_no_design_effect() -> None:
     assert np.isfinite(float(half.brier_decomposition_uncertainty_low))
     assert 2 < float(rare.brier_decomposition_uncertainty_design_effect) < 60
     assert np.isfinite(float(half.brier_decomposition_resolution_design_effect))
+
+
+def test_curves_of_a_calibrated_model_are_not_rejected() -> None:
+    """Bands with `groups` exclude the diagonal of rare events as rarely as those of independent rows."""
+    g, excluded = np.arange(1200) // 4, 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        p = 1 / (1 + np.exp(3.1 - 0.9 * rng.normal(size=1200)))
+        y = rng.random(1200) < p
+        curve = cd.reliability_curve(y, p, ci=0.95, n_boot=60, points=61, groups=g)
+        inside = (curve.score >= p.min()) & (curve.score <= np.quantile(p, 0.995))
+        outside = (curve.score < curve.reliability_band_low) | (curve.score > curve.reliability_band_high)
+        excluded += bool((inside & outside).any())
+    assert excluded <= 1
+
+
+def test_bins_without_events_have_the_ends_of_their_rows() -> None:
+    """A bin of 10 rows without an event, in a sample of 200 clusters, rests on 10 of them."""
+    p = np.repeat([0.05, 0.5], [10, 390])
+    y = np.r_[np.zeros(10), np.arange(390) % 2]
+    ends = [
+        cd.evaluate(y, p, {"it": cd.ReliabilityDiagram(bins=(0, 0.2, 1))}, ci=0.95, groups=groups).it_outcome_high
+        for groups in (np.arange(400) % 200, None)
+    ]
+    assert float(ends[0][0]) >= float(ends[1][0]) - 1e-9
+
+
+def test_ends_lie_within_the_bounds_of_the_number_and_few_events_have_none() -> None:
+    """As without groups: a slope takes three events, a c statistic two, and a Brier score is at most 1."""
+    p = np.full(40, 0.02)
+    p[1::2] = 0.03
+    y = np.arange(40) == 7
+    metrics = {"brier": cd.BrierScore(), "slope": cd.CalibrationSlope(), "c": cd.CStatistic()}
+    result = cd.evaluate(y, p, metrics, ci=0.95, groups=np.arange(40) // 4)
+    assert 0 <= float(result.brier_low) <= float(result.brier) <= float(result.brier_high) <= 1
+    assert np.isnan([result.slope_slope_low, result.slope_intercept_high, result.c_low]).all()

@@ -35,6 +35,16 @@ def test_models_of_as_many_rows_have_that_number() -> None:
     assert (joined.attrs["rows"], joined.attrs["rows_of"]) == (300, "each model")
 
 
+def test_models_of_clustered_rows_have_their_own_effective_rows() -> None:
+    groups = np.arange(300) // 3
+    results = {
+        name: cd.evaluate(LABELS, SCORES**power, cd.ECE(), groups=groups) for name, power in (("a", 1), ("b", 2))
+    }
+    joined = joined_models(results)
+    np.testing.assert_array_equal(joined.effective_rows, [results[name].effective_rows for name in "ab"])
+    assert joined.clusters.values.tolist() == [100, 100]
+
+
 def test_models_that_do_not_belong_side_by_side() -> None:
     vector = cd.evaluate(LABELS, SCORES, cd.ECE())
     matrix = cd.evaluate(LABELS, np.stack([1 - SCORES, SCORES], -1), cd.ECE())

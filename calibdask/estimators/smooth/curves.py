@@ -12,7 +12,7 @@ from calibdask.estimators.about import About, Description, PartInfo
 from calibdask.estimators.checks import check_choice
 from calibdask.estimators.parts import Coordinate, Curve, Estimate, FixedPart
 from calibdask.estimators.smooth.gridded import Gridded, SmoothedEstimator
-from calibdask.estimators.smooth.local_fit import NARROWER, local_fit
+from calibdask.estimators.smooth.local_fit import NARROWER, LocalFit, local_fit
 from calibdask.estimators.smooth.smoothing import frequency
 from calibdask.statistics.bins.grid import Grid, cells_of
 from calibdask.statistics.exact import Array
@@ -86,15 +86,15 @@ class _Curve(SmoothedEstimator):
         bandwidth: Array,
         reliability: Array,
         density: Array,
-        spread: Callable[[float], tuple[Array, Array]] | None = None,
+        spread: Callable[..., tuple[Array, Array]] | None = None,
     ) -> Estimate:
         """Parts of the result."""
         score = self._at_points(gridded.grid.nodes)
         zero = score if self._local else 0.0
         name = "" if self._local else "reliability"
 
-        def ends(compute: Callable[[float], tuple[Array, Array]], level: float) -> tuple[Array, Array]:
-            low, high = compute(level)
+        def ends(compute: Callable[..., tuple[Array, Array]], *arguments: Any) -> tuple[Array, Array]:
+            low, high = compute(*arguments)
             return gridded.setting.by_class(low) - zero, gridded.setting.by_class(high) - zero
 
         labelled, dims = gridded.setting.by_class, gridded.setting.dims
@@ -104,6 +104,7 @@ class _Curve(SmoothedEstimator):
             {"rounding": _ROUNDING} if gridded.state.weighted else {},
             limits=(0.0 - zero, 1.0 - zero),
             known_ends=partial(ends, spread) if spread else None,
+            ends_of_clusters=partial(ends, spread) if spread else None,
         )
         return {
             "score": Coordinate(score, ("score",)),
@@ -227,10 +228,13 @@ class _FittedCurve(_Curve):
         grid = gridded.grid
         curves = self._at_points(gridded.by_columns(partial(self._fitted, grid), bandwidth))
 
-        def spread(level: float) -> tuple[Array, Array]:
-            compute = partial(self._ends, grid, level)
-            ends = self._at_points(gridded.by_columns(compute, bandwidth, gridded.state.effective_rows))
-            return ends[..., 0, :], ends[..., 1, :]
+        def spread(level: float, *of_clusters: Array) -> tuple[Array, Array]:
+            fitted = self._at_points(gridded.by_columns(partial(self._fit, grid), bandwidth))
+            fit, rows, effect = LocalFit(*np.moveaxis(fitted, -2, 0)), gridded.state.effective_rows, np.ones(())
+            if of_clusters:
+                variance, of_all, widening = (values.reshape(fit.value.shape) for values in of_clusters)
+                effect = fit.effect(variance, rows, of_all) * widening**2
+            return fit.interval(level, rows, effect)
 
         return self._estimate(gridded, bandwidth, curves[..., 0, :], curves[..., 1, :], spread)
 
@@ -240,8 +244,7 @@ class _FittedCurve(_Curve):
         density = self.smoothed((weights[:, 0] + weights[:, 1])[:, None], bandwidth, grid)[:, 0]
         return np.stack([np.where(fit.rows > 0, fit.value, np.nan), density], 1)
 
-    def _ends(self, grid: Grid, level: float, weights: Array, bandwidth: Array, rows: Array) -> Array:
-        """Pointwise ends, (columns, 2, nodes); where there is no data, 0 and 1."""
+    def _fit(self, grid: Grid, weights: Array, bandwidth: Array) -> Array:
+        """Values, rows and errors of the fit, (columns, 3, nodes)."""
         pilot = np.nan_to_num(self._curves(grid, weights, bandwidth)[:, 0], nan=0.5)
-        fit = local_fit(weights, self.kernel, NARROWER * bandwidth, grid, pilot * (1 - pilot))
-        return np.stack(fit.interval(level, rows), 1)
+        return np.stack(local_fit(weights, self.kernel, NARROWER * bandwidth, grid, pilot * (1 - pilot)), 1)

@@ -24,6 +24,7 @@ _RIDGE = 1e-6
 # by the kernel, and by its square.
 _EMPTY = 1e-9
 _EMPTY_SQUARE = 1e-13
+_EVENTS_OF_ALL = 5.0
 
 
 class LocalFit(NamedTuple):
@@ -38,17 +39,19 @@ class LocalFit(NamedTuple):
     rows: Array
     error: Array
 
-    def interval(self, level: float, rows: Array) -> tuple[Array, Array]:
+    def interval(self, level: float, rows: Array, effect: Array | float = 1.0) -> tuple[Array, Array]:
         """Ends of intervals for the frequency of the outcome at each node, with ``rows`` (columns,) in total.
+
+        ``effect``: the variance of the values relative to that of independent rows.
 
         Wilson's score interval with the effective number of rows, its variance raised where outcomes elsewhere in the
         window vary more than those at the node. It has a positive width even where all outcomes within reach are equal,
         and is 0 to 1 where there are no rows.
         """
         z = scipy.special.ndtri((1 + level) / 2)
-        effective = np.maximum(self.rows * rows[:, None], 1e-6)
+        effective = np.maximum(self.rows * rows[..., None] / effect, 1e-6)
         binomial = self.value * (1 - self.value) / effective
-        more = np.maximum(self.error**2 / np.maximum(rows[:, None], 1.0) - binomial, 0.0)
+        more = np.maximum(effect * self.variance(rows) - binomial, 0.0)
         shrunk = 1 / (1 + z**2 / effective)
         centre = (self.value + z**2 / (2 * effective)) * shrunk
         reach = z * shrunk * np.sqrt(binomial + (z / (2 * effective)) ** 2 + more)
@@ -57,6 +60,20 @@ class LocalFit(NamedTuple):
             np.where(known, np.maximum(centre - reach, 0.0), 0.0),
             np.where(known, np.minimum(centre + reach, 1.0), 1.0),
         )
+
+    def variance(self, rows: Array) -> Array:
+        """The variance of the values for ``rows`` independent rows in total."""
+        return np.asarray(self.error**2 / np.maximum(rows[..., None], 1.0))
+
+    def effect(self, variance: Array, rows: Array, of_all: Array) -> Array:
+        """The design effect at each node, 1 or more, from a variance of the values that allows for dependent rows.
+
+        The variance of few events is no guide: the effect ``of_all`` rows counts as much as 5 events.
+        """
+        events = self.rows * rows[..., None] * np.minimum(self.value, 1 - self.value)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            here = np.nan_to_num(variance / self.variance(rows), nan=0.0, posinf=0.0)
+        return np.maximum((events * here + _EVENTS_OF_ALL * of_all) / (events + _EVENTS_OF_ALL), 1.0)
 
 
 class _Windows:

@@ -101,8 +101,8 @@ class ChartKind:
         parts = Results(dataset).parts
         return list(dict.fromkeys(part.metric for part in parts if part.estimator_class == self.estimator))
 
-    def metric(self, dataset: xr.Dataset) -> str:
-        """The one metric of this estimator in a result.
+    def metric(self, dataset: xr.Dataset, name: str | None = None) -> str:
+        """The one metric of this estimator in a result, or that of this name.
 
         Raises
         ------
@@ -110,10 +110,14 @@ class ChartKind:
             If there is none, or more than one; if it is no result of `calibdask.evaluate`.
         """
         metrics = self.metrics(dataset)
+        if name in metrics:
+            return str(name)
+        if name is not None:
+            raise ValueError(f"metric expects a cd.{self.estimator} of the result: {listed(metrics)}; got {name!r}.")
         if len(metrics) != 1:
             raise ValueError(
                 f"This plot expects a result of cd.evaluate with one cd.{self.estimator}, got {len(metrics)} among "
-                f"{listed(dataset.data_vars)}."
+                f"{listed(dataset.data_vars)}{'; choose one by metric=' if metrics else ''}."
             )
         return metrics[0]
 
@@ -140,7 +144,7 @@ def _decision(parts: Parts) -> Chart:
     return Chart(
         parts.x,
         "threshold probability",
-        "net benefit",
+        "standardized net benefit" if parts.of["model"].meaning.startswith("standardized") else "net benefit",
         Line("treat by the scores", model),
         bands,
         (Line("treat all", everyone), Line("treat none", nobody)),

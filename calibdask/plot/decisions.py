@@ -9,7 +9,7 @@ from calibdask.plot.decision_charts import BELT, DECISION, MURPHY, RISK_COVERAGE
 from calibdask.plot.panels import Panel, in_rows, panels_along
 
 
-def decision_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
+def decision_curve(dataset: xr.Dataset, *, title: str = "", metric: str | None = None) -> Any:
     """Decision curve: net benefit of treating by the scores, of treating all and of treating none, by threshold.
 
     The model is useful at thresholds where its line is above both others. Thresholds are shown as long as there is a
@@ -23,6 +23,8 @@ def decision_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
         interval. Classes, slices and other dimensions get a panel each.
     title : str, optional
         Heading of a single panel, or prefix of the heading of each panel.
+    metric : str, optional
+        Name of the metric, needed if the result holds several of this kind.
 
     Returns
     -------
@@ -47,10 +49,10 @@ def decision_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     >>> [line.label for line in decision_curve(result)[0] if line.label]
     ['95 % interval', 'treat all', 'treat none', 'treat by the scores']
     """
-    return _picture(DECISION, dataset, title)
+    return _picture(DECISION, dataset, title, metric)
 
 
-def risk_coverage_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
+def risk_coverage_curve(dataset: xr.Dataset, *, title: str = "", metric: str | None = None) -> Any:
     """Risk-coverage curve: the error rate among the most confident rows by their share, beside the best possible.
 
     The best possible order puts all errors last: no error up to a coverage of the accuracy. An uninformative order has,
@@ -63,6 +65,8 @@ def risk_coverage_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
         pointwise interval. Classes, slices and other dimensions get a panel each.
     title : str, optional
         Heading of a single panel, or prefix of the heading of each panel.
+    metric : str, optional
+        Name of the metric, needed if the result holds several of this kind.
 
     Returns
     -------
@@ -82,10 +86,10 @@ def risk_coverage_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     >>> [line.label for line in risk_coverage_curve(result)[0] if line.label]
     ['best possible order', 'random order', 'by falling score']
     """
-    return _picture(RISK_COVERAGE, dataset, title)
+    return _picture(RISK_COVERAGE, dataset, title, metric)
 
 
-def murphy_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
+def murphy_curve(dataset: xr.Dataset, *, title: str = "", metric: str | None = None) -> Any:
     """Murphy curve: the mean elementary score by threshold, beside the curve of a constant score, the frequency.
 
     Lower is better. The area under the curve is half the Brier score. The reference line is drawn if the result has the
@@ -98,6 +102,8 @@ def murphy_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
         interval. Classes, slices and other dimensions get a panel each.
     title : str, optional
         Heading of a single panel, or prefix of the heading of each panel.
+    metric : str, optional
+        Name of the metric, needed if the result holds several of this kind.
 
     Returns
     -------
@@ -122,10 +128,10 @@ def murphy_curve(dataset: xr.Dataset, *, title: str = "") -> Any:
     >>> [line.label for line in murphy_curve(result)[0] if line.label]
     ['the frequency as score', 'scores']
     """
-    return _picture(MURPHY, dataset, title)
+    return _picture(MURPHY, dataset, title, metric)
 
 
-def calibration_belt(dataset: xr.Dataset, *, title: str = "") -> Any:
+def calibration_belt(dataset: xr.Dataset, *, title: str = "", metric: str | None = None) -> Any:
     """Calibration belt at 80 and 95 % with its polynomial and the diagonal; the p-value of its test in the heading.
 
     The belt is for the whole curve: if the diagonal leaves it anywhere, calibration is rejected at that level. It
@@ -138,6 +144,8 @@ def calibration_belt(dataset: xr.Dataset, *, title: str = "") -> Any:
         get a panel each.
     title : str, optional
         Heading of a single panel, or prefix of the heading of each panel.
+    metric : str, optional
+        Name of the metric, needed if the result holds several of this kind.
 
     Returns
     -------
@@ -165,12 +173,12 @@ def calibration_belt(dataset: xr.Dataset, *, title: str = "") -> Any:
     >>> [line.label for line in calibration_belt(result)[0] if line.label]
     ['95 % belt', '80 % belt', 'calibrated', 'polynomial']
     """
-    return _picture(BELT, dataset, title)
+    return _picture(BELT, dataset, title, metric)
 
 
-def _picture(kind: ChartKind, dataset: xr.Dataset, title: str) -> Any:
+def _picture(kind: ChartKind, dataset: xr.Dataset, title: str, name: str | None) -> Any:
     check_extra("plot")
-    metric = kind.metric(dataset)
+    metric = kind.metric(dataset, name)
     shown = panels_along(
         dataset, kind.dims(dataset, metric), lambda at: kind.chart(dataset, metric, at), f"cd.{kind.estimator}"
     )

@@ -134,4 +134,7 @@ def test_few_events_of_clusters_are_named_as_such() -> None:
     rows = races(count=24, days=40)
     gate = cd.check(rows.y, rows.p, {"observed-expected": (0.8, 1.25)}, groups=rows.g, n_boot=50)
     assert rows.y.sum() > 20
-    assert gate.judgements[0].reason == "events, or rows without one, that are worth fewer than 30 independent ones"
+    assert (
+        gate.judgements[0].reason
+        == "fewer than 30 independent events or non-events, as rows of a cluster depend on each other"
+    )

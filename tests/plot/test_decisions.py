@@ -12,6 +12,7 @@ import xarray as xr
 
 import calibdask as cd
 from calibdask.plot import calibration_belt, decision_curve, murphy_curve, risk_coverage_curve, save
+from calibdask.plot.decision_charts import DECISION
 from calibdask.results.format import pvalue_text
 
 RNG = np.random.default_rng(7)
@@ -146,12 +147,24 @@ def test_pages_explain_what_they_show(tmp_path: Path) -> None:
     assert [start in page for start in words] == [True, False, False, True]
 
 
+def test_one_of_several_decision_curves_is_chosen_by_its_name() -> None:
+    metrics = {"plain": cd.NetBenefit(), "share": cd.NetBenefit(standardized=True)}
+    both = cd.evaluate(LABELS, SCORES, metrics)
+    for name, metric in metrics.items():
+        chart = DECISION.chart(both, DECISION.metric(both, name), {})
+        np.testing.assert_array_equal(chart.line.y, both[f"{name}_model"])
+        assert chart.upward == ("standardized net benefit" if metric.standardized else "net benefit")
+        assert decision_curve(both, metric=name)
+
+
 def test_refused() -> None:
     with pytest.raises(ValueError, match=r"with one cd.NetBenefit, got 0 among MurphyCurve"):
         decision_curve(result()[["MurphyCurve"]])
     two = cd.evaluate(LABELS, SCORES, {"a": cd.MurphyCurve(), "b": cd.MurphyCurve()})
     with pytest.raises(ValueError, match=r"with one cd.MurphyCurve, got 2 among a, b"):
         murphy_curve(two)
+    with pytest.raises(ValueError, match=r"metric expects a cd.MurphyCurve of the result: a, b; got 'c'"):
+        murphy_curve(two, metric="c")
     many = cd.evaluate(LABELS, SCORES, {"a": cd.MurphyCurve(thresholds=[0.1])}, by={"ward": np.arange(2000) % 61})
     with pytest.raises(ValueError, match=r"A plot of a cd.MurphyCurve expects at most 60 curves, got 61 \(ward: 61\)"):
         murphy_curve(many)

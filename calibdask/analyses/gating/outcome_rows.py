@@ -14,7 +14,9 @@ FEWEST_EVENTS = 20
 # events, limits at the true mean gap were met in .048 with 20 and in .026 with 30 (simulation of the closed form).
 FEWEST_CLUSTERED = 30
 _FEW_EVENTS = f"fewer than {FEWEST_EVENTS} events, or rows without one"
-_FEW_CLUSTERED = f"events, or rows without one, that are worth fewer than {FEWEST_CLUSTERED} independent ones"
+_FEW_CLUSTERED = (
+    f"fewer than {FEWEST_CLUSTERED} independent events or non-events, as rows of a cluster depend on each other"
+)
 _FEW_WEIGHTED = f"{_FEW_EVENTS}, or no more information than fewer of equal weight"
 
 

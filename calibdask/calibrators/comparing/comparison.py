@@ -106,7 +106,7 @@ class Recommendation:
             return cls(
                 "none",
                 f"No single map for all rows is significantly better: the best, {names[top]}, improves the log loss of "
-                f"{loss:{digits}} by {value[top]:{digits}} ({low:{digits}} to {high:{digits}}).",
+                f"{loss:{digits}} by {value[top]:z{digits}} ({low:z{digits}} to {high:z{digits}}).",
             )
         top = max(helps, key=lambda model: (value[model], -model))
         others = [model for model in range(len(names)) if model != top]

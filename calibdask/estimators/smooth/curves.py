@@ -146,7 +146,8 @@ class ReliabilityCurve(_Curve):
     its expectation, not the true curve: mirroring flattens it at the ends, smoothing rounds off its bends, and if all
     outcomes within the kernel are equal, all replicates agree. ``band="corrected"``: replicates are local quadratic
     fits with the same kernel, whose bias is of higher order, the pointwise ends are those of
-    `LCECalibrator.predict_interval`, and the band widens them by one factor so that it contains whole replicates. Near
+    `LCECalibrator.predict_interval`, and the band widens them by one factor so that it contains whole replicates; with
+    ``groups`` both allow for the design effect at each score, or that of all rows where events are few. Near
     an end of the support the band may not contain the curve. Without rows within the kernel it spans 0 to 1. Neither
     shows jumps: where the true rate drops by 0.3 over a fifteenth of the scores, 90 % bands of 500 rows contained
     the whole curve in 0.65 (standard error 0.05) of data sets.

@@ -16,6 +16,7 @@ from calibdask.data.options import InputOptions, Task
 from calibdask.data.population import Population
 from calibdask.data.streams import RowStream
 from calibdask.engine.axes import Axis, slice_dimension
+from calibdask.engine.workers import memory_in_force
 from calibdask.estimators.smooth.gridded import check_step
 from calibdask.safe_text import listed, visible
 from calibdask.statistics import exact
@@ -31,6 +32,10 @@ from calibdask.statistics.views.clusters import Buckets
 from calibdask.storage.summary_cluster_weights import weighted_period, with_cluster_weights
 from calibdask.storage.summary_clusters import CLUSTER_BUCKET, check_buckets
 from calibdask.storage.summary_format import SummaryAxes, check_names, histograms, to_dataset, with_clusters, with_notes
+
+# Histograms by bucket are held once by each thread, while they are merged, and as they are stored: 14 files of two
+# threads took 4 times the memory of one. Of many threads few wait with a state at a time.
+_COPIES, _MOST_THREADS = 2, 8
 
 
 def summarize(
@@ -153,7 +158,8 @@ def summarize(
     With many small slices, 20 bytes for each occupied cell and class (36 with weights), of which there are at most as
     many as rows; such variables hold only their occupied cells, in files as well. With ``groups``, all cells are
     stored, and the same again for each bucket: 10 MB for each class and slice with 64 buckets, 80 MB with 512, and 312
-    kB for weights of clusters; more than 4 GB raise an error beforehand. One cell holds up to 2**33 rows.
+    kB for weights of clusters, for each thread and twice more; more than 4 GB, or than is free, raise an error
+    beforehand. One cell holds up to 2**33 rows.
 
     Examples
     --------
@@ -249,6 +255,7 @@ def _with_clusters(
     within = [str(axis.name) for axis in axes.by if axis.name == period]
     # Bets need rows without weights.
     sizes = [ClusterSizes(slice_numbers(axes.by, within))] if twice and not layout.weighted else []
+    _check_bucket_memory(viewed, layout, view.count)
     cells, scores, *states = data.source.answer((ClusterCells(view.count), *viewed, *sizes))
     exponents = [ClusterExponents.of(states.pop(), request.within) for request in sizes]
     along = Axis(CLUSTER_BUCKET, view.count, np.arange(view.count))
@@ -274,6 +281,20 @@ def _with_clusters(
         weighted = data.source.answer(tuple(ViewedStatistic(once, request) for request in requests))
         summary = with_cluster_weights(summary, stored(weighted, once.layout(layout)), period, batch)
     return summary
+
+
+def _check_bucket_memory(statistics: Sequence[Statistic[Any]], layout: Layout, buckets: int) -> None:
+    """Raise ValueError if histograms by bucket would exceed the memory of this machine, or of a worker."""
+    threads, free = memory_in_force()
+    size = sum(statistic.bytes(layout) for statistic in statistics)
+    expected = size * (min(threads, _MOST_THREADS) + _COPIES)
+    if free is not None and expected > free:
+        raise ValueError(
+            f"{layout.groups:,} slices with {buckets} buckets of clusters expect about {expected / 1e9:,.1f} GB of "
+            f"memory, {size / 1e9:,.2f} GB for each of {_COPIES} copies and each thread, and {free / 1e9:,.1f} GB are "
+            "free: pass fewer buckets (buckets=16, --buckets 16 at the shell), fewer slices or settings, or append one "
+            "period at a time (--append, --period day=...)."
+        )
 
 
 def stored_settings(settings: Sequence[str | int] | str | int, layout: Layout) -> tuple[Setting, ...]:

@@ -88,3 +88,11 @@ def workers_in_force() -> Workers | None:
         return None
     limits = [worker["memory_limit"] for worker in known if worker["memory_limit"]]
     return Workers(max(worker["nthreads"] for worker in known), min(limits, default=None))
+
+
+def memory_in_force() -> Workers:
+    """Threads that compute at a time, and bytes that are free for them; None where nothing limits them."""
+    import psutil
+
+    workers = workers_in_force()
+    return workers or Workers(number_of_threads(), int(psutil.virtual_memory().available))

@@ -64,7 +64,7 @@ def test_history_shows_when_it_would_have_alarmed(run: Run, stored: Path, here: 
     lines = out.splitlines()
     assert lines[0] == "days: NOT calibrated: 1 alarm in 3 slices, 1 new, in 20 periods up to 2026-01-20."
     assert lines[1].startswith(
-        "country b: off since 2026-01-13, new alarm on 2026-01-15; by then outcomes were 3.4 points"
+        "country b: off since 2026-01-13, new alarm on 2026-01-15; over all periods until then outcomes were"
     )
     first = next(line for line in lines if line.startswith("b "))
     assert first.split()[-2:] == ["2026-01-13", "2026-01-15"]

@@ -10,7 +10,9 @@ import pytest
 import xarray as xr
 
 import calibdask as cd
+from calibdask.analyses import summarizing
 from calibdask.cli import main
+from calibdask.engine.workers import Workers
 from calibdask.statistics.cluster_cells import CLUSTER_CELLS, counted_clusters
 from calibdask.storage.summary_cluster_weights import weighted_names
 from tests.clustered.clustered_data import clustered_rows
@@ -196,7 +198,7 @@ def test_what_lost_buckets_is_refused() -> None:
         cd.evaluate(WHOLE.isel(cluster_bucket=slice(3)), metrics=cd.BrierScore())
     with pytest.raises(ValueError, match="lost rows_buckets"):
         cd.evaluate(WHOLE.drop_vars("rows_buckets"), metrics=cd.BrierScore())
-    with pytest.raises(ValueError, match="of memory for their histograms"):
+    with pytest.raises(ValueError, match="of memory, .* for each of 2 copies"):
         cd.summarize(
             ROWS.y, ROWS.p, groups=ROWS.g, by={"each": np.arange(ROWS.y.size)}, buckets=512, settings=["binary"]
         )
@@ -221,6 +223,13 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
         return status, *capsys.readouterr()
 
     return run
+
+
+def test_histograms_by_bucket_that_do_not_fit_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summarizing, "memory_in_force", lambda: Workers(2, 10**8))
+    with pytest.raises(ValueError, match=r"^2 slices with 512 buckets .* about 0\.6 GB of memory.*0\.1 GB are free"):
+        summary(by={"day": DAY})
+    assert summary(by={"day": DAY}, buckets=16).sizes["day"] == 2
 
 
 def test_at_the_shell(run: Run, tmp_path: Path) -> None:

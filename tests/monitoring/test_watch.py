@@ -271,6 +271,8 @@ def test_windows_are_checked(drifted: xr.Dataset) -> None:
         cd.attribute(drifted, DAYS[:5], DAYS[4:6])
     with pytest.raises(ValueError, match="after expects values of day"):
         cd.attribute(drifted, DAYS[:5], ["2027-01-01"])
+    with pytest.raises(ValueError, match=r"^before expects .*FIRST\.\.LAST.*, got 2026-01-01:2026-01-08\.$"):
+        cd.attribute(drifted, "2026-01-01:2026-01-08", DAYS[8:])
 
 
 def test_texts_as_zarr_stores_them() -> None:

@@ -20,6 +20,7 @@ from calibdask.inference.sequential.cells import GROUP_EDGES, GROUPS, PeriodCell
 from calibdask.results.build import CLUSTER_NOTES, described, sentences_of
 from calibdask.results.document import Cell, Document, Element, Section, Sentence, Table, number, numeric, text
 from calibdask.results.format import percent, plain, shown_texts, slice_text
+from calibdask.safe_text import visible
 from calibdask.statistics.exact import Array
 from calibdask.storage.summary import Summary
 from calibdask.storage.summary_clusters import GROUPS as CLUSTERS
@@ -345,18 +346,17 @@ def _changes(before: _Window, after: _Window, z: float) -> tuple[dict[str, Array
 
 def _window(sums: PeriodSums, name: str, given: Any) -> list[int]:
     """Positions of the periods of a window."""
-    labels = sums.periods
-    given = _parsed(given, labels)
+    labels, window = sums.periods, _parsed(given, sums.periods)
     index = xr.Dataset(coords={sums.period: labels}).assign(at=(sums.period, np.arange(labels.size)))
-    wanted = given if isinstance(given, slice) else np.atleast_1d(np.asarray(given)).tolist()
-    if not isinstance(given, slice) and labels.dtype.kind == "M":
-        wanted = np.atleast_1d(np.asarray(given, labels.dtype))
+    dtype = labels.dtype if labels.dtype.kind == "M" else None
     try:
+        wanted = window if isinstance(window, slice) else np.atleast_1d(np.asarray(window, dtype))
         chosen = index.sortby(sums.period).sel({sums.period: wanted})["at"].values
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"{name} expects values of {sums.period} that the summary has; {error}.") from error
+    except (KeyError, TypeError, ValueError):
+        chosen = np.zeros(0, np.int64)
     if not chosen.size:
-        raise ValueError(f"{name} expects values of {sums.period} that the summary has, got {given!r}.")
+        known = f"{name} expects values of {sums.period} that the summary has (FIRST..LAST, in Python a slice)"
+        raise ValueError(f"{known}, got {visible(given)}.")
     return sorted(set(chosen.tolist()))
 
 

@@ -53,7 +53,8 @@ def alarm_sentence(alarm: Alarm, new: Collection[str]) -> str:
     where = ", ".join(f"{column_name(dim)} {slice_text(label)}" for dim, label in alarm.by.items()) or "all rows"
     news = "new alarm" if alarm.key in new else "alarm"
     return (
-        f"{where}: off since {slice_text(alarm.since)}, {news} on {slice_text(alarm.period)}; by then {_size(alarm)}."
+        f"{where}: off since {slice_text(alarm.since)}, {news} on {slice_text(alarm.period)}; over all periods until "
+        f"then {_size(alarm)}."
     )
 
 

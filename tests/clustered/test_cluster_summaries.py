@@ -198,7 +198,7 @@ def test_what_lost_buckets_is_refused() -> None:
         cd.evaluate(WHOLE.isel(cluster_bucket=slice(3)), metrics=cd.BrierScore())
     with pytest.raises(ValueError, match="lost rows_buckets"):
         cd.evaluate(WHOLE.drop_vars("rows_buckets"), metrics=cd.BrierScore())
-    with pytest.raises(ValueError, match="of memory, .* for each of 2 copies"):
+    with pytest.raises(ValueError, match=r"of memory, .* for each of 2 copies"):
         cd.summarize(
             ROWS.y, ROWS.p, groups=ROWS.g, by={"each": np.arange(ROWS.y.size)}, buckets=512, settings=["binary"]
         )

@@ -33,9 +33,10 @@ from calibdask.storage.summary_cluster_weights import weighted_period, with_clus
 from calibdask.storage.summary_clusters import CLUSTER_BUCKET, check_buckets
 from calibdask.storage.summary_format import SummaryAxes, check_names, histograms, to_dataset, with_clusters, with_notes
 
-# Histograms by bucket are held once by each thread, while they are merged, and as they are stored: 14 files of two
-# threads took 4 times the memory of one. Of many threads few wait with a state at a time.
-_COPIES, _MOST_THREADS = 2, 8
+# Histograms by bucket are held by each thread, while they are merged, and as they are stored: on two threads 14 files
+# with 112 slices took 6.4 times the memory of one state, and 4 files with 32 slices 3.9 times. Of many threads few wait
+# with a state at a time.
+_COPIES, _MOST_THREADS = 5, 8
 
 
 def summarize(
@@ -158,8 +159,8 @@ def summarize(
     With many small slices, 20 bytes for each occupied cell and class (36 with weights), of which there are at most as
     many as rows; such variables hold only their occupied cells, in files as well. With ``groups``, all cells are
     stored, and the same again for each bucket: 10 MB for each class and slice with 64 buckets, 80 MB with 512, and 312
-    kB for weights of clusters, for each thread and twice more; more than 4 GB, or than is free, raise an error
-    beforehand. One cell holds up to 2**33 rows.
+    kB for weights of clusters, for each thread and up to five times more; more than 4 GB, or than is free, raise an
+    error beforehand. One cell holds up to 2**33 rows.
 
     Examples
     --------

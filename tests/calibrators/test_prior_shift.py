@@ -100,10 +100,9 @@ def test_three_classes_are_found_by_em() -> None:
     assert (shift.prevalence_high_ >= [0.8, 0.15, 0.05]).all()
 
 
-@pytest.mark.parametrize("share", [0.05, 0.3])
-def test_its_interval_covers_the_shift(share: float) -> None:
+def test_its_interval_covers_the_shift() -> None:
     """Of 80 pairs of samples, a 90 % interval covers in 78 % or more (3.6 standard errors)."""
-    covered = 0
+    covered, share = 0, 0.05
     for seed in range(80):
         rng = np.random.default_rng([seed, 5])
         labels, scores = gaussian(1000, 0.5, rng)

@@ -445,16 +445,10 @@ def test_bad_options(calibrator: cd.Calibrator, message: str) -> None:
         calibrator.fit([0, 1, 0, 1], [0.2, 0.2, 0.7, 0.7])
 
 
-# With a smoothing of its own: the chosen one takes weights for less information than as many rows.
+# All maps check their input in the same place. With a smoothing of its own: the chosen one takes weights for less
+# information than as many rows.
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@parametrize_with_checks(
-    [
-        taking_anything(cd.PlattScaling)(),
-        taking_anything(cd.QuadraticScaling)(),
-        taking_anything(cd.BetaCalibration)(),
-        taking_anything(cd.SplineCalibration)(smoothing=0.1),
-    ]
-)
+@parametrize_with_checks([taking_anything(cd.SplineCalibration)(smoothing=0.1)])
 def test_checks_of_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)
 

@@ -14,7 +14,6 @@ from calibdask.calibrators.softmax.searches import NewtonPoint, Search, newton_s
 from tests.calibrators.probmetrics_table import CASES, TABLE, rows
 
 Array = NDArray[Any]
-VECTOR, MATRIX = {"form": "vector"}, {"form": "matrix"}
 
 
 class Objective:
@@ -132,8 +131,7 @@ CALIBRATORS = [
 ]
 
 
-@pytest.mark.parametrize("calibrator", CALIBRATORS, ids=repr)
-@pytest.mark.parametrize("classes", [3, 34])
+@pytest.mark.parametrize(("calibrator", "classes"), [*zip(CALIBRATORS, (3, 34, 3), strict=True)], ids=repr)
 def test_bits_do_not_depend_on_chunks(calibrator: cd.Calibrator, classes: int) -> None:
     labels, scores = rows(classes, 1100, 5)
     scores = scores.astype("float32")

@@ -180,7 +180,7 @@ def test_slices_and_classes_have_axes_of_their_own() -> None:
     assert classes.d_outcome.dims == ("class", "d_bin")
 
 
-@pytest.mark.parametrize(("shape", "rows"), [((1, 1), 400), ((1, 1), 3000), ((1, 9), 400), ((1, 9), 3000)])
+@pytest.mark.parametrize(("shape", "rows"), [((1, 1), 3000), ((1, 9), 400)])
 def test_calibrated_models_are_within(shape: tuple[float, float], rows: int) -> None:
     """At 95 %, the diagonal is within the band of the curve, score by score, in 95 % of samples."""
     rng = np.random.default_rng(11)

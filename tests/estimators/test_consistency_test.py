@@ -34,8 +34,9 @@ def test_consistency_test(predictions: Any, statistic: Any, kind: str) -> None:
     assert numbers(labels, scores, again) == result
 
 
-@pytest.mark.parametrize("predictions", ["fixed", "resampled"])
-@pytest.mark.parametrize("name", ["ece", "skce", "binary ece"])
+@pytest.mark.parametrize(
+    ("name", "predictions"), [("ece", "fixed"), ("skce", "resampled"), ("binary ece", "resampled")]
+)
 def test_consistency_test_equals_resampling_by_loops(predictions: Any, name: str) -> None:
     labels, scores = calibrated_rows(16, 2 if name == "binary ece" else 3, seed=4)
     edges = binned_reference.uniform_edges(5)

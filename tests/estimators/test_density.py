@@ -1,5 +1,6 @@
 """Density estimators against direct sums of kernels, and the laws that any of them obeys."""
 
+import itertools
 import warnings
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 import calibdask as cd
+from tests.combinations import pairwise
 from tests.estimators.density_data import (
     BANDWIDTHS,
     FORMS,
@@ -44,9 +46,7 @@ def test_default_kernel_equals_direct_sums(kind: str, n: int, dtype: Any, form: 
         assert float(result[f"h{i}"]) == pytest.approx(expected, rel=0, abs=tolerance(h)), h
 
 
-@pytest.mark.parametrize("kernel", MIRRORED[1:])
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("kind", ["spread", "ends", "discrete"])
+@pytest.mark.parametrize(("kernel", "form", "kind"), pairwise(MIRRORED[1:], FORMS, ["spread", "ends", "discrete"]))
 def test_mirrored_kernels_equal_direct_sums(kernel: Any, form: Any, kind: str) -> None:
     labels, scores = drawn(kind, 300)
     for h in BANDWIDTHS:
@@ -56,8 +56,9 @@ def test_mirrored_kernels_equal_direct_sums(kernel: Any, form: Any, kind: str) -
         assert ece_d(labels, scores, kernel=kernel, form=form, bandwidth=h) == pytest.approx(expected, rel=0, abs=limit)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize(("kind", "n"), [("spread", 50), ("spread", 300), ("discrete", 300)])
+@pytest.mark.parametrize(
+    ("form", "kind", "n"), [(FORMS[0], "spread", 50), (FORMS[1], "spread", 300), (FORMS[0], "discrete", 300)]
+)
 def test_beta_kernel_equals_direct_sums(form: Any, kind: str, n: int) -> None:
     labels, scores = drawn(kind, n)
     for h in BANDWIDTHS:
@@ -85,8 +86,7 @@ def test_beta_kernel_at_the_ends(bandwidth: float) -> None:
     assert ece_d(labels, scores, kernel="beta", bandwidth=bandwidth) == pytest.approx(expected, rel=0, abs=1e-3)
 
 
-@pytest.mark.parametrize("kernel", MIRRORED)
-@pytest.mark.parametrize("bandwidth", [0.4, 1.5])
+@pytest.mark.parametrize(("kernel", "bandwidth"), [*zip(MIRRORED, itertools.cycle([0.4, 1.5]), strict=False)])
 def test_kernels_wider_than_the_support_are_mirrored_again_and_again(kernel: Any, bandwidth: float) -> None:
     labels, scores = drawn("spread", 60)
     expected = direct(labels, scores, bandwidth, kernel=kernel)
@@ -115,8 +115,9 @@ def test_silverman_of_scores_with_heavy_ties_takes_the_outer_quantiles() -> None
 # Settings
 
 
-@pytest.mark.parametrize("classes", [3, 7])
-@pytest.mark.parametrize(("setting", "k"), [("confidence", None), ("top-k", 2), ("classwise", None), (1, None)])
+@pytest.mark.parametrize(
+    ("classes", "setting", "k"), [(3, "confidence", None), (7, "top-k", 2), (3, "classwise", None), (7, 1, None)]
+)
 def test_settings_equal_direct_sums(classes: int, setting: Any, k: int | None) -> None:
     labels, scores = simplex_rows(300, classes)
     for form in FORMS:
@@ -299,9 +300,7 @@ def test_bandwidth_of_zero_becomes_a_step(kernel: Any, form: Any) -> None:
         assert bandwidth_of(labels, scores, 0) == pytest.approx(STEP, rel=1e-9)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("score", [0.0, 0.37, 1.0])
-@pytest.mark.parametrize("n", [1, 50])
+@pytest.mark.parametrize(("kernel", "score", "n"), pairwise(KERNELS, [0.0, 0.37, 1.0], [1, 50]))
 def test_equal_scores(kernel: Any, score: float, n: int) -> None:
     """Every row has the gap |o - s|, or nearly: kernels have one step of width."""
     scores = np.full(n, score)
@@ -329,8 +328,7 @@ def test_scores_of_exactly_zero_and_one(kernel: Any, bandwidth: float) -> None:
             assert actual == pytest.approx(expected, rel=0, abs=2e-5 if bandwidth < 0.03 else 1e-6)
 
 
-@pytest.mark.parametrize("n", [1, 50])
-@pytest.mark.parametrize("score", [0.0, 0.37, 1.0])
+@pytest.mark.parametrize(("n", "score"), [(1, 0.0), (50, 0.37), (50, 1.0)])
 def test_isj_and_smooth_ece_of_equal_scores(n: int, score: float) -> None:
     for label in (0, 1):
         labels, scores = np.full(n, label), np.full(n, score)

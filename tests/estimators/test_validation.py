@@ -276,7 +276,7 @@ def test_hosmer_lemeshow_draws_the_outcomes_of_groups_that_expect_few() -> None:
     np.testing.assert_allclose(result.x_pvalue, exact, atol=4 * np.sqrt(exact / 10_000))
 
 
-@pytest.mark.parametrize("events", [1, 3, 20])
+@pytest.mark.parametrize("events", [1, 20])
 def test_hosmer_lemeshow_keeps_its_level_with_few_expected_outcomes(events: int) -> None:
     rng = np.random.default_rng(11)
     scores = np.sort(rng.beta(1, 300 / events - 1, 300))

@@ -60,7 +60,7 @@ class Population(HtmlRepr):
 
     Exact for rows: the result is the same as with scores and weights changed by hand. With a prevalence, one more pass
     counts the labels of the sample; the attribute ``passes`` includes it. Intervals treat the weights as fixed; they
-    include the sampling variation of the prevalence, so they are wider than with a fixed prevalence. Slices are
+    include the sampling variation of the prevalence, so they are up to twice as wide as with a fixed one. Slices are
     weighted like all rows, and keep their own prevalence relative to each other.
 
     From a summary of binary scores: weights exactly, and losses to 2e-8; changed scores at the mean of each cell and

@@ -293,8 +293,7 @@ def _check_bucket_memory(statistics: Sequence[Statistic[Any]], layout: Layout, b
         raise ValueError(
             f"{layout.groups:,} slices with {buckets} buckets of clusters expect about {expected / 1e9:,.1f} GB of "
             f"memory, {size / 1e9:,.2f} GB for each of {_COPIES} copies and each thread, and {free / 1e9:,.1f} GB are "
-            "free: pass fewer buckets (buckets=16, --buckets 16 at the shell), fewer slices or settings, or append one "
-            "period at a time (--append, --period day=...)."
+            "free: pass fewer buckets (buckets=16), fewer slices or settings, or append one period at a time."
         )
 
 

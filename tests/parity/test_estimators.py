@@ -147,8 +147,9 @@ def test_rows_without_weight_are_absent_and_units_of_weight_do_not_matter() -> N
     scaled = cd.evaluate(labels[kept], scores[kept], metrics, sample_weight=37.5 * weights[kept])
     for name in map(str, expected.data_vars):
         if not depends_on_place(name):
-            # The weights of a diagram's bins are in the units of those of the rows.
-            for actual in (with_zeros,) if name.endswith("_weight") else (with_zeros, scaled):
+            # Weights of a diagram's bins, and sums of outcomes and scores, are in the units of those of the rows.
+            in_units = name.endswith(("_weight", "observed_expected_observed", "observed_expected_expected"))
+            for actual in (with_zeros,) if in_units else (with_zeros, scaled):
                 np.testing.assert_allclose(actual[name], expected[name], rtol=1e-8, atol=1e-12, err_msg=name)
 
 

@@ -118,6 +118,14 @@ def test_pvalues_agree_with_intervals(method: Any) -> None:
                 assert wide["low"].values * wide["high"].values <= 0
 
 
+def test_replicates_without_a_value_count_for_both_sides() -> None:
+    values = np.r_[np.full(5, np.nan), np.ones(194)][:, None]
+    left_out = np.linspace(0.9, 1.1, 20)[:, None]
+    for method in ("percentile", "bca"):
+        replicates = NumberReplicates(values, np.ones(1), "rows", left_out=left_out)
+        assert sign_pvalue(replicates, method).item() == pytest.approx(2 / 200 * 6)
+
+
 def test_adjusted_pvalues_are_those_of_scipy_and_of_the_definition() -> None:
     rng = np.random.default_rng(0)
     p = rng.random((4, 5))

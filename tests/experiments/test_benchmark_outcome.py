@@ -305,6 +305,14 @@ def test_stability_of_a_verdict() -> None:
     assert "| code | absolute | holds | 75% | smallest at 11 of 11 sizes" in words
 
 
+def test_equals_are_named() -> None:
+    both = {"euranova-ac-10": at(5, 2, 0.5), "euranova-ac-sqrt": at(6, 2, 0.5 * (1 + 1e-8))}
+    result = judged(8, errors({}, both))
+    assert result.verdict == HOLDS
+    assert "smallest at 6 of 6 sizes (at 5 with equals), median rank 1 of 15" in result.numbers
+    assert "smallest error: euranova-ac-10 = euranova-ac-sqrt at 5, euranova-ac-10 at 1;" in result.numbers
+
+
 def test_what_is_missing_is_not_judged() -> None:
     without = errors({}).drop_sel(estimator=D)
     result = judged(0, without)

@@ -37,6 +37,7 @@ class ClusterTotals(Estimator):
             "design_effect": PartInfo("variance of the mean gap relative to independent rows", "statistic"),
             "correlation": PartInfo("intracluster correlation of the residuals", "statistic"),
             "equivalent_clusters": PartInfo("equal clusters with as certain a variance", "statistic"),
+            "skewness": PartInfo("skewness of the mean gap", "statistic"),
             "sampled": PartInfo("one cluster of so many was counted", "count"),
         }
 
@@ -61,6 +62,7 @@ class ClusterTotals(Estimator):
             "design_effect": known.design_effect,
             "correlation": known.correlation,
             "equivalent_clusters": known.equivalent,
+            "skewness": known.skewness,
             "sampled": np.full(layout.groups, 1 << known.level),
         }
         return {name: FixedPart(np.broadcast_to(value, rows.shape)) for name, value in values.items()}
@@ -75,5 +77,6 @@ def clusters_of(estimate: Estimate) -> SliceClusters:
         design_effect=estimate["design_effect"].values[0],
         correlation=estimate["correlation"].values[0],
         equivalent=estimate["equivalent_clusters"].values[0],
+        skewness=estimate["skewness"].values[0],
         level=int(estimate["sampled"].values[0, 0]).bit_length() - 1,
     )

@@ -201,6 +201,8 @@ class SliceClusters(NamedTuple):
         Intracluster correlation of the residuals, by the analysis of variance; NaN where each row is a cluster.
     equivalent : ndarray
         Equal clusters that give as certain a variance as the buckets of these (`equivalent_clusters`); NaN if unknown.
+    skewness : ndarray
+        Of the mean residual, by the buckets (`skewness_of_sum`); NaN if unknown.
     level : int
         One cluster of 2**level is in the sample.
     """
@@ -211,6 +213,7 @@ class SliceClusters(NamedTuple):
     design_effect: Array
     correlation: Array
     equivalent: Array
+    skewness: Array
     level: int
 
     @property
@@ -260,6 +263,7 @@ def slice_clusters(state: ClusterSumsState, groups: int) -> SliceClusters:
         effect,
         np.where(rows > count, correlation, np.nan),
         all_rows.equivalent,
+        all_rows.skewness,
         int(state.level[0]),
     )
 
@@ -278,6 +282,18 @@ def equivalent_clusters(squares: Array, fourth_powers: Array, count: Array) -> A
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(2 * count / np.maximum(count * fourth_powers / squares**2 - 1, 0.0))
+
+
+def skewness_of_sum(deviations: Array) -> Array:
+    """The skewness of a sum over clusters with these deviations u from their means: sum u**3 / (sum u**2)**(3/2).
+
+    Examples
+    --------
+    >>> skewness_of_sum(np.array([3.0, -1.0, -1.0, -1.0])).round(3).tolist()
+    0.577
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((deviations**3).sum(-1) / (deviations**2).sum(-1) ** 1.5)
 
 
 def largest_of_buckets(weights: Array) -> Array:
@@ -308,6 +324,7 @@ class _AllRows(NamedTuple):
     effective: Array
     between: Array
     equivalent: Array
+    skewness: Array
 
     @classmethod
     def of(cls, state: ClusterSumsState, unit: float) -> "_AllRows":
@@ -324,7 +341,8 @@ class _AllRows(NamedTuple):
             squares = (deviations**2).sum(-1)
             equivalent = equivalent_clusters(squares, (deviations**4).sum(-1), filled)
             between = squares * filled / (filled - 1)
-            return cls(weight, largest_of_buckets(others) / weight, effective_of_buckets(weights), between, equivalent)
+            largest, effective = largest_of_buckets(others) / weight, effective_of_buckets(weights)
+            return cls(weight, largest, effective, between, equivalent, skewness_of_sum(deviations))
 
 
 @dataclass(frozen=True)

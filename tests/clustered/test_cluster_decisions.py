@@ -138,3 +138,20 @@ def test_few_events_of_clusters_are_named_as_such() -> None:
         gate.judgements[0].reason
         == "fewer than 30 independent events or non-events, as rows of a cluster depend on each other"
     )
+
+
+def test_clusters_that_few_have_most_events_of_decide_nothing() -> None:
+    """All events are worth enough independent ones, but other samples have none of the clusters with most of them."""
+    events = np.r_[np.full(15, 10), np.ones(185, int)]
+    y = (np.arange(20) < events[:, None]).astype(int).ravel()
+    g = np.repeat(np.arange(200), 20)
+    p = np.full(y.size, y.mean())
+    judged = cd.check(y, p, {"mean-gap": 0.2, "brier-score": 0.5}, groups=g, n_boot=50).judgements
+    assert [judgement.outcome for judgement in judged] == ["cannot be decided"] * 2
+    assert judged[0].reason.startswith("few clusters have most of the events")
+    assert np.isnan(judged[0].rows_needed)
+    summary = cd.summarize(y, p, groups=g, buckets=512, settings="binary")
+    assert cd.check(summary, limits={"mean-gap": 0.2}, n_boot=50).judgements[0].reason == judged[0].reason
+    # As many events, one or two in each cluster.
+    y = (np.arange(20) < np.resize([1, 2], 200)[:, None]).astype(int).ravel()
+    assert cd.check(y, p, {"mean-gap": 0.2}, groups=g, n_boot=50).outcome == "met"

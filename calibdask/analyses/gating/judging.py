@@ -15,6 +15,7 @@ from calibdask.analyses.gating.unseen_losses import EVIDENCE, DecidingEnds, RowL
 from calibdask.data.input import Input
 from calibdask.engine.axes import column_name
 from calibdask.estimators.bounded_mean import CLOPPER_PEARSON
+from calibdask.estimators.cluster_totals import ClusterTotals
 from calibdask.estimators.constant_outcomes import setting_of
 from calibdask.estimators.estimator import Estimator
 from calibdask.estimators.ordered.cutoff import CutoffError
@@ -40,6 +41,7 @@ from calibdask.statistics.settings import Setting
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 
 _OUTCOMES = "outcomes of "
+_CLUSTERS = f"{EVIDENCE}clusters"
 # Methods of intervals that hold with any number of rows, of equal weight.
 _EXACT = (CLOPPER_PEARSON, "score")
 # Replicates beyond both ends of an interval that should be there, and most replicates.
@@ -165,7 +167,8 @@ class Judges:
         level = 1 - (1 - choice.level) / max(1, slices)
         replicates = int(min(max(choice.n_boot, np.ceil(_BEYOND / (1 - level))), _MOST_REPLICATES))
         layout = data.source.layout
-        metrics = {**(shown or {}), **self.metrics, **_outcome_counts(self.metrics, data)}
+        clusters = {_CLUSTERS: ClusterTotals()} if layout.clustered else {}
+        metrics = {**(shown or {}), **self.metrics, **_outcome_counts(self.metrics, data), **clusters}
         result = evaluated(data, metrics, IntervalChoice(level, choice.method, replicates, choice.seed))
         results = Results(result)
         judgements = []
@@ -187,7 +190,8 @@ class Judges:
         value, rows = part.value(), _rows(here.dataset)
         outcomes = RowsOfOutcomes.of(here, _outcomes_of(self.metrics[name], layout), layout)
         if layout.clustered:
-            outcomes = outcomes.worth(float(here.dataset["effective_rows"]) / rows if rows else math.nan)
+            share = float(here.dataset["effective_rows"]) / rows if rows else math.nan
+            outcomes = outcomes.worth(share, float(here.dataset[f"{_CLUSTERS}_skewness"]))
         ends = _ends(part, value, here, name, most, rows, outcomes)
         losses = RowLosses.of(self.metrics[name], name, limit.part, layout, here)
         ends = losses.allowed_for(ends, value, here.level, outcomes.rows)

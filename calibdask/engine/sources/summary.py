@@ -18,7 +18,7 @@ from calibdask.statistics.bins.grid import GridHistogram, GridState, coarsened
 from calibdask.statistics.bins.grid_bins import HistogramSums
 from calibdask.statistics.bins.sparse_grid import SparseGridState
 from calibdask.statistics.cluster_cells import counted_clusters
-from calibdask.statistics.cluster_sums import SliceClusters, equivalent_clusters
+from calibdask.statistics.cluster_sums import SliceClusters, equivalent_clusters, skewness_of_sum
 from calibdask.statistics.counts import RowCountState
 from calibdask.statistics.derived import Derived
 from calibdask.statistics.exact import Array, Counts
@@ -203,14 +203,14 @@ class SummarySource(Source):
         counted = counted_clusters(self.stored_clusters.rows())
         unknown = np.full(self.layout.groups, np.nan)
         if not self.has_histogram(setting):
-            return SliceClusters(*counted, unknown, unknown, unknown, 0)
-        effect, equivalent, weight = self._design_effect(setting, self.stored_clusters)
+            return SliceClusters(*counted, unknown, unknown, unknown, unknown, 0)
+        effect, equivalent, skewness, weight = self._design_effect(setting, self.stored_clusters)
         # Cells count rows.
         counted = counted.weighed(weight) if self.layout.weighted else counted
-        return SliceClusters(*counted, effect, unknown, equivalent, 0)
+        return SliceClusters(*counted, effect, unknown, equivalent, skewness, 0)
 
-    def _design_effect(self, setting: Setting, clusters: "StoredClusters") -> tuple[Array, Array, Array]:
-        """The variance of the mean residual relative to independent rows, its certainty, and weights, by bucket."""
+    def _design_effect(self, setting: Setting, clusters: "StoredClusters") -> tuple[Array, Array, Array, Array]:
+        """The variance of the mean residual relative to independent rows, its certainty, skewness, and weights."""
         source, shape = clusters.by_bucket, (self.layout.groups, clusters.view.count)
         cells = source._cells(source.finest(setting))
         mass, score, square, rows = (
@@ -223,10 +223,10 @@ class SummarySource(Source):
             centre = ((mass * residual).sum((-1, -2, -3)) / weight.sum(-1))[:, None, None, None]
             sums = (mass * (residual - centre)).sum((-1, -2))
             of_buckets = (sums**2).sum(-1)
-            of_rows = (square * (residual - centre) ** 2).sum((-1, -2, -3))
-            filled = (weight > 0).sum(-1)
+            of_rows, filled = (square * (residual - centre) ** 2).sum((-1, -2, -3)), (weight > 0).sum(-1)
             equivalent = equivalent_clusters(of_buckets, (sums**4).sum(-1), filled)
-            return of_buckets * filled / (filled - 1) / of_rows * (count - 1) / count, equivalent, weight
+            effect = of_buckets * filled / (filled - 1) / of_rows * (count - 1) / count
+            return effect, equivalent, skewness_of_sum(sums), weight
 
     def state(self, histogram: GridHistogram) -> GridState:
         """The stored histogram, the sum of its parts, or one of its columns."""

@@ -148,7 +148,7 @@ def test_clusters_that_few_have_most_events_of_decide_nothing() -> None:
     p = np.full(y.size, y.mean())
     judged = cd.check(y, p, {"mean-gap": 0.2, "brier-score": 0.5}, groups=g, n_boot=50).judgements
     assert [judgement.outcome for judgement in judged] == ["cannot be decided"] * 2
-    assert judged[0].reason.startswith("few clusters have most of the events")
+    assert judged[0].reason.startswith("few clusters have most of the rows or events")
     assert np.isnan(judged[0].rows_needed)
     summary = cd.summarize(y, p, groups=g, buckets=512, settings="binary")
     assert cd.check(summary, limits={"mean-gap": 0.2}, n_boot=50).judgements[0].reason == judged[0].reason

@@ -21,7 +21,10 @@ _FEW_CLUSTERED = (
 # intracluster correlation of 1/2 and 5 % of events, limits at the true mean gap were met in .060 without it and in .030
 # with it, of 400 data sets; with 100 equal ones in .053 and .010 of 300.
 MOST_SKEWNESS = FEWEST_CLUSTERED**-0.5
-_SKEWED = f"few clusters have most of the events: the mean gap is as skewed as of fewer than {FEWEST_CLUSTERED}"
+_SKEWED = (
+    "few clusters have most of the rows or events: the mean gap is more skewed than that of "
+    f"{FEWEST_CLUSTERED} independent events"
+)
 _FEW_WEIGHTED = f"{_FEW_EVENTS}, or no more information than fewer of equal weight"
 
 

@@ -18,8 +18,8 @@ _FEW_CLUSTERED = (
     f"fewer than {FEWEST_CLUSTERED} independent events or non-events, as rows of a cluster depend on each other"
 )
 # Largest skewness of the mean gap of clusters, that of as many independent rare events. With 200 unequal clusters, an
-# intracluster correlation of 1/2 and 5 % of events, limits at the true mean gap were met in .060 without it and in .030
-# with it, of 400 data sets; with 100 equal ones in .053 and .010 of 300.
+# intracluster correlation of 1/2 and 5 % of events, limits at the true mean gap were met in .060 without it and in .033
+# with it, of 400 data sets; with 100 equal ones in .053 and .018.
 MOST_SKEWNESS = FEWEST_CLUSTERED**-0.5
 _SKEWED = (
     "few clusters have most of the rows or events: the mean gap is more skewed than that of "

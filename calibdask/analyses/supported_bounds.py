@@ -128,7 +128,7 @@ def supported_bounds(
             continue
         possible = description[name].settled(estimate[name].kind).possible
         span = metric.row_range(name, layout) or possible
-        ends[name] = {bound: _within(end, *possible, *span) for bound, end in of_part.items()}
+        ends[name] = {bound: _within(end, possible, span) for bound, end in of_part.items()}
         if saturated is not None and is_unbounded(metric, name, layout):
             refused: npt.NDArray[np.bool_] = saturated[""].values
             parts[name], ends[name] = refuse(parts[name], ends[name], refused, UNBOUNDED)
@@ -155,9 +155,9 @@ def supported_bounds(
     return parts, ends
 
 
-def _within(end: Part, *possible: float) -> Part:
-    """An end within the bounds of the number: the first two, and the range of a row where it is a mean over rows."""
-    lowest, highest = max(possible[::2]), min(possible[1::2])
+def _within(end: Part, possible: tuple[float, float], span: tuple[float, float]) -> Part:
+    """An end within the bounds of the number, and within the range of a row where it is a mean over rows."""
+    lowest, highest = max(possible[0], span[0]), min(possible[1], span[1])
     return end if isinstance(end, FixedPart) else replace(end, values=np.clip(end.values, lowest, highest))
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 
 from calibdask.statistics.exact import Array
@@ -90,7 +90,7 @@ class NormalEffects:
             own = np.where(np.isfinite(noise), weight**2 * noise + 2 * (noise / total) ** 2 / total * of_variance, 0.0)
         return np.sqrt(own + (1 - weight) ** 2 * (self.variance + of_mean))
 
-    def ends(self, values: Array, noise: Array, level: float, normal: Any = True) -> tuple[Array, Array]:
+    def ends(self, values: Array, noise: Array, level: float, normal: npt.NDArray[np.bool_]) -> tuple[Array, Array]:
         """The ends of intervals, which contain the posterior means.
 
         At least ``level`` of them hold their effects on average over the groups, for all distributions of effects with

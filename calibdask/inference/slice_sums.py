@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from calibdask.statistics import exact
 from calibdask.statistics.bins.bin_sums import BinSums
@@ -39,7 +40,7 @@ class SliceSums:
         """The slices of all parts, one after the other."""
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in cls.__dataclass_fields__))
 
-    def are_normal(self, events: Array) -> Array:
+    def are_normal(self, events: Array) -> npt.NDArray[np.bool_]:
         """Whether gaps are nearly normal: at least 10 events and non-events; ``events`` are expected, by weight."""
         share = events / self.weight
         effective_rows = self.weight**2 / self.square

@@ -5,11 +5,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+T = TypeVar("T")
 CHROMIUM = next(
     (path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None
 )
@@ -52,25 +54,29 @@ class Visit:
 
     def press(self, line: Any, shown: Any) -> None:
         """Click on a line of a table until what it leads to is shown: a press on a line that is being drawn is lost."""
-        for _ in range(12):
+
+        def attempt() -> None:
             line.click()
-            try:
-                shown.wait_for(timeout=10_000)
-            except self._too_late:
-                continue
-            return
-        raise AssertionError("No press on the line is taken.")
+            shown.wait_for(timeout=10_000)
+
+        self._until_taken(attempt)
 
     def saved(self, button: Any) -> Path:
         """Click on a button until a file comes: a press on a button that is being drawn is lost."""
-        for _ in range(12):
-            try:
-                with self.page.expect_download(timeout=10_000) as saved:
-                    button.click()
-            except self._too_late:
-                continue
+
+        def attempt() -> Path:
+            with self.page.expect_download(timeout=10_000) as saved:
+                button.click()
             return Path(saved.value.path())
-        raise AssertionError("No press on the button is taken.")
+
+        return self._until_taken(attempt)
+
+    def _until_taken(self, attempt: Callable[[], T]) -> T:
+        """What an attempt gives, which is made again if it comes too late."""
+        for _ in range(12):
+            with suppress(self._too_late):
+                return attempt()
+        raise AssertionError("No press is taken.")
 
     def download(self, button: Any) -> str:
         """What a button saves, as text."""

@@ -45,7 +45,7 @@ class RowsOfOutcomes:
         return cls(counts.get("rarer", 0.0), counts.get("rows", 0.0), layout.weighted)
 
     def worth(self, share: float, skewness: float) -> "RowsOfOutcomes":
-        """Number of independent rows with equal information, at most the actual number; of clusters so skewed."""
+        """Number of independent rows with equal information, at most the actual number; skewness of the mean gap."""
         share = min(share, 1.0) if math.isfinite(share) else 0.0
         skewed = abs(skewness) > MOST_SKEWNESS
         return replace(self, rarer=self.rarer * share, rows=self.rows * share, clustered=True, skewed=skewed)

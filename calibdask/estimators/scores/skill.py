@@ -73,7 +73,7 @@ class LogarithmicScore(RelativeScore):
 
     @abstractmethod
     def range_of_losses(self, base_rate_score: float) -> tuple[float, float]:
-        """The least and the largest value of a row, of which the number is the mean, with ``clip``."""
+        """The smallest and the largest relative loss of a single row, if ``clip`` is above 0."""
 
     @override
     def score(self) -> Requests[tuple[Array, dict[str, Any]]]:
@@ -89,7 +89,7 @@ class LogarithmicScore(RelativeScore):
 
 @dataclass(frozen=True)
 class BaseRateScore(Estimator):
-    """The score of always predicting the base rates, in units of which a relative score measures."""
+    """The score of always predicting the base rates, by which a relative score is divided."""
 
     relative: RelativeScore
 

@@ -10,7 +10,7 @@ from calibdask.explore.summaries.sparse_sums import SliceNumbers
 from calibdask.inference.cluster_bootstrap import farther_on_long_side
 from calibdask.statistics.bins.grid import unit_of
 from calibdask.statistics.cluster_cells import CountedClusters, counted_clusters
-from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER, equivalent_clusters
+from calibdask.statistics.cluster_sums import MOST_OF_A_CLUSTER, equivalent_clusters, skewness_of_sum
 from calibdask.statistics.views.clusters import FEWEST_CLUSTERS
 from calibdask.storage.summary_clusters import BY_BUCKET, CLUSTER_BUCKET, CLUSTER_ROWS
 
@@ -78,13 +78,13 @@ class BucketSums:
         gap = (outcome - score).sum(-1) / total
         clusters, effective, largest = self._clusters(groups, weight)
         deviations = outcome - score - gap[:, None] * weight
-        squares, cubes, fourth_powers = ((deviations**power).sum(-1) for power in (2, 3, 4))
+        squares, fourth_powers = ((deviations**power).sum(-1) for power in (2, 4))
         equivalent = equivalent_clusters(squares, fourth_powers, (weight > 0).sum(-1))
         units = np.minimum(np.fmin(effective, equivalent), weight.shape[-1])
         with np.errstate(divide="ignore", invalid="ignore"):
             quantile = stdtrit(units - 1.0, 0.5 + level / 2)
             error = np.sqrt(squares * units / (units - 1)) / total
-            skewness = np.nan_to_num(cubes / squares**1.5)
+            skewness = np.nan_to_num(skewness_of_sum(deviations))
             farther = farther_on_long_side(skewness, quantile)
         error = np.where((clusters >= FEWEST_CLUSTERS) & (largest <= MOST_OF_A_CLUSTER), error, np.nan)
         low = gap - error * (quantile + np.where(skewness < 0, farther, 0.0))
